@@ -26,8 +26,8 @@ from executor.targets.events import Event, message_body
 from executor.targets.sqs_queue import queue_url
 
 _TIMEOUT_S: Final = 5
-_TRIES: Final = 2
-_MESSAGE_CHARS: Final = 1_000
+_MAX_TRIES: Final = 2
+_MAX_ERROR_CHARS: Final = 1_000
 # What SQS refuses in the value of an attribute. `re` compiles it on its first use, which takes 6 ms.
 _REFUSED: Final = r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
@@ -54,13 +54,13 @@ class DeadLetters:
         try:
             if problem := self._forbidden(job):
                 return
-            for left in reversed(range(_TRIES)):
+            for remaining_tries in reversed(range(_MAX_TRIES)):
                 try:
                     event = calling.event(job, execution, "", self.payload_formats)
                     _send(job, event, attributes(job, execution, error_type, error, exhausted))
                     return
                 except Exception as raised:
-                    if not left:
+                    if not remaining_tries:
                         raise
                     telemetry.logger().warning("dead letter not sent, tried again", error=shown(str(raised)))
         except Exception as raised:  # noqa: BLE001  the run has ended, and its message must not come again
@@ -90,7 +90,7 @@ def attributes(
     """The attributes of the message. `SCHEDULE_ARN` is "tenant/job" for a job that replaces no schedule. Pure."""
     texts = {
         "ERROR_CODE": error_type,
-        "ERROR_MESSAGE": error[:_MESSAGE_CHARS],
+        "ERROR_MESSAGE": error[:_MAX_ERROR_CHARS],
         "EXECUTION_ID": execution.execution_id,
         "EXHAUSTED_RETRY_CONDITION": exhausted,
         "IS_PAYLOAD_TRUNCATED": "false",
@@ -106,10 +106,10 @@ def attributes(
     }
 
 
-def _send(job: Job, event: Event, said: dict[str, dict[str, str]]) -> None:
+def _send(job: Job, event: Event, message_attributes: dict[str, dict[str, str]]) -> None:
     queue = _queue(job)
     client("sqs", queue, event, _TIMEOUT_S).send_message(
-        QueueUrl=queue_url(queue["arn"]), MessageBody=_body(job, event), MessageAttributes=said
+        QueueUrl=queue_url(queue["arn"]), MessageBody=_body(job, event), MessageAttributes=message_attributes
     )
 
 

@@ -51,8 +51,8 @@ class FailureStreak:
 
     def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> None:
         """A run is not retried, for a reason outside its target: publish it, but do not count it."""
-        said = {"attempt": execution.attempt - 1, "error_type": reason, "error": error}
-        self._events.publish(events.RUN_FAILED, {**_about(execution), **responsible(job), **said})
+        last_error = {"attempt": execution.attempt - 1, "error_type": reason, "error": error}
+        self._events.publish(events.RUN_FAILED, {**_about(execution), **responsible(job), **last_error})
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
@@ -73,8 +73,8 @@ class FailureStreak:
         if last["outcome"] == "succeeded":
             self.succeeded(job, execution)
         elif record["status"] == FAILED:
-            said = {name: last.get(name, "") for name in ("error_type", "error")}
-            self.failed(job, execution, Outcome(ok=False, **said))
+            error = {name: last.get(name, "") for name in ("error_type", "error")}
+            self.failed(job, execution, Outcome(ok=False, **error))
 
     def _pause(self, job: Job, count: int) -> None:
         try:

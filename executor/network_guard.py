@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from common.errors import Minute8Error
 from common.tenants.web_address import IpAddress, WebAddress, is_public
 
-# The most addresses of a name that are tried; hundreds of dead addresses must not use up the time.
+# Hundreds of dead addresses must not use up the time.
 _MAX_ADDRESSES = 4
 
 Resolver = Callable[[str, int], list[str]]
@@ -33,8 +33,8 @@ class Unreachable(Minute8Error):
 
 def system_resolver(host: str, port: int) -> list[str]:
     """The addresses of a host from the system's resolver. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,17 @@ class NetworkGuard:
         """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable."""
         ends_at = time.monotonic() + timeout_s
         ips = self.checked(address, timeout_s)[:_MAX_ADDRESSES]
-        why: OSError | None = None
+        last_error: OSError | None = None
         for ip in ips:
-            left_s = ends_at - time.monotonic()
-            if left_s <= 0:
+            remaining_s = ends_at - time.monotonic()
+            if remaining_s <= 0:
                 break
             try:
-                return _connect(ip, address.port, left_s)
+                return _connect(ip, address.port, remaining_s)
             except OSError as error:
-                why = error
+                last_error = error
         raise Unreachable(
-            f"{address.host} port {address.port} ({', '.join(map(str, ips))}): {why or 'timed out'}"
+            f"{address.host} port {address.port} ({', '.join(map(str, ips))}): {last_error or 'timed out'}"
         )
 
     def checked(self, address: WebAddress, timeout_s: float) -> list[IpAddress]:
@@ -86,12 +86,12 @@ class NetworkGuard:
 
         threading.Thread(target=ask, name="resolve", daemon=True).start()
         try:
-            found = answer.get(timeout=max(0.0, timeout_s))
+            addresses = answer.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             raise Unreachable(f"{address.host} was not resolved within {timeout_s:g} s") from None
-        if isinstance(found, Exception):
-            raise Unreachable(f"{address.host} does not resolve: {found}") from found
-        return found
+        if isinstance(addresses, Exception):
+            raise Unreachable(f"{address.host} does not resolve: {addresses}") from addresses
+        return addresses
 
 
 def _parsed(text: str) -> IpAddress:

@@ -23,9 +23,9 @@ from executor.admission import Skip, Wait, admit_beside
 
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
 # Clocks may differ by ten minutes.
-_PLACE_KEPT_S = 900
+_PLACE_RETENTION_S = 900
 # How long an item is kept after the last lease, or place in the queue, has ended.
-_KEPT_S = 7 * DAY_S
+_LOCK_RETENTION_S = 7 * DAY_S
 
 
 class OverlapPolicy:
@@ -50,15 +50,15 @@ class OverlapPolicy:
             step = admit_beside(job, execution, lock, now)
             if isinstance(step, Skip) or not step.takes_place:
                 return step
-            taken = self._locks.queue_up(execution, now, step.until)
-            if taken is None:
+            conflict = self._locks.queue_up(execution, now, step.until)
+            if conflict is None:
                 return step
-            lock = taken  # another run took the place since the lock was read
+            lock = conflict  # another run took the place since the lock was read
 
     def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
         """Keep the lock: the run has not ended, and another attempt follows."""
         if job.overlap != "allow":
-            self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_KEPT_S)
+            self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_RETENTION_S)
 
     def ended(self, job: Job | None, execution: Execution) -> Execution | None:
         """Free the lock of an ended run. Returns the execution that waited for it, to be enqueued at once."""
@@ -99,12 +99,12 @@ class Locks:
         change = Expression(
             "SET #holder = :me, #lease_until = :lease, #expires_at = :expires"
             " REMOVE #queued, #queued_message, #queued_until",
-            {":me": me, ":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+            {":me": me, ":lease": lease_until, ":expires": int(lease_until) + _LOCK_RETENTION_S},
         )
         try:
             self._table.update(_key(claim.execution), change, Expression(free, values))
-        except ConditionFailed as held:
-            lock = held.existing or {}
+        except ConditionFailed as conflict:
+            lock = conflict.existing or {}
             return None if lock.get("holder") == me else lock
         return None
 
@@ -119,33 +119,35 @@ class Locks:
             {
                 ":me": execution.run_name,
                 ":message": execution.encode(),
-                ":until": until + _PLACE_KEPT_S,
-                ":expires": int(until) + _KEPT_S,
+                ":until": until + _PLACE_RETENTION_S,
+                ":expires": int(until) + _LOCK_RETENTION_S,
             },
         )
         try:
             self._table.update(_key(execution), change, free)
-        except ConditionFailed as taken:
-            return taken.existing or {}
+        except ConditionFailed as conflict:
+            return conflict.existing or {}
         return None
 
     def keep(self, execution: Execution, lease_until: float) -> None:
         """Keep the lock for the next attempt."""
-        mine = Expression("#holder = :me", {":me": execution.run_name})
+        is_holder = Expression("#holder = :me", {":me": execution.run_name})
         change = Expression(
             "SET #lease_until = :lease, #expires_at = :expires",
-            {":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+            {":lease": lease_until, ":expires": int(lease_until) + _LOCK_RETENTION_S},
         )
         with suppress(ConditionFailed):
-            self._table.update(_key(execution), change, mine)
+            self._table.update(_key(execution), change, is_holder)
 
     def release(self, execution: Execution) -> Execution | None:
         """Release the lock, if we hold it. Returns the execution that waits for it, if any."""
-        mine = Expression("#holder = :me", {":me": execution.run_name})
+        is_holder = Expression("#holder = :me", {":me": execution.run_name})
         try:
-            lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
-        except ConditionFailed as other:
-            lock = other.existing or {}
+            lock = self._table.update(
+                _key(execution), Expression("REMOVE #holder, #lease_until", {}), is_holder
+            )
+        except ConditionFailed as conflict:
+            lock = conflict.existing or {}
             if lock.get("queued") == execution.run_name:  # it ended while it waited, for example by a pause
                 self.forget(execution, "queued", execution.run_name)
                 return None
@@ -155,11 +157,13 @@ class Locks:
 
     def forget(self, execution: Execution, place: str, run_name: str) -> None:
         """Free the place (`holder` or `queued`) of a run that has ended."""
-        left = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[place]
+        attributes = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[
+            place
+        ]
         with suppress(ConditionFailed):
             self._table.update(
                 _key(execution),
-                Expression(f"REMOVE {left}", {}),
+                Expression(f"REMOVE {attributes}", {}),
                 Expression(f"#{place} = :it", {":it": run_name}),
             )
 

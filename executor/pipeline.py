@@ -28,7 +28,7 @@ from executor.due_jobs import DueJobs
 from executor.messages import Delivery
 from executor.overlap import OverlapPolicy
 from executor.recorder import Recorder, Report
-from executor.stages import Admitted, CallDelay, Called, Claimed, Decided, Held, Loaded, Lost
+from executor.stages import Admitted, CallDelay, Called, ClaimConflict, Claimed, Decided, Held, Loaded
 from executor.targets import Kind
 
 # The time between claim and call is short.
@@ -146,8 +146,7 @@ class Executor:
     def _hold(self, delivery: Delivery) -> Held | Report:
         execution = delivery.execution or Execution.decode(delivery.body)
         if delivery.is_early:
-            self.recorder.postponed.send(execution)
-            return Report("sent_on", execution)
+            return self.recorder.send_on(execution)
         self.due_jobs.wait_until(execution.visible_at)
         return Held(delivery.message.message_id, execution)
 
@@ -177,7 +176,9 @@ class Executor:
         if record is None:
             return claimed
         no_takeover = "the job's on_crash is fail" if is_called_once else ""
-        return Decided(claimed.claim, attempt.job, Lost(record, no_takeover, permanent=is_called_once))
+        return Decided(
+            claimed.claim, attempt.job, ClaimConflict(record, no_takeover, permanent=is_called_once)
+        )
 
     def _claim_together(self, attempts: Sequence[Admitted]) -> dict[int, Claimed]:
         """The attempts that are certainly claimed, by the id of the admitted one. Any other claims by itself.
@@ -191,14 +192,14 @@ class Executor:
             id(item.attempt): item for item, is_certain in zip(claimed, certain, strict=True) if is_certain
         }
 
-    def _take_turn(self, attempt: Admitted) -> Skip | Wait | Lost | None:
+    def _take_turn(self, attempt: Admitted) -> Skip | Wait | ClaimConflict | None:
         """None if no other run of the job prevents the attempt."""
         claim, job = attempt.claim, attempt.job
         if (lock := self.overlap.take(job, claim)) is None:
             return None
         record = self.runs.get(claim.execution)
         if record is not None and not _is_to_come(claim.execution, record):
-            return Lost(record, no_takeover="another run has the job's lock")
+            return ClaimConflict(record, no_takeover="another run has the job's lock")
         return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
     def _record(self, item: Called | Decided) -> Report:

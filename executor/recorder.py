@@ -1,32 +1,29 @@
-"""The end of the pipeline: writes the result of an attempt to the record, the queue, the job and the events."""
+"""The end of the pipeline: writes the result of an attempt to the record and to the queue."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from common.clock import Clock
 from common.errors import Minute8Error
-from common.events import RUN_SKIPPED, Events
-from common.jobs.job import DELETED, Job
-from common.planning.execution import BACKFILL_PREFIX, Execution
+from common.jobs.job import Job
+from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.records import Runs
-from common.runs.states import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING
+from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage.wire import Item
-from executor.admission import Skip, Wait, is_of
-from executor.dead_letters import DeadLetters
-from executor.failure_streak import FailureStreak, responsible
+from executor.admission import Skip, Wait
 from executor.overlap import OverlapPolicy
-from executor.retry import exhausted, retry_at
-from executor.stages import Dispatched, Lost, Verdict
+from executor.retry import retry_at
+from executor.run_end import RunEnd
+from executor.stages import ClaimConflict, Dispatched, Verdict
 
 if TYPE_CHECKING:
-    from common.jobs.backfill import Backfills
-    from common.jobs.ended import EndedJobs
     from common.planning.postponed import Postponed
 
 _FIRST_WAIT_S: Final = 0.2
@@ -67,11 +64,7 @@ class Recorder:
     runs: Runs
     changes: RunChanges
     overlap: OverlapPolicy
-    failure_streak: FailureStreak
-    dead_letters: DeadLetters
-    backfills: Backfills
-    ended_jobs: EndedJobs
-    events: Events
+    run_end: RunEnd
     queue: ExecutionsQueue
     postponed: Postponed
     clock: Clock
@@ -87,30 +80,42 @@ class Recorder:
                 return self._skip(claim, job, verdict)
             case Wait():
                 return self._wait(claim, verdict)
-            case Lost():
-                return self._claim_lost(claim, job, verdict)
+            case ClaimConflict():
+                return self._conflict(claim, job, verdict)
             case Dispatched():
                 return self._dispatched(claim, job)
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
+    def send_on(self, execution: Execution) -> Report:
+        """Give an execution that is due too late back to the queue."""
+        self.postponed.send(execution)
+        return Report("sent_on", execution)
+
+    def send_alone(self, executions: Sequence[Execution]) -> None:
+        """Enqueue each execution as a message of its own."""
+        self.queue.send(executions)
+
+    def settle(self, execution: Execution, message_id: str) -> None:
+        """Note that the call of this message's attempt was made: alone, another delivery does not repeat it."""
+        self.changes.settle(execution, message_id)
+
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
-        error = ""
         if execution.attempt == 1:
-            recorded = self.runs.skip(execution, skip.reason, skip.detail, now, claim.kept_s)
-        else:
-            error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution) or {})}"
-            recorded = self.runs.give_up(execution, skip.reason, error, now)
-        if not recorded:
-            return self._begun_before(claim, job, self.runs.get(execution) or {}, skip.detail, permanent=True)
-        self._ended(job, execution)
-        if execution.attempt == 1:
-            self._publish_skipped(job, execution, skip)
+            if not self.runs.skip(execution, skip.reason, skip.detail, now, claim.kept_s):
+                return self._skip_too_late(claim, job, skip)
+            self.run_end.skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)
-        self.failure_streak.given_up(job, execution, skip.reason, error)
-        self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), skip.reason, error)
+        error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution) or {})}"
+        if not self.runs.give_up(execution, skip.reason, error, now):
+            return self._skip_too_late(claim, job, skip)
+        self.run_end.given_up(job, execution, skip.reason, error)
         return Report("failed", execution, detail=skip.reason)
+
+    def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
+        record = self.runs.get(claim.execution) or {}
+        return self._conflict(claim, job, ClaimConflict(record, skip.detail, permanent=True))
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
         execution = claim.execution
@@ -119,79 +124,66 @@ class Recorder:
         self.postponed.send(replace(execution, not_before_at=wait.until))
         return Report("queued", execution, detail=wait.detail)
 
-    def _claim_lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
-        if lost.no_takeover:
-            return self._begun_before(claim, job, lost.record, lost.no_takeover, permanent=lost.permanent)
-        return self._claimed_before(claim, job, lost.record)
-
-    def _begun_before(
-        self, claim: Claim, job: Job | None, record: Item, why: str, *, permanent: bool
-    ) -> Report:
-        """Another delivery made this attempt, or died while making it. It is not made again; `why` is the reason."""
-        same_attempt = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
-        if not same_attempt or record["lease_until"] >= self.clock.now():
+    def _conflict(self, claim: Claim, job: Job | None, conflict: ClaimConflict) -> Report:
+        """Another delivery made this attempt, is making it, or died while making it."""
+        record = conflict.record
+        is_open = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
+        if not conflict.no_takeover or not is_open or record["lease_until"] >= self.clock.now():
             return self._claimed_before(claim, job, record)
         died = Outcome(
             ok=False,
-            permanent=permanent,
+            permanent=conflict.permanent,
             error_type="ExecutorDied",
-            error=f"the executor died during the call, so its outcome is unknown; not called again: {why}",
+            error="the executor died during the call, so its outcome is unknown; not called again: "
+            + conflict.no_takeover,
         )
-        began = replace(
+        earlier = replace(
             claim, message_id=record["claimed_by"], started_at=record["started_at"], called_at=None
         )
-        return self._outcome(began, job, died)
+        return self._outcome(earlier, job, died)
 
     def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
         """The attempt is claimed already: by another message, or by an earlier delivery of this one."""
-        if _is_mine(claim, record):
+        execution = claim.execution
+        if _is_own(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
-                throttled = record.get("throttles", 0) > claim.execution.throttles
-                if job:
-                    self.overlap.keep(job, claim.execution, record["next_attempt_at"])
-                self.postponed.send(claim.execution.retry(record["next_attempt_at"], throttled=throttled))
-                return Report("retrying", claim.execution, detail="next attempt enqueued again")
+                throttled = record.get("throttles", 0) > execution.throttles
+                self._retry(job, execution, record["next_attempt_at"], throttled=throttled)
+                return Report("retrying", execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
-                raise StillRunning(claim.execution.execution_id, record["lease_until"])
+                raise StillRunning(execution.execution_id, record["lease_until"])
         if record.get("status") in ENDED:
-            self._ended(job, claim.execution, record)
-            if job and _is_mine(claim, record):
-                self.failure_streak.once_more(job, claim.execution, record)
-                self._dead_letter_once_more(job, claim.execution, record)
-        return Report("duplicate", claim.execution, detail=record.get("status", ""))
+            self.run_end.ended(job, execution, record)
+            if job and _is_own(claim, record):
+                self.run_end.once_more(job, execution, record)
+        return Report("duplicate", execution, detail=record.get("status", ""))
 
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
         """Classify the result: success, retry, or permanent failure."""
         execution, finished_at, next_at = claim.execution, self.clock.now(), None
-        lateness_s = claim.lateness_s
         if job and not outcome.ok:
             next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, finished_at)
         if not self._finish(claim, outcome, finished_at, next_at):
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
-        if job and next_at is not None:
-            self.overlap.keep(job, execution, next_at)
-            self.postponed.send(execution.retry(next_at, throttled=outcome.throttled))
-            return Report("retrying", execution, lateness_s, outcome.error_type)
-        self._ended(job, execution)
+        if next_at is not None:
+            self._retry(job, execution, next_at, throttled=outcome.throttled)
+            return Report("retrying", execution, claim.lateness_s, outcome.error_type)
         if job and outcome.ok:
-            self.failure_streak.succeeded(job, execution)
-            return Report("succeeded", execution, lateness_s)
-        self.failure_streak.failed(job, execution, outcome)
-        why = exhausted(job.retry, execution, outcome) if job else ""
-        self.dead_letters.send(job, execution, outcome.error_type, outcome.error, why)
-        return Report("failed", execution, lateness_s, outcome.error_type)
+            self.run_end.succeeded(job, execution)
+            return Report("succeeded", execution, claim.lateness_s)
+        self.run_end.failed(job, execution, outcome)
+        return Report("failed", execution, claim.lateness_s, outcome.error_type)
 
-    def _dead_letter_once_more(self, job: Job, execution: Execution, record: Item) -> None:
-        """For a run whose executor may have died between recording its end and sending the message."""
-        last = last_attempt(record)
-        if record["status"] == FAILED and last.get("outcome") == "failed":
-            said = [str(last.get(name, "")) for name in ("error_type", "error")]
-            self.dead_letters.send(job, execution, said[0], said[1])
+    def _retry(self, job: Job | None, execution: Execution, next_at: int, *, throttled: bool) -> None:
+        """Enqueue the next attempt. The run keeps its job's lock."""
+        if job:
+            self.overlap.keep(job, execution, next_at)
+        self.postponed.send(execution.retry(next_at, throttled=throttled))
 
     def _dispatched(self, claim: Claim, job: Job | None) -> Report:
         try:
-            self._ended(job, claim.execution)
+            self.run_end.ended(job, claim.execution)
         except Exception:
             # The message comes again for what follows the run, and not to call again.
             self.changes.settle(claim.execution, claim.message_id)
@@ -210,33 +202,6 @@ class Recorder:
                 self.clock.sleep(wait_s)
                 wait_s *= 2
 
-    def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
-        """Start the run that waited for this one, and a backfill's next one; note the job's end.
-
-        `record`: of a run that ended before.
-        """
-        same_job = job and job.state != DELETED and is_of(execution, job)
-        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
-            self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
-        if (waiting := self.overlap.ended(job, execution)) is not None:
-            self.queue.send([waiting])
-        if job and job.after_completion == "delete":
-            self.ended_jobs.run_ended(job, execution, self.clock.now())
-
-    def _publish_skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
-        self.events.publish(
-            RUN_SKIPPED,
-            {
-                "tenant": execution.tenant,
-                "job_id": execution.job_id,
-                "execution_id": execution.execution_id,
-                "fire_at": execution.fire_at,
-                "reason": skip.reason,
-                "detail": skip.detail,
-                **responsible(job),
-            },
-        )
-
 
 def _last_error(record: Item) -> str:
     """The error that a run waits with, for the words of why it is not tried again."""
@@ -247,6 +212,6 @@ def _last_error(record: Item) -> str:
     return f"; attempt {last['attempt']} failed: {words}"
 
 
-def _is_mine(claim: Claim, record: Item) -> bool:
+def _is_own(claim: Claim, record: Item) -> bool:
     """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
     return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt

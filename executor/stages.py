@@ -85,7 +85,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ClaimConflict:
     """The attempt already has a record, of another message or of an earlier delivery of this one.
 
     `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
@@ -102,7 +102,7 @@ class Dispatched:
     """A service accepted the event; the claim is the complete record."""
 
 
-Verdict = Skip | Wait | Lost | Dispatched | Outcome
+Verdict = Skip | Wait | ClaimConflict | Dispatched | Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from executor.failure_streak import FailureStreak
 from executor.overlap import Locks, OverlapPolicy
 from executor.pipeline import Executor
 from executor.recorder import Recorder
+from executor.run_end import RunEnd
 from executor.targets import Kind
 
 if TYPE_CHECKING:
@@ -46,15 +47,21 @@ def executor(
     runs = Runs(tables.runs)
     postponed = _postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
-    recorder = Recorder(
-        runs=runs,
-        changes=RunChanges(tables.runs),
+    run_end = RunEnd(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
         dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
         events=events,
+        queue=queue,
+        clock=clock,
+    )
+    recorder = Recorder(
+        runs=runs,
+        changes=RunChanges(tables.runs),
+        overlap=overlap,
+        run_end=run_end,
         queue=queue,
         postponed=postponed,
         clock=clock,

@@ -1,6 +1,6 @@
 """Kept connections to one endpoint of AWS, and HTTP/1.1 over them: a request costs a fifth of urllib3's processor time.
 
-Only for AWS's own endpoints. Untrusted ones get `executor/targets/bounded_connection.py`.
+Only for AWS's own endpoints. Untrusted ones get `executor/targets/bounded_http.py`.
 """
 
 from __future__ import annotations

@@ -131,13 +131,15 @@ def _is_of(record: DestinationRecord, run: Item) -> bool:
 
 
 def _outcome(record: Mapping[str, Any]) -> Outcome:
-    said = record["requestContext"]
+    invocation = record["requestContext"]
     payload = record.get("responsePayload")
     body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") if payload is not None else b""
-    request_id = str(said.get("requestId", ""))
-    if said["condition"] == _SUCCESS:
+    request_id = str(invocation.get("requestId", ""))
+    if invocation["condition"] == _SUCCESS:
         return replace(answers.wish(body) or Outcome(ok=True), request_id=request_id)
-    error_type, error = raised(body) if body else (said["condition"], "the function was not called in time")
+    error_type, error = (
+        raised(body) if body else (invocation["condition"], "the function was not called in time")
+    )
     return Outcome(ok=False, permanent=True, error_type=error_type, error=error, request_id=request_id)
 
 

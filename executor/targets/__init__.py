@@ -34,7 +34,7 @@ class Kind:
 def kinds(http: Call) -> Mapping[str, Kind]:
     """All kinds; none of them calls resources of Minute8. `http` calls endpoints (`http_endpoint.py`)."""
     return {
-        "lambda": Kind(_whole(_lambda_in_steps), lambda_function.is_awaited, _lambda_in_steps),
+        "lambda": Kind(_in_one_thread(_lambda_in_steps), lambda_function.is_awaited, _lambda_in_steps),
         "sqs": Kind(_guarded(sqs_queue.call), _never),
         "sns": Kind(_guarded(sns_topic.call), _never),
         "event_bus": Kind(_guarded(event_bus.call), _never),
@@ -50,7 +50,7 @@ def _guarded(call: Call) -> Call:
     return guarded
 
 
-def _whole(in_steps: CallInSteps) -> Call:
+def _in_one_thread(in_steps: CallInSteps) -> Call:
     def call(target: Target, event: Event, timeout_s: float) -> Outcome:
         return at_once(in_steps(target, event, timeout_s))
 

@@ -105,18 +105,22 @@ def wish(body: bytes) -> Outcome | None:
         result = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    asked = result.get("minute8") if isinstance(result, dict) else None
-    if not isinstance(asked, dict):
+    wishes = result.get("minute8") if isinstance(result, dict) else None
+    if not isinstance(wishes, dict):
         return None
-    message = _text(asked.get("error", ""))
-    if asked.get("permanent") is True:
+    message = _text(wishes.get("error", ""))
+    if wishes.get("permanent") is True:
         return Outcome(ok=False, permanent=True, error_type="Permanent", error=message)
-    if "retry_after_s" not in asked:
+    if "retry_after_s" not in wishes:
         return None
-    given = asked["retry_after_s"]
-    if isinstance(given, bool) or not isinstance(given, int | float) or (after_s := seconds(given)) is None:
-        said = f"retry_after_s must be a number of seconds: {shown(given)}"
-        return Outcome(ok=False, error_type="BadAnswer", error=said)
+    wished_s = wishes["retry_after_s"]
+    if (
+        isinstance(wished_s, bool)
+        or not isinstance(wished_s, int | float)
+        or (after_s := seconds(wished_s)) is None
+    ):
+        error = f"retry_after_s must be a number of seconds: {shown(wished_s)}"
+        return Outcome(ok=False, error_type="BadAnswer", error=error)
     return Outcome(ok=False, retry_after_s=after_s, error_type="RetryLater", error=message)
 
 
@@ -128,5 +132,5 @@ def request_id(answer: Mapping[str, Any]) -> str:
     return str(answer.get("ResponseMetadata", {}).get("RequestId", ""))
 
 
-def _text(given: object) -> str:
-    return given if isinstance(given, str) else shown(given)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else shown(value)

@@ -5,19 +5,69 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from common.storage import aws
 from executor.targets.events import Event, context
-from executor.targets.fair_cache import FairCache
 
 # Assumed roles end after an hour, the most for a role that itself was assumed ("role chaining").
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
-_ROLES_KEPT = 256
+_MAX_ROLES = 256
+
+Value = TypeVar("Value")
+
+
+class FairCache(Generic[Value]):
+    """Shared by tenants, of whom none can flood it: the tenant with the most entries loses its own oldest first.
+
+    Keeps at most `max_values` values. Each counts for the tenant that caused it; all tenants may use it."""
+
+    def __init__(self, max_values: int) -> None:
+        self._max_values = max_values
+        self._kept: OrderedDict[Hashable, tuple[str, Value]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, tenant: str, build: Callable[[], Value]) -> Value:
+        """The value of `key`; built if it is missing. Raises what `build` raises."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][1]
+        # Outside the lock: one slow build must not delay other tenants. Two concurrent builds do no harm.
+        value = build()
+        with self._lock:
+            self._kept[key] = (tenant, value)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._max_values:
+                self._remove_oldest(tenant)
+        return value
+
+    def drop(self, key: Hashable) -> None:
+        """Remove the value of `key`, if there is one."""
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._kept.clear()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _remove_oldest(self, newcomer: str) -> None:
+        """The least recently used key of the tenant with the most keys; on a tie, the newcomer's if it takes part."""
+        counts = Counter(owner for owner, _ in self._kept.values())
+        max_count = max(counts.values())
+        greedy = {tenant for tenant in counts if counts[tenant] == max_count}
+        if newcomer in greedy:
+            greedy = {newcomer}
+        del self._kept[next(key for key, (owner, _) in self._kept.items() if owner in greedy)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +87,35 @@ def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: flo
     region = target["arn"].split(":")[3]
     assumed = _assumed_roles.get(target, event) if target.get("role_arn") else None
     credentials = (assumed.access_key, assumed.secret_key, assumed.token) if assumed else None
-    return _kept(service, region, timeout_s, credentials, context(event, "tenant"))
+    return _client(service, region, timeout_s, credentials, context(event, "tenant"))
 
 
 def before_any_call(service: str, region: str, timeout_s: float) -> Any:
     """Build the client for calls in this region with the executor's own rights, before any tenant needs it."""
-    return _kept(service, region, timeout_s, None, "")
+    return _client(service, region, timeout_s, None, "")
 
 
-def _kept(
+def _client(
     service: str, region: str, timeout_s: float, credentials: tuple[str, str, str] | None, tenant: str
 ) -> Any:
     aws.set_read_timeout(timeout_s)
     # One client for all time limits, so that they share one pool of connections.
     key = (service, region, None if aws.takes_timeouts_per_call() else timeout_s, credentials)
-    with _looking:
+    with _building:
         return _clients.get(key, tenant, lambda: aws.target_client(service, region, timeout_s, credentials))
 
 
 # A client takes some 0.25 MB, plus its connections.
 _clients: FairCache[Any] = FairCache(128)
 # The threads of a cold batch share one build. Building sends no requests, so the wait is short.
-_looking = threading.Lock()
+_building = threading.Lock()
 
 
 class AssumedRoles:
     """Credentials of the targets' roles, kept until some minutes before they expire."""
 
     def __init__(self) -> None:
-        self._kept: FairCache[tuple[float, Credentials]] = FairCache(_ROLES_KEPT)
+        self._kept: FairCache[tuple[float, Credentials]] = FairCache(_MAX_ROLES)
 
     def get(self, target: Mapping[str, Any], event: Event) -> Credentials:
         """For the target's role, under the tenant's own external id and a session named after tenant and job."""
@@ -78,13 +128,13 @@ class AssumedRoles:
 
     def _assume(self, role_arn: str, external: str, session: str) -> tuple[float, Credentials]:
         """The credentials, and until when they are used."""
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         answer = aws.sts().assume_role(
             RoleArn=role_arn, RoleSessionName=session, ExternalId=external, DurationSeconds=_ROLE_S
         )
-        given = answer["Credentials"]
-        credentials = Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
-        return asked_at + _ROLE_S - _RENEWED_BEFORE_S, credentials
+        keys = answer["Credentials"]
+        credentials = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+        return requested_at + _ROLE_S - _RENEWED_BEFORE_S, credentials
 
 
 _assumed_roles = AssumedRoles()

@@ -20,16 +20,15 @@ from common.tenants.web_address import BadUrl, WebAddress, read_url
 from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
 from executor.targets import answers
-from executor.targets.bounded_connection import BoundedConnection, TooMuch
+from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
 from executor.targets.events import Event, context, execution_hash, is_plain, message_body
-from executor.targets.http_exchange import Answer, BadAnswer, exchange
 
-# The most bytes received for one answer: handshake, framing, head, and the beginning of the body.
-_RECEIVED_BYTES = 512 * 1024
-_CONNECT_S = 10.0
+# Of handshake, framing, head, and the beginning of the body together.
+_MAX_RECEIVED_BYTES = 512 * 1024
+_MAX_CONNECT_S = 10.0
 _BODILESS = ("GET", "DELETE")
 # Client errors are permanent, except these. https://www.rfc-editor.org/rfc/rfc9110#name-status-codes
-_PASSING_4XX = (408, 425, 429)
+_TEMPORARY_4XX = (408, 425, 429)
 _CONTEXT_HEADERS = ("tenant", "job_id", "execution_id", "fire_at", "attempt")
 
 
@@ -98,17 +97,17 @@ class HttpEndpoints:
 
     def _exchange(
         self, address: WebAddress, method: str, headers: Mapping[str, str], body: bytes, timeout_s: float
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Raises ForbiddenAddress, Unreachable, BadAnswer, and OSError if the connection fails."""
         ends_at = time.monotonic() + timeout_s
-        with self.guard.connect(address, min(timeout_s, _CONNECT_S)) as plain:
-            connection = BoundedConnection(plain, ends_at, _RECEIVED_BYTES)
+        with self.guard.connect(address, min(timeout_s, _MAX_CONNECT_S)) as plain:
+            connection = BoundedConnection(plain, ends_at, _MAX_RECEIVED_BYTES)
             try:
                 if address.scheme == "https":
                     connection.start_tls(self.tls(), address.host)
                 return exchange(connection, method, address.target, headers, body)
             except TooMuch:
-                raise BadAnswer(f"no answer within {_RECEIVED_BYTES} bytes") from None
+                raise BadAnswer(f"no answer within {_MAX_RECEIVED_BYTES} bytes") from None
 
 
 def _body(target: Mapping[str, Any], event: Event) -> bytes:
@@ -143,14 +142,14 @@ def _signed(signing: tuple[str, ...], request: Outgoing, timestamp: int) -> dict
     }
 
 
-def classify(answer: Answer, now: float) -> Outcome:
+def classify(answer: HttpAnswer, now: float) -> Outcome:
     """The outcome of an answer."""
-    said = answer.body[:LOG_TAIL_BYTES].decode(errors="replace")
+    log_tail = answer.body[:LOG_TAIL_BYTES].decode(errors="replace")
     request_id = answer.headers.get("x-request-id", "")
     status = answer.status
     if 200 <= status < 300:
-        return answers.with_details(answers.wish(answer.body) or Outcome(ok=True), said, request_id)
-    permanent = status < 400 or (status < 500 and status not in _PASSING_4XX)
+        return answers.with_details(answers.wish(answer.body) or Outcome(ok=True), log_tail, request_id)
+    permanent = status < 400 or (status < 500 and status not in _TEMPORARY_4XX)
     error = f"answered {status}"
     if 300 <= status < 400:
         error += f" to {cut(answer.headers.get('location', ''), 200)}; redirects are not followed"
@@ -162,7 +161,7 @@ def classify(answer: Answer, now: float) -> Outcome:
         error=error,
         retry_after_s=None if permanent else retry_after_s(answer.headers.get("retry-after", ""), now),
     )
-    return answers.with_details(refused, said, request_id)
+    return answers.with_details(refused, log_tail, request_id)
 
 
 def retry_after_s(text: str, now: float) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from executor.targets.bounded_connection import MAX_READS, BoundedConnection, TooMuch
+from executor.targets.bounded_http import MAX_READS, BoundedConnection, TooMuch
 
 # The head of a TLS handshake record of 16 KiB.
 RECORD = b"\x16\x03\x03\x40\x00"

@@ -11,7 +11,7 @@ import pytest
 
 from common.storage import outgoing
 from executor.targets import clients, sqs_queue
-from executor.targets.fair_cache import FairCache
+from executor.targets.clients import FairCache
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import certificate_file, serving
 

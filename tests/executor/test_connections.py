@@ -17,7 +17,7 @@ from common.planning.packs import Wake
 from common.storage import aws
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
-from executor.targets.fair_cache import FairCache
+from executor.targets.clients import FairCache
 from executor.threads import MAX_EVENTS_AT_ONCE
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving

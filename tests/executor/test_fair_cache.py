@@ -8,7 +8,7 @@ import pytest
 
 from common.storage import aws
 from executor.targets import clients
-from executor.targets.fair_cache import FairCache
+from executor.targets.clients import FairCache
 from tests.executor.contexts import US, event
 
 

@@ -23,7 +23,7 @@ from executor.batch import execute_batch
 from executor.messages import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
-from executor.targets.fair_cache import FairCache
+from executor.targets.clients import FairCache
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
 from tests.waiting import wait_until

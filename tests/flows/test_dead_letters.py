@@ -166,8 +166,9 @@ def test_a_queue_that_is_allowed_no_more_gets_nothing(world: World, queue: Queue
     tenants = Tenants(world.table("tenants"))
     tenants.create("alice", "", world.clock.now(), {"allowed_targets": ["*"]})
     recorder = world.executor.recorder
-    checked = replace(recorder.dead_letters, rules=KnownTenants(world.table("tenants")))
-    world.executor = replace(world.executor, recorder=replace(recorder, dead_letters=checked))
+    checked = replace(recorder.run_end.dead_letters, rules=KnownTenants(world.table("tenants")))
+    run_end = replace(recorder.run_end, dead_letters=checked)
+    world.executor = replace(world.executor, recorder=replace(recorder, run_end=run_end))
     world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry={"max_attempts": 1}))
     world.run_until("2026-11-21T03:10:00Z")
     tenants.edit("alice", {"allowed_targets": ["arn:aws:lambda:*:*:*"]}, world.clock.now())

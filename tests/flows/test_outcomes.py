@@ -30,7 +30,7 @@ class Destination:
         self.world = world
         self.events: list[dict[str, Any]] = []
         self.outcomes = Outcomes(
-            world.table("jobs"), world.runs, world.executor.recorder.failure_streak, world.clock
+            world.table("jobs"), world.runs, world.executor.recorder.run_end.failure_streak, world.clock
         )
         world.target.answer = self._take
 
