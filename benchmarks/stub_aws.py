@@ -18,12 +18,14 @@ from typing import Any
 import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
+from botocore.credentials import Credentials
 
-from common.storage import aws, connections
-from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS
+from common.storage import aws
+from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS, Requests, Response
 from common.storage.steps import Steps
 
 Answer = Callable[[dict[str, Any]], bytes]
+_CREDENTIALS = Credentials("stub", "stub")
 _MESSAGE_ID = "5fea7756-0ea4-451a-a703-a558b933e274"
 QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions"
 
@@ -64,13 +66,14 @@ class StubAws:
         """A client of `service` as the functions have it: its hot calls go around botocore."""
         client = self.client(service)
         direct: Any
+        requests = Requests(client, _CREDENTIALS, True, passes_trace_on=service != "sqs")
         match service:
             case "dynamodb":
-                direct = DirectDynamoDB(client)
+                direct = DirectDynamoDB(client, requests)
             case "sqs":
-                direct = DirectSQS(client)
+                direct = DirectSQS(client, requests)
             case _:
-                direct = DirectLambda(client, lambda: None)
+                direct = DirectLambda(client, requests, lambda: None)
         direct.requests.connections = (_Polled if service == "lambda" else _Connections)(self)
         return direct
 
@@ -80,8 +83,8 @@ class StubAws:
             service,
             region_name="us-east-1",
             config=config or Config(max_pool_connections=64),
-            aws_access_key_id="stub",
-            aws_secret_access_key="stub",
+            aws_access_key_id=_CREDENTIALS.access_key,
+            aws_secret_access_key=_CREDENTIALS.secret_key,
         )
         client.meta.events.register("before-send", self._answer)
         return client
@@ -96,13 +99,13 @@ class StubAws:
         time.sleep(self._takes_s.get(operation, 0))
         return answer
 
-    def exchange(self, request: bytes) -> tuple[connections.Answer, float]:
+    def exchange(self, request: bytes) -> tuple[Response, float]:
         """The answer to a direct request, and how long it stays on the way."""
         began = time.thread_time()
         head, _, sent = request.partition(b"\r\n\r\n")
         target = head.partition(b"\r\nX-Amz-Target: ")[2].partition(b"\r\n")[0]
         body, operation = self._body(target.decode() or None, sent)
-        answer = connections.Answer(202 if operation == "Invoke" else 200, {"x-amzn-requestid": "stub"}, body)
+        answer = Response(202 if operation == "Invoke" else 200, {"x-amzn-requestid": "stub"}, body)
         self._count(operation, body, began)
         return answer, self._takes_s.get(operation, 0)
 
@@ -153,7 +156,7 @@ class _Connections:
     def __init__(self, aws: StubAws) -> None:
         self._aws = aws
 
-    def exchange(self, request: bytes, *_: object) -> Steps[connections.Answer]:
+    def exchange(self, request: bytes, *_: object) -> Steps[Response]:
         answer, takes_s = self._aws.exchange(request)
         time.sleep(takes_s)
         yield from ()
@@ -169,7 +172,7 @@ class _Polled(_Connections):
         self._under_way: queue.SimpleQueue[tuple[float, socket.socket]] = queue.SimpleQueue()
         threading.Thread(target=self._deliver, daemon=True).start()
 
-    def exchange(self, request: bytes, *_: object) -> Steps[connections.Answer]:
+    def exchange(self, request: bytes, *_: object) -> Steps[Response]:
         answer, takes_s = self._aws.exchange(request)
         if takes_s:
             began = time.thread_time()

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
 
-Thing = TypeVar("Thing")
+    from common.storage.fast_client import Requests as DirectRequests
+
+Built = TypeVar("Built")
 
 # The roots of Amazon Trust Services, which all of AWS's endpoints chain to: https://www.amazontrust.com/repository/
 # botocore reads its roots for each new connection; of all 127 that takes 30 ms of a whole processor, of these 5 two.
@@ -40,23 +42,27 @@ _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", defaul
 def dynamodb() -> DynamoDBClient:
     """The client for Minute8's tables."""
     with _uncollected():  # every function builds this client first
-        built = tuned(_create_client("dynamodb", config=_own_config()))
-        client: DynamoDBClient = built
-        if _is_direct(built):
+        client: Any = tuned(_create_client("dynamodb", config=_own_config()))
+        if requests := _direct_requests(client):
             from common.storage.fast_client import DirectDynamoDB
 
-            direct: Any = DirectDynamoDB(built)
-            client = direct
-    return client
+            client = DirectDynamoDB(client, requests)
+    dynamodb_client: DynamoDBClient = client
+    return dynamodb_client
 
 
-def _is_direct(client: Any) -> bool:
-    """Whether the hot calls of this client go around botocore: in the functions, if its requests are plain."""
+def _direct_requests(
+    client: Any, credentials: Any = None, *, passes_trace_on: bool = True
+) -> DirectRequests | None:
+    """The hot requests of this client go around botocore: in the functions, if they are plain."""
     if not in_lambda():
-        return False
-    from common.storage.fast_client import is_possible
+        return None
+    from common.storage.fast_client import Requests, is_plain
 
-    return is_possible(client)
+    credentials = credentials or _session().get_credentials()
+    if credentials is None or not is_plain(client):
+        return None
+    return Requests(client, credentials, _trusted_roots(), passes_trace_on=passes_trace_on)
 
 
 @contextmanager
@@ -102,14 +108,14 @@ def sqs() -> SQSClient:
     """
     from botocore.handlers import add_recursion_detection_header
 
-    client: SQSClient = _create_client("sqs", config=_own_config())
+    client: Any = _create_client("sqs", config=_own_config())
     client.meta.events.unregister("before-call", add_recursion_detection_header)
-    if _is_direct(client):
+    if requests := _direct_requests(client, passes_trace_on=False):
         from common.storage.fast_client import DirectSQS
 
-        direct: Any = DirectSQS(client)
-        client = direct
-    return client
+        client = DirectSQS(client, requests)
+    sqs_client: SQSClient = client
+    return sqs_client
 
 
 @cache
@@ -132,7 +138,7 @@ def cloudwatch() -> Any:
     return _create_client("cloudwatch", config=_brief_config())
 
 
-def on_first_use(build: Callable[[], Thing]) -> Thing:
+def on_first_use(build: Callable[[], Built]) -> Built:
     """A client, or what needs one, that is built when one of its attributes is first used.
 
     For what most invocations never use: a cold start then does not pay for it.
@@ -147,46 +153,42 @@ class _OnFirstUse:
 
     def __getattr__(self, name: str) -> Any:
         with _building:
-            thing = self._build()
-        return getattr(thing, name)
+            built = self._build()
+        return getattr(built, name)
 
 
 def target_client(
-    service: str, region: str, read_timeout_s: float, credentials: tuple[str, str, str] | None = None
+    service: str, region: str, read_timeout_s: float, role_keys: tuple[str, str, str] | None = None
 ) -> Any:
     """A new client that waits `read_timeout_s` for an answer and never tries twice: that would be a second call.
 
-    Where `takes_timeouts_per_call()`, it waits as long as the calling thread last set with `set_read_timeout`.
-    `credentials` are access key, secret key and token of an assumed role; without them they are the function's own.
+    It waits as long as the calling thread last set with `set_read_timeout`, if it has. `role_keys` are access key,
+    secret key and token of an assumed role; without them the client has the function's own rights.
     """
-    keys: tuple[str | None, str | None, str | None] = credentials or (None, None, None)
+    from botocore.credentials import Credentials
+
+    access_key, secret_key, token = role_keys or (None, None, None)
     with _building:  # several threads call targets, and a session can build only one client at a time
-        made = _create_client(
+        client = _create_client(
             service,
             region_name=region,
             config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1}),
-            aws_access_key_id=keys[0],
-            aws_secret_access_key=keys[1],
-            aws_session_token=keys[2],
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            aws_session_token=token,
         )
-    made.meta.events.register("before-call", _with_read_timeout)
-    if service == "lambda" and _is_direct(made):
+    client.meta.events.register("before-call", _with_read_timeout)
+    credentials = Credentials(*role_keys) if role_keys else None
+    if service == "lambda" and (requests := _direct_requests(client, credentials)):
         from common.storage.fast_client import DirectLambda
 
-        return DirectLambda(made, lambda: _read_timeout_s.get() or read_timeout_s)
-    made.meta.events.register("before-send", _goes_out)
-    return made
+        return DirectLambda(client, requests, lambda: _read_timeout_s.get() or read_timeout_s)
+    client.meta.events.register("before-send", _goes_out)
+    return client
 
 
 def _goes_out(**_: object) -> None:
     outgoing.goes_out()
-
-
-def takes_timeouts_per_call() -> bool:
-    """Whether this botocore can wait for another time in each call, so that one client's connections serve all."""
-    from botocore.httpsession import URLLib3Session
-
-    return hasattr(URLLib3Session, "_get_request_timeout")
 
 
 def set_read_timeout(read_timeout_s: float) -> None:
@@ -200,22 +202,15 @@ def _with_read_timeout(context: dict[str, Any], **_: object) -> None:
 
 
 def connect(client: Any, count: int = 1) -> None:
-    """Open the client's first connections; through botocore only one. What fails, fails again in a call.
+    """Open the first connections of a client whose requests are direct. What fails, fails again in a call.
 
-    For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one. Through
-    botocore it takes an unsigned request, which AWS refuses.
+    For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one.
     """
-    from botocore.awsrequest import AWSPreparedRequest
     from botocore.exceptions import BotoCoreError
 
     if requests := getattr(client, "requests", None):
         with suppress(BotoCoreError):
             requests.connections.warm_up(count)
-        return
-    headers: Any = {}
-    request = AWSPreparedRequest("GET", f"{client.meta.endpoint_url}/", headers, b"", stream_output=False)
-    with suppress(BotoCoreError, AttributeError):
-        client._endpoint.http_session.send(request)
 
 
 def warm_up(build: Callable[[], object]) -> None:
@@ -225,7 +220,7 @@ def warm_up(build: Callable[[], object]) -> None:
 
 
 def sdk_version() -> str:
-    """The version of botocore. This code rests on its internals, so it is pinned and part of the Lambda package."""
+    """The version of botocore, which is pinned and part of the Lambda package."""
     import botocore
 
     return str(botocore.__version__)
@@ -250,6 +245,12 @@ def roots() -> str | None:
     if not in_lambda() or other_partition or "AWS_CA_BUNDLE" in os.environ:
         return None
     return str(AMAZON_ROOTS)
+
+
+def _trusted_roots() -> str | bool:
+    """The file of the roots that botocore trusts; True: its own."""
+    bundle: str | None = _session().get_config_variable("ca_bundle")
+    return roots() or bundle or os.environ.get("REQUESTS_CA_BUNDLE") or True
 
 
 def new_session() -> Any:
@@ -317,13 +318,13 @@ def read_parameter(name: str) -> str | None:
     SigV4Auth(session.get_credentials().get_frozen_credentials(), "ssm", region).add_auth(request)
     trusted: Any = roots() or True
     try:
-        answer = URLLib3Session(verify=trusted, timeout=_PARAMETER_TIMEOUT_S).send(request.prepare())
-        found: dict[str, Any] = json.loads(answer.content)
+        response = URLLib3Session(verify=trusted, timeout=_PARAMETER_TIMEOUT_S).send(request.prepare())
+        answer: dict[str, Any] = json.loads(response.content)
     except (BotoCoreError, ValueError) as error:
         raise Busy(f"the parameter {name} cannot be read now: {error}") from error
-    if answer.status_code == 200:
-        return str(found["Parameter"]["Value"])
-    kind = str(found.get("__type", "")).rpartition("#")[2]
+    if response.status_code == 200:
+        return str(answer["Parameter"]["Value"])
+    kind = str(answer.get("__type", "")).rpartition("#")[2]
     if kind == "ParameterNotFound":
         return None
-    raise Busy(f"the parameter {name} cannot be read now: {kind or answer.status_code}")
+    raise Busy(f"the parameter {name} cannot be read now: {kind or response.status_code}")

@@ -1,7 +1,9 @@
-"""The hot requests, of each execution and of each tick, without botocore: same bytes, a sixth of the processor time.
+"""The hot requests, of each execution and of each tick, without botocore: same bytes, a fifth of the processor time.
 
 Only what succeeds ends here. Any other answer, or a failure to get one, goes to botocore as the answer to its own first
 attempt. So it parses errors, waits and tries again as it always does.
+
+Only for AWS's own endpoints. Untrusted ones get `executor/targets/bounded_http.py`.
 """
 
 from __future__ import annotations
@@ -9,104 +11,332 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import socket
+import ssl
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from dataclasses import dataclass
+from functools import cache
+from http.client import HTTPException, HTTPResponse
+from typing import Any, BinaryIO, Final
+from urllib.parse import SplitResult, quote, urlsplit
 
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
-from common.storage.connections import MAX_BYTES, Answer, Connections
-from common.storage.signing import Credentials, sign
+from common.storage import outgoing
+from common.storage.signing import Credentials, Request, Service, sign
 from common.storage.steps import Steps, at_once
 
-Headers = Sequence[tuple[str, str]]
+# DynamoDB answers with at most 16 MB of items.
+MAX_BYTES: Final = 64 * 1024 * 1024
+# Lambda's results have up to 6 MB, and only the beginning is used.
+_RESULT_BYTES: Final = 256 * 1024
+_MAX_LINE_BYTES: Final = 16 * 1024
+# Status lines and headers, those of interim answers (1xx) included.
+_MAX_HEAD_LINES: Final = 250
+# The system takes so much without waiting, for a connection that carries nothing else.
+SEND_BUFFER_BYTES: Final = 8 * 1024
+# A read without any time would fail in another way than by its time limit.
+_MIN_READ_S: Final = 0.001
+# http.client also accepts `0x4`, `+4` and `4_0`.
+_CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(;[^\n]*)?\r?\n")
+_TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
 _received: ContextVar[AWSResponse | BotoCoreError | None] = ContextVar("_received", default=None)
-# How much of a result is read: Lambda's answers have up to 6 MB, and only the beginning is used.
-_RESULT_BYTES: Final = 256 * 1024
-_TRACE_SAFE: Final = "-=;:+&[]{}\"',"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status, headers by their names in lower case, and the body, or its beginning if no more was requested."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class _NotHttp(HTTPException):
+    """The answer is not HTTP/1.1."""
+
+
+class _AnswerFile:
+    """What http.client reads answers from. It stays open between answers, and its lines are checked strictly."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._head_lines = 0
+        self._has_chunks = False
+
+    def makefile(self, _mode: str) -> _AnswerFile:
+        """http.client asks a socket for a file, for each answer."""
+        self._has_chunks = False
+        return self
+
+    def starts_answer(self) -> None:
+        self._head_lines = 0
+
+    def starts_chunks(self) -> None:
+        self._has_chunks = True
+
+    def readline(self, _limit: int) -> bytes:
+        line = self._file.readline(_MAX_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise _NotHttp("the answer breaks off, or has a line that is too long")
+        if self._has_chunks:
+            if not (size := _CHUNK_SIZE.fullmatch(line)):
+                raise _NotHttp(f"not the size of a chunk: {line[:20]!r}")
+            self._has_chunks = int(size[1], 16) > 0  # trailers follow the last one
+            return line
+        self._head_lines += 1
+        if self._head_lines > _MAX_HEAD_LINES:
+            raise _NotHttp("too many headers, or interim answers")
+        return line
+
+    def read(self, size: int) -> bytes | None:
+        return self._file.read(size)
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        """http.client closes it behind each answer; the connection is kept."""
+
+
+class _Connection:
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self._file = connected.makefile("rb")
+        self._answers: Any = _AnswerFile(self._file)
+
+    def is_usable(self) -> bool:
+        """Whether nothing came since its last answer but TLS's own records: an endpoint that closes says so."""
+        self.socket.settimeout(0)
+        try:
+            return self._file.read(1) is None
+        except ssl.SSLWantReadError:  # the session tickets that follow a handshake
+            return True
+        except OSError:
+            return False
+
+    def receive(self, max_bytes: int) -> tuple[Response, bool]:
+        """The next answer, and whether the connection can be used again. Raises HTTPException, OSError."""
+        self._answers.starts_answer()
+        status = 100
+        while status < 200:  # 1xx come before the answer
+            answer = HTTPResponse(self._answers, method="POST")
+            answer.begin()
+            status = answer.status
+        if answer.version != 11:
+            raise _NotHttp(f"HTTP of version {answer.version}")
+        if status >= 300:
+            max_bytes = MAX_BYTES
+        headers = {name.lower(): value.strip() for name, value in answer.getheaders()}
+        expected_bytes = 0  # http.client checks chunks; without a length the body ends with the connection
+        if answer.chunked:
+            self._answers.starts_chunks()
+        elif (length := headers.get("content-length")) is not None:
+            if answer.length is None or not length.isdecimal():
+                raise _NotHttp(f"not a length: {length[:20]!r}")
+            expected_bytes = min(answer.length, max_bytes)
+        body = answer.read(max_bytes)
+        if len(body) < expected_bytes:
+            raise _NotHttp("the answer breaks off")
+        return Response(status, headers, body), answer.isclosed() and not answer.will_close
+
+    def close(self) -> None:
+        self._file.close()
+        self.socket.close()
+
+
+class Connections:
+    """The connections to an endpoint, as many as there are requests at once. At most `max_idle` are kept."""
+
+    def __init__(
+        self, url: SplitResult, roots: str | None, *, connect_timeout_s: float, max_idle: int
+    ) -> None:
+        """`roots` is the file of the certificates to trust; it is read once. None: the endpoint has no TLS."""
+        self._url = url.geturl()
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if roots else 80)
+        self._roots = roots
+        self._connect_timeout_s = connect_timeout_s
+        self._max_idle = max_idle
+        self._idle: list[_Connection] = []
+        weakref.finalize(self, _close_all, self._idle)
+
+    def warm_up(self, count: int = 1) -> None:
+        """Have so many connections open, if nothing else uses some. Raises as `exchange`."""
+        opened: list[_Connection] = []
+        try:
+            opened.extend(self._take() for _ in range(count))
+        finally:
+            for connection in opened:
+                self._give_back(connection)
+
+    def exchange(self, request: bytes, read_timeout_s: float, max_bytes: int = MAX_BYTES) -> Steps[Response]:
+        """Send a request once, and return the answer; of the body of a success at most `max_bytes`.
+
+        The first step sends it if a connection is kept and the request is short; the next one may connect otherwise.
+
+        Raises botocore's own errors: EndpointConnectionError, ConnectTimeoutError, SSLError, ReadTimeoutError, and
+        ConnectionClosedError, also for an answer that is not HTTP.
+        """
+        connection = self._kept() if len(request) <= SEND_BUFFER_BYTES else None
+        if connection is None:
+            yield None
+            connection = self._take()
+        is_reusable = False
+        try:
+            connection.socket.settimeout(read_timeout_s)
+            outgoing.goes_out()
+            connection.socket.sendall(request)
+            ends_at = time.monotonic() + read_timeout_s
+            yield connection.socket
+            connection.socket.settimeout(max(_MIN_READ_S, ends_at - time.monotonic()))
+            response, is_reusable = connection.receive(max_bytes)
+        except TimeoutError as error:
+            raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
+        except (OSError, HTTPException) as error:
+            raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
+        finally:
+            if is_reusable:
+                self._give_back(connection)
+            else:
+                connection.close()
+        return response
+
+    def _take(self) -> _Connection:
+        return self._kept() or self._connected()
+
+    def _kept(self) -> _Connection | None:
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if connection.is_usable():
+                return connection
+            connection.close()
+        return None
+
+    def _give_back(self, connection: _Connection) -> None:
+        if len(self._idle) < self._max_idle:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _connected(self) -> _Connection:
+        try:
+            plain = socket.create_connection((self._host, self._port), self._connect_timeout_s)
+        except TimeoutError as error:
+            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
+        except OSError as error:
+            raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._roots:
+                plain = _trusting(self._roots).wrap_socket(plain, server_hostname=self._host)
+        except TimeoutError as error:
+            plain.close()
+            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
+        except OSError as error:
+            plain.close()
+            raise SSLError(endpoint_url=self._url, error=error) from error
+        return _Connection(plain)
+
+
+def _close_all(connections: list[_Connection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+@cache
+def _trusting(roots: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificate and name
+    context.load_verify_locations(roots)
+    return context
 
 
 class Requests:
-    """Signs and sends a client's requests. Use only where `is_possible(client)`.
+    """Signs and sends a client's requests. Use only where `is_plain(client)`.
 
+    `credentials` and `trusted_roots` are those that the client was built with, which it does not tell.
     With `passes_trace_on` they carry Lambda's trace, as botocore's do by default.
     """
 
-    def __init__(self, client: Any, *, passes_trace_on: bool = True) -> None:
+    def __init__(
+        self, client: Any, credentials: Any, trusted_roots: str | bool, *, passes_trace_on: bool = True
+    ) -> None:
+        self._credentials = credentials
         self._passes_trace_on = passes_trace_on
         config = client.meta.config
+        roots: Any = trusted_roots
         url = urlsplit(client.meta.endpoint_url)
-        session = client._endpoint.http_session
         self.url = url.geturl()
         self.host = url.netloc
         self.read_timeout_s: float = config.read_timeout
-        self._signer = client._request_signer
+        self._service = Service(client.meta.region_name, client.meta.service_model.signing_name)
         self._user_agent: str = config.user_agent
         self.connections = Connections(
             url,
-            get_cert_path(session._verify) if url.scheme == "https" else None,
+            get_cert_path(roots) if url.scheme == "https" else None,
             connect_timeout_s=config.connect_timeout,
-            most_idle=config.max_pool_connections,
+            max_idle=config.max_pool_connections,
         )
-        client.meta.events.register_first("before-send", _given)
+        client.meta.events.register_first("before-send", _answer_for_botocore)
 
     def send(
         self,
-        path: str,
-        headers: Headers,
-        body: bytes,
-        botocores: Callable[[], Any],
+        request: Request,
+        by_botocore: Callable[[], Any],
         *,
         read_timeout_s: float | None = None,
-        most_bytes: int = MAX_BYTES,
-    ) -> Steps[Answer | Any]:
-        """The answer if it is a success; else what `botocores` returns, which makes the same request through botocore.
+        max_bytes: int = MAX_BYTES,
+    ) -> Steps[Response | Any]:
+        """The answer if it is a success; else what `by_botocore` returns, which makes the same request.
 
         Raises what botocore raises.
         """
-        credentials = self._signer._credentials.get_frozen_credentials()
-        request = self.encoded(path, headers, body, credentials, time.time(), str(uuid.uuid4()))
+        encoded = self.encoded(
+            request, self._credentials.get_frozen_credentials(), time.time(), str(uuid.uuid4())
+        )
         received: AWSResponse | BotoCoreError
         try:
             timeout_s = read_timeout_s or self.read_timeout_s
-            answer = yield from self.connections.exchange(request, timeout_s, most_bytes)
+            response = yield from self.connections.exchange(encoded, timeout_s, max_bytes)
         except BotoCoreError as error:
             received = error
         else:
-            if 200 <= answer.status < 300:
-                return answer
-            headers_: Any = answer.headers
-            received = AWSResponse(self.url + path, answer.status, headers_, _Raw(answer.body))
-        given = _received.set(received)
+            if 200 <= response.status < 300:
+                return response
+            headers: Any = response.headers
+            received = AWSResponse(self.url + request.path, response.status, headers, _Raw(response.body))
+        token = _received.set(received)
         try:
-            return botocores()
+            return by_botocore()
         finally:
-            _received.reset(given)
+            _received.reset(token)
 
-    def encoded(
-        self, path: str, headers: Headers, body: bytes, credentials: Credentials, now: float, id_: str
-    ) -> bytes:
+    def encoded(self, request: Request, credentials: Credentials, now: float, invocation_id: str) -> bytes:
         """The bytes that botocore would send."""
-        signer = self._signer
-        signed = sign(
-            credentials,
-            signer.region_name,
-            signer.signing_name,
-            path,
-            [*headers, ("host", self.host)],
-            body,
-            now,
-        )
-        lines = [f"POST {path} HTTP/1.1", f"Host: {self.host}", "Accept-Encoding: identity"]
-        lines += [f"{name}: {value}" for name, value in headers]
+        to_sign = Request(request.path, (*request.headers, ("host", self.host)), request.body)
+        signed = sign(to_sign, credentials, self._service, now)
+        lines = [f"POST {request.path} HTTP/1.1", f"Host: {self.host}", "Accept-Encoding: identity"]
+        lines += [f"{name}: {value}" for name, value in request.headers]
         lines.append(f"User-Agent: {self._user_agent}")
         if self._passes_trace_on and (trace := _trace()):
             lines.append(f"X-Amzn-Trace-Id: {trace}")
@@ -115,129 +345,109 @@ class Requests:
             lines.append(f"X-Amz-Security-Token: {credentials.token}")
         lines += [
             f"Authorization: {signed.authorization}",
-            f"amz-sdk-invocation-id: {id_}",
+            f"amz-sdk-invocation-id: {invocation_id}",
             "amz-sdk-request: attempt=1",
-            f"Content-Length: {len(body)}",
+            f"Content-Length: {len(request.body)}",
         ]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + request.body
 
 
-def is_possible(client: Any) -> bool:
+def is_plain(client: Any) -> bool:
     """Whether this client's requests are plain: signed by version 4, without a proxy, to the root of an endpoint."""
     url = client.meta.endpoint_url
-    signer = client._request_signer
     return bool(
-        signer.signature_version == "v4"
-        and signer._credentials is not None
-        and client._endpoint.http_session._verify
+        client.meta.config.signature_version == "v4"
         and urlsplit(url).path in ("", "/")
         and not client.meta.config.proxies
         and not get_environ_proxies(url)
     )
 
 
-class DirectDynamoDB:
-    """A DynamoDB client whose calls in each execution are direct; all others are botocore's."""
+class _DirectClient:
+    """A client of botocore's, some of whose calls are direct; all others are botocore's."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, requests: Requests) -> None:
         self._client = client
-        self.requests = Requests(client)
+        self.requests = requests
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
+
+    def _call(self, target: str, headers: Sequence[tuple[str, str]], call: str, arguments: Any) -> Any:
+        """The answer to a request in JSON, which the method `call` of botocore's client makes as well."""
+        request = Request(
+            "/",
+            (("X-Amz-Target", target), ("Content-Type", "application/x-amz-json-1.0"), *headers),
+            json.dumps(arguments).encode(),
+        )
+        by_botocore = getattr(self._client, call)
+        response = at_once(self.requests.send(request, lambda: by_botocore(**arguments)))
+        return json.loads(response.body) if isinstance(response, Response) else response
+
+
+class DirectDynamoDB(_DirectClient):
+    """A DynamoDB client whose calls in each execution are direct."""
 
     def get_item(self, **request: Any) -> Any:
-        return self._call("GetItem", self._client.get_item, request)
+        return self._call("DynamoDB_20120810.GetItem", (), "get_item", request)
 
     def batch_get_item(self, **request: Any) -> Any:
-        return self._call("BatchGetItem", self._client.batch_get_item, request)
+        return self._call("DynamoDB_20120810.BatchGetItem", (), "batch_get_item", request)
 
     def query(self, **request: Any) -> Any:
-        return self._call("Query", self._client.query, request)
+        return self._call("DynamoDB_20120810.Query", (), "query", request)
 
     def update_item(self, **request: Any) -> Any:
-        return self._call("UpdateItem", self._client.update_item, request)
+        return self._call("DynamoDB_20120810.UpdateItem", (), "update_item", request)
 
     def batch_execute_statement(self, **request: Any) -> Any:
-        return self._call("BatchExecuteStatement", self._client.batch_execute_statement, request)
-
-    def _call(self, operation: str, botocores: Callable[..., Any], request: dict[str, Any]) -> Any:
-        headers = [
-            ("X-Amz-Target", f"DynamoDB_20120810.{operation}"),
-            ("Content-Type", "application/x-amz-json-1.0"),
-        ]
-        body = json.dumps(request).encode()
-        answer = at_once(self.requests.send("/", headers, body, lambda: botocores(**request)))
-        return json.loads(answer.body) if isinstance(answer, Answer) else answer
+        return self._call("DynamoDB_20120810.BatchExecuteStatement", (), "batch_execute_statement", request)
 
 
-class DirectSQS:
-    """An SQS client whose `send_message_batch` is direct; all other calls are botocore's.
-
-    The requests do not carry Lambda's trace (common/storage/aws.py says why).
-    """
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.requests = Requests(client, passes_trace_on=False)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+class DirectSQS(_DirectClient):
+    """An SQS client whose `send_message_batch` is direct."""
 
     def send_message_batch(self, **request: Any) -> Any:
-        headers = [
-            ("X-Amz-Target", "AmazonSQS.SendMessageBatch"),
-            ("Content-Type", "application/x-amz-json-1.0"),
-            ("x-amzn-query-mode", "true"),
-        ]
-        body = json.dumps(request).encode()
-        sending = self.requests.send("/", headers, body, lambda: self._client.send_message_batch(**request))
-        answer = at_once(sending)
-        return json.loads(answer.body) if isinstance(answer, Answer) else answer
+        query_mode = (("x-amzn-query-mode", "true"),)
+        return self._call("AmazonSQS.SendMessageBatch", query_mode, "send_message_batch", request)
 
 
-class DirectLambda:
+class DirectLambda(_DirectClient):
     """A Lambda client whose `invoke` is direct, and returns the beginning of a result."""
 
-    def __init__(self, client: Any, read_timeout_s: Callable[[], float | None]) -> None:
+    def __init__(self, client: Any, requests: Requests, read_timeout_s: Callable[[], float | None]) -> None:
         """`read_timeout_s` returns how long the calling thread's next call waits for an answer."""
-        self._client = client
+        super().__init__(client, requests)
         self._read_timeout_s = read_timeout_s
-        self.requests = Requests(client)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
 
     def invoke(self, **request: Any) -> Any:
         return at_once(self.invoke_in_steps(**request))
 
     def invoke_in_steps(self, **request: Any) -> Steps[Any]:
-        headers = [
+        headers = (
             ("X-Amz-Invocation-Type", request["InvocationType"]),
             ("X-Amz-Log-Type", request["LogType"]),
-        ]
-        answer = yield from self.requests.send(
-            _invocations(request["FunctionName"]),
-            headers,
-            request["Payload"],
+        )
+        response = yield from self.requests.send(
+            Request(_invocations(request["FunctionName"]), headers, request["Payload"]),
             lambda: self._client.invoke(**request),
             read_timeout_s=self._read_timeout_s(),
             # Lambda has accepted an event by its status: a body that breaks off does not matter.
-            most_bytes=0 if request["InvocationType"] == "Event" else _RESULT_BYTES,
+            max_bytes=0 if request["InvocationType"] == "Event" else _RESULT_BYTES,
         )
-        if not isinstance(answer, Answer):
-            return answer
-        found = {
-            "Payload": io.BytesIO(answer.body),
-            "ResponseMetadata": {"RequestId": answer.headers.get("x-amzn-requestid", "")},
+        if not isinstance(response, Response):
+            return response
+        result = {
+            "Payload": io.BytesIO(response.body),
+            "ResponseMetadata": {"RequestId": response.headers.get("x-amzn-requestid", "")},
         }
         for name, header in (
             ("FunctionError", "x-amz-function-error"),
             ("LogResult", "x-amz-log-result"),
         ):
-            if header in answer.headers:
-                found[name] = answer.headers[header]
-        return found
+            if header in response.headers:
+                result[name] = response.headers[header]
+        return result
 
 
 def _invocations(arn: str) -> str:
@@ -246,7 +456,7 @@ def _invocations(arn: str) -> str:
     return f"/2015-03-31/functions/{name}/invocations"
 
 
-def _given(**_: object) -> AWSResponse | None:
+def _answer_for_botocore(**_: object) -> AWSResponse | None:
     """The answer that was received, once; botocore sends nothing then. Raises why there is none."""
     received = _received.get()
     _received.set(None)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -31,29 +30,38 @@ class Signed:
     authorization: str
 
 
-def sign(
-    credentials: Credentials,
-    region: str,
-    service: str,
-    path: str,
-    headers: Iterable[tuple[str, str]],
-    body: bytes,
-    now: float,
-) -> Signed:
-    """Sign a POST without a query. `headers` are those to sign, without date and token; `path` is percent-encoded."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A POST without a query. `path` is percent-encoded; `headers` are those to sign, without date and token."""
+
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service that a request goes to."""
+
+    region: str
+    name: str
+
+
+def sign(request: Request, credentials: Credentials, service: Service, now: float) -> Signed:
+    """The signature of a request."""
     date = compact_time(int(now))
-    signed = [(name.lower(), " ".join(value.split())) for name, value in headers]
-    signed.append(("x-amz-date", date))
+    headers = [(name.lower(), " ".join(value.split())) for name, value in request.headers]
+    headers.append(("x-amz-date", date))
     if credentials.token:
-        signed.append(("x-amz-security-token", credentials.token))
-    signed.sort()
-    names = ";".join([name for name, _ in signed])
-    lines = "".join([f"{name}:{value}\n" for name, value in signed])
-    body_hash = hashlib.sha256(body).hexdigest()
-    canonical = f"POST\n{path.replace('%', '%25')}\n\n{lines}\n{names}\n{body_hash}"
-    scope = f"{date[:8]}/{region}/{service}/aws4_request"
+        headers.append(("x-amz-security-token", credentials.token))
+    headers.sort()
+    names = ";".join([name for name, _ in headers])
+    lines = "".join([f"{name}:{value}\n" for name, value in headers])
+    body_hash = hashlib.sha256(request.body).hexdigest()
+    canonical = f"POST\n{request.path.replace('%', '%25')}\n\n{lines}\n{names}\n{body_hash}"
+    scope = f"{date[:8]}/{service.region}/{service.name}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    signature = signature_of(text, credentials.secret_key, date[:8], region, service)
+    signature = signature_of(text, credentials.secret_key, date[:8], service.region, service.name)
     authorization = (
         f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
         f"SignedHeaders={names}, Signature={signature}"

@@ -100,7 +100,7 @@ def _client(
 ) -> Any:
     aws.set_read_timeout(timeout_s)
     # One client for all time limits, so that they share one pool of connections.
-    key = (service, region, None if aws.takes_timeouts_per_call() else timeout_s, credentials)
+    key = (service, region, credentials)
     with _building:
         return _clients.get(key, tenant, lambda: aws.target_client(service, region, timeout_s, credentials))
 

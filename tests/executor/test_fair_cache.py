@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +43,9 @@ def test_what_cannot_be_built_is_not_kept() -> None:
     assert cache.get(1, "alice", lambda: 5) == 5
 
 
-def test_a_tenants_time_limits_evict_nobodys_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The settings of each client that was built."""
     built: list[Any] = []
 
     def build(*settings: Any) -> object:
@@ -50,15 +53,23 @@ def test_a_tenants_time_limits_evict_nobodys_clients(monkeypatch: pytest.MonkeyP
         return object()
 
     monkeypatch.setattr(aws, "target_client", build)
-    monkeypatch.setattr(aws, "takes_timeouts_per_call", lambda: False)  # as with botocore before 1.43
     clients._clients.clear()
-    target = {"arn": f"arn:aws:lambda:{US}:function:report"}
-    try:
-        of_alice = clients.client("lambda", target, event(tenant="alice"), 60)
-        for timeout_s in range(1, 290):
-            if timeout_s != 60:
-                clients.client("lambda", target, event(tenant="mallory"), timeout_s)
-        assert clients.client("lambda", target, event(tenant="alice"), 60) is of_alice
-        assert len(built) == 289
-    finally:
-        clients._clients.clear()
+    yield built
+    clients._clients.clear()
+
+
+def _client(tenant: str, account_region: str, timeout_s: float) -> Any:
+    target = {"arn": f"arn:aws:lambda:{account_region}:function:report"}
+    return clients.client("lambda", target, event(tenant=tenant), timeout_s)
+
+
+def test_a_tenants_regions_evict_nobodys_clients(built: list[Any]) -> None:
+    of_alice = _client("alice", US, 60)
+    for number in range(288):
+        _client("mallory", f"region-{number}:123456789012", 60)
+    assert _client("alice", US, 60) is of_alice
+    assert len(built) == 289
+
+
+def test_all_time_limits_share_a_client(built: list[Any]) -> None:
+    assert len({id(_client("mallory", US, timeout_s)) for timeout_s in range(1, 290)}) == len(built) == 1

@@ -17,7 +17,7 @@ import pytest
 
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
-from common.storage import connections, outgoing
+from common.storage import fast_client, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
 from executor.messages import Message
@@ -150,7 +150,7 @@ def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
 def test_a_long_event_has_a_thread(world: World, service: Server, senders: list[str]) -> None:
     kept(service, 2)
     senders.clear()
-    short, long = events(world, "short"), events(world, "long", payload="x" * connections._SENT_AT_ONCE)
+    short, long = events(world, "short"), events(world, "long", payload="x" * fast_client.SEND_BUFFER_BYTES)
     assert run(world, short + long)[1] == []
     assert sorted(senders) == ["MainThread", "send"]
 
@@ -206,7 +206,7 @@ def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
     kept(service, 2)
     (one,) = (client for _, client in clients._clients._kept.values())
     one.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
-    monkeypatch.setattr(connections._Connection, "is_usable", lambda connection: True)
+    monkeypatch.setattr(fast_client._Connection, "is_usable", lambda connection: True)
     reports, failed = run(world, events(world, *"ab", retry={"max_attempts": 2}))
     assert (results(reports), failed) == ({"a": "retrying", "b": "dispatched"}, [])
     assert len(service.asked) == 1

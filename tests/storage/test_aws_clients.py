@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import botocore
 import pytest
 from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ReadTimeoutError
 
 from common.storage import aws
 
@@ -59,6 +61,20 @@ def test_only_functions_of_the_main_partition_trust_amazons_roots_alone(
         monkeypatch.setenv(name, value)
     session = aws.target_client("sqs", "us-east-1", 5)._endpoint.http_session
     assert (session._verify == str(aws.AMAZON_ROOTS)) == is_small
+    assert session._verify == aws._trusted_roots()  # direct requests trust the same
+
+
+def test_a_client_waits_as_long_as_the_thread_last_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore reads the time limit from the request's context, which it does not document."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        client = aws.target_client("sqs", "us-east-1", 60)
+        aws.set_read_timeout(0.05)
+        try:
+            with pytest.raises(ReadTimeoutError):
+                client.list_queues()
+        finally:
+            aws.set_read_timeout(60)
 
 
 @pytest.mark.parametrize(("client", "is_passed_on"), [(aws.sqs, False), (aws.events, True)])

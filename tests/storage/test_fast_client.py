@@ -18,8 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 
 from common.storage import aws, fast_client
 from common.storage.conflicts import ConditionFailed
-from common.storage.connections import Connections
-from common.storage.fast_client import DirectDynamoDB, DirectLambda
+from common.storage.fast_client import Connections, DirectDynamoDB, DirectLambda
 from common.storage.steps import at_once
 from common.storage.table import Table
 from common.storage.wire import Expression
@@ -305,6 +304,10 @@ GARBLED = {
     "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
     "a length of too many digits": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n{}",
     "a signed chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+2\r\n{}\r\n0\r\n\r\n",
+    "a chunk in Python's spelling": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"0x2\r\n{}\r\n0\r\n\r\n",
+    "endless 100": b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000 + OK,
+    "endless 103": b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 1_000 + OK,
     "a broken chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
     "a long line": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
     "many headers": b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 200 + b"\r\n",
@@ -317,6 +320,26 @@ def test_an_answer_that_is_not_http_counts_as_a_closed_connection(endpoint: Endp
     endpoint.replies, endpoint.closes = [GARBLED[name]], True
     with pytest.raises(ConnectionClosedError):
         functions().invoke(**AWAITED)
+
+
+@pytest.mark.parametrize(
+    "stray",
+    [b"\n", b"{", answer(500, b"{}"), b"x" * 100_000],
+    ids=["newline", "byte", "answer", "many bytes"],
+)
+def test_a_connection_with_stray_bytes_is_not_used_again(endpoint: Endpoint, stray: bytes) -> None:
+    """The stray bytes would be the answer to the next request, which may be another tenant's."""
+    endpoint.replies = [answer(200, b'"first"') + stray, answer(200, b'"second"')]
+    client = functions()
+    bodies = [client.invoke(**AWAITED)["Payload"].read() for _ in range(2)]
+    assert (bodies, endpoint.connections) == ([b'"first"', b'"second"'], 2)
+
+
+def test_early_hints_come_before_the_answer(endpoint: Endpoint) -> None:
+    endpoint.replies = [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 3 + answer(200, b"abc")]
+    client = functions()
+    assert [client.invoke(**AWAITED)["Payload"].read() for _ in range(2)] == [b"abc", b"abc"]
+    assert endpoint.connections == 1
 
 
 def test_chunked_answers_and_those_without_a_length(endpoint: Endpoint) -> None:
@@ -349,7 +372,7 @@ def test_botocore_sends_what_is_not_plain(
 
 def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
     endpoint.close()
-    connections = Connections(urlsplit(endpoint.url), None, connect_timeout_s=1, most_idle=1)
+    connections = Connections(urlsplit(endpoint.url), None, connect_timeout_s=1, max_idle=1)
     with pytest.raises(BotoCoreError, match="Could not connect to the endpoint URL"):
         at_once(connections.exchange(b"", 1))
 
@@ -357,7 +380,7 @@ def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
 def test_an_answer_is_taken_once() -> None:
     given = fast_client._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
     try:
-        assert fast_client._given() is not None
-        assert fast_client._given() is None
+        assert fast_client._answer_for_botocore() is not None
+        assert fast_client._answer_for_botocore() is None
     finally:
         fast_client._received.reset(given)
