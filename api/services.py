@@ -23,11 +23,11 @@ from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
-from common.platform.planning_state import PlanningState
+from common.platform.planning_checks import PlanningState
 from common.platform.request_rate import RequestRate
+from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import Tenants
-from common.platform.unrecorded import RunAgain
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry

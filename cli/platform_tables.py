@@ -12,10 +12,18 @@ from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion, Deletions
+from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import Tenant, Tenants
-from common.platform.unrecorded import RunAgain, unrecorded_view
-from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
+from common.platform.views import (
+    deletion_view,
+    entry_view,
+    hold_view,
+    key_view,
+    tenant_summary,
+    tenant_view,
+    unrecorded_view,
+)
 from common.runs.unrecorded import Unrecorded
 from common.storage import aws, keys
 from common.storage.aws import read_parameter

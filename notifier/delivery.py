@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.notices.state import Message
+from common.notices.state import Notice
 from common.notices.subscription import Subscription
 from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -26,7 +26,7 @@ _SUBJECT_CHARS: Final = 99
 class Deliver(Protocol):
     """Sends one message."""
 
-    def __call__(self, subscription: Subscription, message: Message) -> Outcome: ...
+    def __call__(self, subscription: Subscription, message: Notice) -> Outcome: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Delivery:
 
     endpoints: HttpEndpoints
 
-    def __call__(self, subscription: Subscription, message: Message) -> Outcome:
+    def __call__(self, subscription: Subscription, message: Notice) -> Outcome:
         """One try, within TIMEOUT_S. Nothing that an address does makes it raise."""
         if subscription.target["kind"] == "sns":
             return _published(subscription, message)
@@ -50,7 +50,7 @@ class Delivery:
         return self.endpoints.send(subscription.tenant, request, TIMEOUT_S)
 
 
-def _published(subscription: Subscription, message: Message) -> Outcome:
+def _published(subscription: Subscription, message: Notice) -> Outcome:
     arn = subscription.target["arn"]
     fifo = {"MessageGroupId": subscription.name, "MessageDeduplicationId": message.message_id}
     names = {"minute8_tenant": subscription.tenant, "minute8_subscription": subscription.name}

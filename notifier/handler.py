@@ -17,23 +17,22 @@ from common.tenants.webhook_secrets import SigningSecrets
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier.delivery import Delivery
-from notifier.notifier import Notifier
-from notifier.wiring import notifier
+from notifier.notifier import Notifier, notifier
 
 _THREADS: Final = 16
-# The function's timeout is a minute: a look takes seconds, a try five at most.
-_LOOKS_S: Final = 25
-_SENDS_S: Final = 45
+# After the beginning of the round. The function's timeout is a minute; a read takes seconds, a try five at most.
+_MAX_READ_START_S: Final = 25
+_MAX_SEND_START_S: Final = 45
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
     """One round. Returns how many messages were sent, failed, held and left."""
-    ours = _notifier()
-    began_at = ours.clock.now()
-    done = dict(ours.round(began_at + _LOOKS_S, began_at + _SENDS_S))
-    if done:
-        telemetry.logger().info("notices", messages=done)
-    return done
+    deployed = _notifier()
+    began_at = deployed.clock.now()
+    counts = dict(deployed.round(began_at + _MAX_READ_START_S, began_at + _MAX_SEND_START_S))
+    if counts:
+        telemetry.logger().info("notices", messages=counts)
+    return counts
 
 
 @cache

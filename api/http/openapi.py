@@ -12,7 +12,7 @@ from api.http.problems import KINDS, Kind
 from api.http.routing import NDJSON, Handler, Route, Routes
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.credential import OPERATOR
-from common.platform.letter import QUEUES
+from common.platform.dead_letters import QUEUES
 
 _REF = "#/components/schemas/{model}"
 # What each parameter is, and its pattern. Any other text is not found, or refused.

@@ -19,14 +19,12 @@ from common.history.health import FailureCounts
 from common.planning.due_index import Mark
 from common.planning.planned_windows import PlannedWindow
 from common.planning.quarantine import SetAside
-from common.platform.dead_letters import MOST, Done, write_down
+from common.platform.dead_letters import MAX_LETTERS, QUEUES, DeadLetter, HandledLetters, audit_letters
 from common.platform.findings import Finding, Level
-from common.platform.letter import QUEUES, Letter
 from common.platform.planning_checks import findings, ticks_missed
 from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects, overused
 from common.platform.tenants import Tenant, edited
-from common.platform.unrecorded import unrecorded_view
-from common.platform.views import hold_view, tenant_summary, tenant_view
+from common.platform.views import hold_view, tenant_summary, tenant_view, unrecorded_view
 from common.storage import keys
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AuditedCommit
@@ -199,7 +197,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
             "windows": [_window_view(one, mark) for one in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(one) for one in set_aside],
             "findings": [
-                {"check": one.check, "level": _LEVELS[one.level], "found": one.found, "remedy": one.remedy}
+                {"check": one.check, "level": _LEVELS[one.level], "found": one.message, "remedy": one.remedy}
                 for one in [*_alarms(services, request.now), *findings(state)]
             ],
         }
@@ -335,17 +333,17 @@ def count_dead_letters(services: Services, request: Request) -> Response:
             Query(
                 "limit",
                 "How many at most.",
-                {"type": "integer", "minimum": 1, "maximum": MOST, "default": MOST},
+                {"type": "integer", "minimum": 1, "maximum": MAX_LETTERS, "default": MAX_LETTERS},
             ),
         ),
     )
 )
 def list_dead_letters(services: Services, request: Request) -> Response:
     """What the given-up messages of a queue are about."""
-    queue, limit = request.path["queue"], request.number("limit", MOST, MOST)
-    found = services.dead_letters.look(queue, limit)
+    queue, limit = request.path["queue"], request.number("limit", MAX_LETTERS, MAX_LETTERS)
+    found = services.dead_letters.peek(queue, limit)
     return Response(
-        {"queue": queue, "letters": [_dead_letter_view(one) for one in found.left], "more": found.more}
+        {"queue": queue, "letters": [_dead_letter_view(one) for one in found.remaining], "more": found.more}
     )
 
 
@@ -357,7 +355,7 @@ def list_dead_letters(services: Services, request: Request) -> Response:
 def redrive_dead_letters(services: Services, request: Request) -> Response:
     """Send given-up messages to their queue again."""
     queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.dead_letters.redrive(queue, MOST, only))
+    return _done(services, request, services.dead_letters.redrive(queue, MAX_LETTERS, only))
 
 
 @ROUTES.add(
@@ -368,7 +366,7 @@ def redrive_dead_letters(services: Services, request: Request) -> Response:
 def discard_dead_letters(services: Services, request: Request) -> Response:
     """Delete given-up messages."""
     queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.dead_letters.discard(queue, MOST, only))
+    return _done(services, request, services.dead_letters.discard(queue, MAX_LETTERS, only))
 
 
 def _message_ids(request: Request) -> list[str] | None:
@@ -377,8 +375,8 @@ def _message_ids(request: Request) -> list[str] | None:
     ids, every = fields.get("message_ids"), fields.get("all", False)
     if every is True and ids is None:
         return None
-    accepted = f"1 to {MOST} ids, or `all`: true"
-    if every or not isinstance(ids, list) or not 0 < len(ids) <= MOST:
+    accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
+    if every or not isinstance(ids, list) or not 0 < len(ids) <= MAX_LETTERS:
         raise InvalidInput("message_ids", "must say which letters", value=ids, accepted=accepted)
     for one in ids:
         if not isinstance(one, str) or not 0 < len(one) <= _ID_CHARS:
@@ -386,21 +384,21 @@ def _message_ids(request: Request) -> list[str] | None:
     return ids
 
 
-def _done(services: Services, request: Request, done: Done) -> Response:
+def _done(services: Services, request: Request, done: HandledLetters) -> Response:
     queue, count = request.path["queue"], len(done.moved) + len(done.discarded)
     commit = AuditedCommit(services.audit, request.credential.by, services.clock)
-    write_down(commit, queue, done, request.now)
+    audit_letters(commit, queue, done, request.now)
     return Response(
         {
             "queue": queue,
             "done": count,
-            "left": [_dead_letter_view(one) for one in done.left],
+            "left": [_dead_letter_view(one) for one in done.remaining],
             "more": done.more,
         }
     )
 
 
-def _dead_letter_view(letter: Letter) -> dict[str, Any]:
+def _dead_letter_view(letter: DeadLetter) -> dict[str, Any]:
     return {
         "message_id": letter.message_id,
         "sent_at": rfc3339(letter.sent_at),

@@ -8,7 +8,7 @@ from typing import Any
 from api.http.requests import Request
 from api.http.routing import Response, Route, Routes
 from api.services import Services
-from common.notices.state import FAILED, OVERDUE, Sent, State
+from common.notices.state import FAILED, OVERDUE, DeliveryResult, SubscriptionState
 from common.notices.subscription import Subscription
 from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
@@ -74,14 +74,14 @@ def _existing(request: Request) -> str:
 def _subscription_view(subscription: Subscription) -> dict[str, Any]:
     return {
         "name": subscription.name,
-        **subscription.given(),
+        **subscription.client_fields(),
         "created_at": rfc3339(subscription.created_at),
         "updated_at": rfc3339(subscription.updated_at),
         "delivery": _delivery(subscription.state),
     }
 
 
-def _delivery(state: State) -> dict[str, Any]:
+def _delivery(state: SubscriptionState) -> dict[str, Any]:
     shown = {
         "state": _delivery_state(state),
         "last_try": _delivery_view(state.last_sent),
@@ -108,7 +108,7 @@ def _delivery(state: State) -> dict[str, Any]:
     return shown
 
 
-def _delivery_state(state: State) -> str:
+def _delivery_state(state: SubscriptionState) -> str:
     if state.disabled_at is not None:
         return "disabled"
     if state.failing_since is not None:
@@ -116,7 +116,7 @@ def _delivery_state(state: State) -> str:
     return "working" if state.delivered_at is not None else "new"
 
 
-def _delivery_view(result: Sent | None) -> dict[str, Any] | None:
+def _delivery_view(result: DeliveryResult | None) -> dict[str, Any] | None:
     if result is None:
         return None
     return {"at": rfc3339(int(result.at)), "ok": result.ok, "error": result.error}

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.shapes.base import Answer, Instant, Seconds
 from api.shapes.runs import Totals
 from api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
-from common.platform.unrecorded import MAX_RUN
+from common.platform.run_again import MAX_RUN
 from common.texts import NOTE_CHARS
 
 

@@ -108,7 +108,7 @@ unrecorded_app = typer.Typer(
     help="Executions that were enqueued and have no record; needs an operator key or AWS credentials.",
 )
 DueSince = Annotated[str | None, typer.Option(help="Only those due in the last 2h, 7d…, or since a time.")]
-# A request runs at most this many: common/platform/unrecorded.py.
+# A request runs at most this many: common/platform/run_again.py.
 _MAX_IN_REQUEST = 100
 
 

@@ -10,8 +10,7 @@ from cli.options import AsJson
 from cli.output import console, print_json
 from cli.platform_tables import table
 from cli.session import session
-from common.platform.dead_letters import DeadLetters, Done, write_down
-from common.platform.letter import EXECUTIONS
+from common.platform.dead_letters import EXECUTIONS, DeadLetters, HandledLetters, audit_letters
 from common.storage import aws
 from common.tenants.audit import Audit, AuditedCommit
 
@@ -31,10 +30,12 @@ def redrive(
     url = sqs.get_queue_url(QueueName=f"minute8-{stage}-{EXECUTIONS}")["QueueUrl"]
     letters, clock = DeadLetters(sqs, url), session(ctx).clock
     if dry_run:
-        done = letters.look(EXECUTIONS, limit)
+        done = letters.peek(EXECUTIONS, limit)
     else:
         done = letters.redrive(EXECUTIONS, limit, discard_garbage=discard_garbage)
-        write_down(AuditedCommit(Audit(table("tenants", stage)), clock=clock), EXECUTIONS, done, clock.now())
+        audit_letters(
+            AuditedCommit(Audit(table("tenants", stage)), clock=clock), EXECUTIONS, done, clock.now()
+        )
     if as_json:
         print_json(_rows(done))
         return
@@ -45,11 +46,11 @@ def redrive(
     console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}{more}")
 
 
-def _rows(done: Done) -> list[dict[str, str]]:
+def _rows(done: HandledLetters) -> list[dict[str, str]]:
     """Each letter with what became of it; `found` if a dry run would move it."""
     results = [
         *(("moved", one) for one in done.moved),
         *(("discarded", one) for one in done.discarded),
-        *(("left" if one.problem else "found", one) for one in done.left),
+        *(("left" if one.problem else "found", one) for one in done.remaining),
     ]
     return [{"result": result, "what": one.problem or ", ".join(one.about)} for result, one in results]

@@ -77,12 +77,14 @@ def _nothing(deployment: Deployment) -> Finding:
         f"there is no Minute8 of stage {deployment.stage!r} {where}",
         "--stage, AWS_REGION and AWS_PROFILE say where to look; `make deploy` makes one",
     )
-    return Finding(finding.level, finding.found, finding.remedy, "deployment")
+    return Finding(finding.level, finding.message, finding.remedy, "deployment")
 
 
 def _agrees(finding: Finding, repair: Repair, yes: bool, as_json: bool) -> bool:
     if not as_json:
-        console().print(f"\n{finding.check}: {finding.found}\n→ {repair.told}", soft_wrap=True, markup=False)
+        console().print(
+            f"\n{finding.check}: {finding.message}\n→ {repair.description}", soft_wrap=True, markup=False
+        )
     return yes or typer.confirm("Do it?")
 
 
@@ -101,7 +103,7 @@ def _print(deployment: Deployment, findings: list[Finding]) -> None:
         (
             Text(finding.level, style=_STYLES[finding.level]),
             finding.check,
-            f"{finding.found}\n→ {finding.remedy}" if finding.remedy else finding.found,
+            f"{finding.message}\n→ {finding.remedy}" if finding.remedy else finding.message,
         )
         for finding in worst_first
     ]
@@ -116,7 +118,7 @@ def _view(deployment: Deployment, findings: list[Finding], well: bool, now: floa
         "checked_at": rfc3339(int(now)),
         "ok": well,
         "findings": [
-            {"check": one.check, "level": one.level, "found": one.found, "remedy": one.remedy}
+            {"check": one.check, "level": one.level, "found": one.message, "remedy": one.remedy}
             for one in findings
         ],
     }

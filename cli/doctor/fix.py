@@ -41,7 +41,7 @@ def repairs(deployment: Deployment, findings: Iterable[Finding]) -> list[tuple[F
         if repair is None and one.check in _BY_A_TICK and one.level in (Level.FAILED, Level.WARNING):
             repair = tick(deployment)
         if repair:
-            found.setdefault(repair.told, (one, repair))
+            found.setdefault(repair.description, (one, repair))
     return sorted(found.values(), key=lambda one: one[1].order)
 
 
@@ -61,7 +61,7 @@ def fix(
                 result = str(said) if isinstance(said, str) else "done"
             except Exception as error:  # noqa: BLE001  the others may succeed, and the report that follows shows it
                 result = f"failed: {error}"
-        done.append(Done(finding.check, repair.told, result))
+        done.append(Done(finding.check, repair.description, result))
         tell(done[-1])
     return done
 
@@ -75,7 +75,8 @@ def after(deployment: Deployment, done: Iterable[Done], deadline_s: float) -> li
     checks = [check for check in CHECKS if check.name in made.values()]
     until = deployment.clock.now() + _SHOWS_WITHIN_S
     while deployment.clock.now() < until and any(
-        repair.told in made for _, repair in repairs(deployment, examine(deployment, deadline_s, checks))
+        repair.description in made
+        for _, repair in repairs(deployment, examine(deployment, deadline_s, checks))
     ):
         deployment.clock.sleep(_LOOK_AGAIN_S)
     return [_looks_back(one) if made else one for one in examine(deployment, deadline_s)]

@@ -50,7 +50,7 @@ def _rule(
         found = events.describe_rule(Name=name)
     except events.exceptions.ResourceNotFoundException:
         repair = Repair(
-            f"{put.told}, put-targets, and aws lambda add-permission",
+            f"{put.description}, put-targets, and aws lambda add-permission",
             lambda: [one.do() for one in (put, target, let_in)],
         )
         yield repairable(f"there is no rule {name}: {consequence}", repair)

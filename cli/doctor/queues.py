@@ -10,10 +10,9 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import Feed
 from cli.output import plural
 from common.planning.executions_queue import ExecutionsQueue
-from common.platform.dead_letters import DeadLetters, write_down
+from common.platform.dead_letters import EXECUTIONS, DeadLetters, audit_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
-from common.platform.letter import EXECUTIONS
-from common.platform.unrecorded import MAX_RUN, RunAgain
+from common.platform.run_again import MAX_RUN, RunAgain
 from common.tenants.audit import Audit, AuditedCommit
 from common.timing.instants import rfc3339
 
@@ -76,8 +75,8 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
     url = sqs.get_queue_url(QueueName=deployment.named(EXECUTIONS))["QueueUrl"]
     done = DeadLetters(sqs, url).redrive(queue, _MAX_LETTERS, discard_garbage=True)
     commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
-    write_down(commit, queue, done, deployment.clock.now())
-    counts = {"moved": done.moved, "discarded": done.discarded, "left": done.left}
+    audit_letters(commit, queue, done, deployment.clock.now())
+    counts = {"moved": done.moved, "discarded": done.discarded, "left": done.remaining}
     text = ", ".join(f"{len(letters)} {word}" for word, letters in counts.items() if letters)
     first = f"; the first that was discarded: {done.discarded[0].problem}" if done.discarded else ""
     return text + first + ("; there may be more: repeat it" if done.more else "")

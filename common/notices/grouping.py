@@ -1,9 +1,9 @@
 """Decides when a subscription gets a message and what it reports: delay, grouping, recoveries. Pure.
 
-A problem waits for `delay_s` after it began. If it ends before, it is never reported. Then one message reports all that
-waits, and for `group_s` no further problem is reported. A reported problem that still goes on after a day is reported
-again. The recovery of a reported problem is reported, too. When no reported problem is left, that does not wait for the
-end of `group_s`.
+A problem waits for `delay_s` after it began. A problem that ends before is never reported. Then one message reports all
+waiting problems, and for `group_s` no further problem is reported. A reported problem that still goes on after a day is
+reported again. The recovery of a reported problem is reported, too. The recovery of the last reported problem does not
+wait for the end of `group_s`.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.notices.state import Message, Problem, Sent, State
+from common.notices.state import DeliveryResult, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S
 
-# How many problems wait, and how many reported ones are known: an item has room for 400 KB.
+# An item has room for 400 KB.
 MAX_WAITING: Final = 100
 MAX_REPORTED: Final = 200
 AGAIN_S: Final = DAY_S
-# How far back the index of failures is read again, because failures can appear late in it.
+# The index of failures is read again from so far back, because failures can appear late in it.
 LATE_S: Final = 60
-# Reported failures of runs by hand are known for this time, so that a second look does not repeat them.
+# Reported failures of runs by hand are known for this time, so that a second read does not repeat them.
 _BY_HAND_S: Final = 10 * LATE_S
 
 # A message is tried again after 1, 2, 4… minutes, at most an hour.
 FIRST_RETRY_S: Final = 60
 MAX_RETRY_S: Final = 3_600
 DISABLED_AFTER_S: Final = 3 * DAY_S
-# How long nobody else sends a message that is being sent.
+# No other round sends a message that is being sent.
 LEASE_S: Final = 120
 ERROR_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Digest:
     """What one message reports."""
 
     problems: tuple[Problem, ...]
@@ -42,21 +42,21 @@ class Report:
     complete: bool
 
 
-def notice(state: State, found: Iterable[Problem]) -> None:
-    """Take in what was found, in the order of time; what is known already changes nothing."""
-    for problem in found:
+def add(state: SubscriptionState, problems: Iterable[Problem]) -> None:
+    """Add problems, in the order of time. Known ones change nothing."""
+    for problem in problems:
         known = state.reported.get(problem.key)
         if known and problem.last_at <= known.last_at:
             continue
         if known:
-            state.over.pop(problem.key, None)  # it fails again, so it is not over
+            state.over.pop(problem.key, None)  # a new failure: the problem goes on
             state.reported[problem.key] = replace(known, last_at=problem.last_at, run_name=problem.run_name)
             if problem.last_at < (known.reported_at or 0.0) + AGAIN_S:
                 continue
         _wait(state, problem)
 
 
-def _wait(state: State, problem: Problem) -> None:
+def _wait(state: SubscriptionState, problem: Problem) -> None:
     waiting = state.waiting.get(problem.key)
     if waiting is None:
         if len(state.waiting) >= MAX_WAITING:
@@ -69,8 +69,8 @@ def _wait(state: State, problem: Problem) -> None:
         )
 
 
-def end(state: State, ended: Iterable[str], now: float, *, reports: bool) -> None:
-    """Take in that these problems are over. A problem that was not reported never is. `reports`: recoveries are."""
+def end(state: SubscriptionState, ended: Iterable[str], now: float, *, reports: bool) -> None:
+    """End these problems. `reports`: a message reports the recovery of a reported problem."""
     for key in ended:
         state.waiting.pop(key, None)
         if key in state.reported:
@@ -80,19 +80,19 @@ def end(state: State, ended: Iterable[str], now: float, *, reports: bool) -> Non
                 del state.reported[key]
 
 
-def may_report(state: State, delay_s: int, now: float) -> bool:
+def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:
     """Whether a message is due, if no problem has ended meanwhile."""
     if state.message is not None:
         return False
     quiet = now < state.quiet_until
-    problems = any(one.first_at + delay_s <= now for one in state.waiting.values())
-    recovered = any((one.recovered_at or 0.0) + delay_s <= now for one in state.over.values())
-    nothing_left = state.reported.keys() <= state.over.keys()
-    return (problems and not quiet) or (recovered and (not quiet or nothing_left))
+    problems = any(problem.first_at + delay_s <= now for problem in state.waiting.values())
+    recovered = any((problem.recovered_at or 0.0) + delay_s <= now for problem in state.over.values())
+    all_over = state.reported.keys() <= state.over.keys()
+    return (problems and not quiet) or (recovered and (not quiet or all_over))
 
 
-def report(state: State, group_s: int, now: float) -> Report:
-    """Take out what the next message reports. Call it only if `may_report`."""
+def take_digest(state: SubscriptionState, group_s: int, now: float) -> Digest:
+    """Take what the next message reports out of the state. Only after `may_report`."""
     problems: tuple[Problem, ...] = ()
     complete = state.complete
     if now >= state.quiet_until:
@@ -108,25 +108,25 @@ def report(state: State, group_s: int, now: float) -> Report:
         state.reported[problem.key] = replace(problem, reported_at=now)
     for key in list(state.reported)[: max(0, len(state.reported) - MAX_REPORTED)]:
         del state.reported[key]
-    return Report(problems, recovered, complete)
+    return Digest(problems, recovered, complete)
 
 
-def forget(state: State, now: float) -> None:
-    """Forget reported failures of runs by hand, which nothing but their own retry ends."""
-    for key in [key for key, one in state.reported.items() if one.by_hand]:
+def forget(state: SubscriptionState, now: float) -> None:
+    """Forget reported failures of runs by hand: only their own retry could end them."""
+    for key in [key for key, problem in state.reported.items() if problem.by_hand]:
         if now > (state.reported[key].reported_at or 0.0) + _BY_HAND_S:
             del state.reported[key]
             state.over.pop(key, None)
 
 
-def lease(message: Message, now: float) -> Message:
-    """The message while it is being sent: nobody else sends it for a while."""
+def lease(message: Notice, now: float) -> Notice:
+    """The message while this round sends it."""
     return replace(message, next_at=now + LEASE_S)
 
 
-def sent(state: State, message_id: str, ok: bool, error: str, now: float) -> None:
-    """Take in the result of a try. A result of another message than the present ones changes nothing."""
-    result = Sent(now, ok, error[:ERROR_CHARS])
+def note_delivery(state: SubscriptionState, message_id: str, ok: bool, error: str, now: float) -> None:
+    """Note the result of a try. The result of a former message changes nothing."""
+    result = DeliveryResult(now, ok, error[:ERROR_CHARS])
     if state.test and state.test.message_id == message_id:
         state.test, state.last_test = None, result
         if ok:
@@ -150,11 +150,11 @@ def sent(state: State, message_id: str, ok: bool, error: str, now: float) -> Non
         state.disabled_at = now
 
 
-def _works(state: State) -> None:
+def _works(state: SubscriptionState) -> None:
     state.failing_since = state.disabled_at = None
 
 
-def to_send(state: State, now: float) -> list[Message]:
-    """What is to be sent now: the message, unless the address is disabled, and a test in any case."""
-    found: Collection[Message | None] = (state.test, None if state.disabled_at else state.message)
-    return [one for one in found if one is not None and one.next_at <= now]
+def to_send(state: SubscriptionState, now: float) -> list[Notice]:
+    """The messages to send now. A test is sent to a disabled address, too."""
+    present: Collection[Notice | None] = (state.test, None if state.disabled_at else state.message)
+    return [message for message in present if message is not None and message.next_at <= now]

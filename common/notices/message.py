@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from common.notices.grouping import Report
+from common.notices.grouping import Digest
 from common.notices.state import FAILED, OVERDUE, Problem
 from common.runs.outcome import TYPE_BYTES, cut
 from common.timing.instants import rfc3339
@@ -15,16 +15,15 @@ from common.timing.instants import rfc3339
 if TYPE_CHECKING:
     from common.notices.subscription import Subscription
 
-# How many jobs of each kind a message describes; it counts all.
+# Of each kind. A message counts the others.
 MAX_JOBS: Final = 10
 TEXT_BYTES: Final = 200
-# How many job ids the summary names.
-_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What a message says of a job beside its problem: the last error, and who answers for the job."""
+class JobContext:
+    """The last error of a job with a problem, and who answers for the job."""
 
     execution_id: str = ""
     error_type: str = ""
@@ -33,7 +32,7 @@ class About:
     runbook: str = ""
 
     def shown(self) -> dict[str, str]:
-        """Without what is empty. A tenant wrote the texts, so they are cut: an item and a topic take so many bytes."""
+        """The fields that are not empty. A tenant wrote the texts, so they are cut: items and topics have bounds."""
         names = ("execution_id", "error_type", "error", "owner", "runbook")
         most = {"error_type": TYPE_BYTES, "error": TEXT_BYTES, "owner": TEXT_BYTES}
         return {
@@ -43,40 +42,42 @@ class About:
         }
 
 
-def listed(reported: Report) -> list[Problem]:
+def described(digest: Digest) -> list[Problem]:
     """The problems that the message describes."""
     return [
-        *_first(reported.problems, FAILED),
-        *_first(reported.problems, OVERDUE),
-        *reported.recovered[:MAX_JOBS],
+        *_first(digest.problems, FAILED),
+        *_first(digest.problems, OVERDUE),
+        *digest.recovered[:MAX_JOBS],
     ]
 
 
 def body(
-    subscription: Subscription, reported: Report, about: Mapping[str, About], message_id: str, now: float
+    subscription: Subscription,
+    digest: Digest,
+    contexts: Mapping[str, JobContext],
+    message_id: str,
+    now: float,
 ) -> str:
-    """The message as JSON; `about` has what is known by the problem's key."""
-    failed = [one for one in reported.problems if one.kind == FAILED]
-    overdue = [one for one in reported.problems if one.kind == OVERDUE]
+    """The message as JSON, with the `contexts` of problems by their keys."""
+    failed = [problem for problem in digest.problems if problem.kind == FAILED]
+    overdue = [problem for problem in digest.problems if problem.kind == OVERDUE]
     return _encoded(
         {
             **_head("minute8.notice", subscription, message_id, now),
-            "text": summary(
-                subscription.tenant, failed, overdue, reported.recovered, complete=reported.complete
-            ),
-            "complete": reported.complete,
+            "text": summary(subscription.tenant, failed, overdue, digest.recovered, complete=digest.complete),
+            "complete": digest.complete,
             "failed": {
                 "jobs": _jobs(failed),
-                "runs": sum(one.runs for one in failed),
-                "first": [_failed(one, about) for one in failed[:MAX_JOBS]],
+                "runs": sum(problem.runs for problem in failed),
+                "first": [_failed(problem, contexts) for problem in failed[:MAX_JOBS]],
             },
             "overdue": {
                 "jobs": len(overdue),
-                "first": [_overdue(one, about) for one in overdue[:MAX_JOBS]],
+                "first": [_overdue(problem, contexts) for problem in overdue[:MAX_JOBS]],
             },
             "recovered": {
-                "jobs": _jobs(reported.recovered),
-                "first": [_recovered(one, about) for one in reported.recovered[:MAX_JOBS]],
+                "jobs": _jobs(digest.recovered),
+                "first": [_recovered(problem, contexts) for problem in digest.recovered[:MAX_JOBS]],
             },
         }
     )
@@ -117,11 +118,11 @@ def _head(kind: str, subscription: Subscription, message_id: str, now: float) ->
 
 
 def _first(problems: Sequence[Problem], kind: str) -> list[Problem]:
-    return [one for one in problems if one.kind == kind][:MAX_JOBS]
+    return [problem for problem in problems if problem.kind == kind][:MAX_JOBS]
 
 
 def _jobs(problems: Sequence[Problem]) -> int:
-    return len({one.job_id for one in problems})
+    return len({problem.job_id for problem in problems})
 
 
 def _counted(problems: Sequence[Problem]) -> str:
@@ -130,36 +131,36 @@ def _counted(problems: Sequence[Problem]) -> str:
 
 
 def _names(problems: Sequence[Problem]) -> str:
-    names = list(dict.fromkeys(one.job_id for one in problems))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    names = list(dict.fromkeys(problem.job_id for problem in problems))
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
-def _failed(one: Problem, about: Mapping[str, About]) -> dict[str, Any]:
+def _failed(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
     return {
-        "job_id": one.job_id,
-        "runs": one.runs,
-        "first_at": rfc3339(int(one.first_at)),
-        "last_at": rfc3339(int(one.last_at)),
-        **about.get(one.key, About()).shown(),
+        "job_id": problem.job_id,
+        "runs": problem.runs,
+        "first_at": rfc3339(int(problem.first_at)),
+        "last_at": rfc3339(int(problem.last_at)),
+        **contexts.get(problem.key, JobContext()).shown(),
     }
 
 
-def _overdue(one: Problem, about: Mapping[str, About]) -> dict[str, Any]:
+def _overdue(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
     return {
-        "job_id": one.job_id,
-        "due_at": rfc3339(int(one.first_at)),
-        **about.get(one.key, About()).shown(),
+        "job_id": problem.job_id,
+        "due_at": rfc3339(int(problem.first_at)),
+        **contexts.get(problem.key, JobContext()).shown(),
     }
 
 
-def _recovered(one: Problem, about: Mapping[str, About]) -> dict[str, Any]:
+def _recovered(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
     return {
-        "job_id": one.job_id,
-        "was": one.kind,
-        "since_at": rfc3339(int(one.first_at)),
-        "noticed_at": rfc3339(int(one.recovered_at or 0)),
-        **about.get(one.key, About()).shown(),
+        "job_id": problem.job_id,
+        "was": problem.kind,
+        "since_at": rfc3339(int(problem.first_at)),
+        "noticed_at": rfc3339(int(problem.recovered_at or 0)),
+        **contexts.get(problem.key, JobContext()).shown(),
     }
 
 

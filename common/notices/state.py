@@ -19,8 +19,9 @@ Stored = TypeVar("Stored")
 class Problem:
     """A job that fails or is overdue.
 
-    `last_at` is the end of the last failed run, or the due instant without a run. `run_name` is that run's part of the
-    execution id, or the beginning of it. `by_hand`: the run was not of the schedule, so only its own retry ends this.
+    `last_at` is the end of the last failed run, or the due instant of an overdue one. `run_name` is the part of the
+    execution id that names the run, or the beginning of that part. A run `by_hand` is not of the schedule: only its own
+    retry ends the problem.
     """
 
     kind: str
@@ -39,7 +40,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Notice:
     """A message on its way. Each try sends the same id and body."""
 
     message_id: str
@@ -50,7 +51,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class DeliveryResult:
     """The result of one try."""
 
     at: float
@@ -59,11 +60,11 @@ class Sent:
 
 
 @dataclass(slots=True)
-class State:
+class SubscriptionState:
     """All that a subscription knows. Instants are epoch seconds.
 
-    Failures before `looked_at` are known. The search for overdue jobs began at `searched_at` and goes on after the job
-    `searched_after`, if there is one. `complete` is false if more has happened than was read or kept.
+    Failures before `looked_at` are known. The search for overdue jobs began at `searched_at`; an unfinished search
+    continues after the job `searched_after`. `complete` is false if more has happened than was read or kept.
     """
 
     looked_at: float
@@ -74,56 +75,56 @@ class State:
     over: dict[str, Problem] = field(default_factory=dict)
     complete: bool = True
     quiet_until: float = 0.0
-    message: Message | None = None
-    test: Message | None = None
-    last_sent: Sent | None = None
-    last_test: Sent | None = None
+    message: Notice | None = None
+    test: Notice | None = None
+    last_sent: DeliveryResult | None = None
+    last_test: DeliveryResult | None = None
     delivered_at: float | None = None
     failing_since: float | None = None
     disabled_at: float | None = None
 
     def to_text(self) -> str:
-        """JSON; what has its default is left out."""
-        shown = {
-            "waiting": [_some(one) for one in self.waiting.values()],
-            "reported": [_some(one) for one in self.reported.values()],
-            "over": [_some(one) for one in self.over.values()],
-            **{
-                name: asdict(value)
-                for name in ("message", "test", "last_sent", "last_test")
-                if (value := getattr(self, name)) is not None
-            },
+        """JSON without absent values."""
+        problems = {
+            name: [_without_defaults(problem) for problem in getattr(self, name).values()]
+            for name in _PROBLEMS
         }
+        records = {name: asdict(value) for name in _RECORDS if (value := getattr(self, name)) is not None}
         plain = {
-            one.name: value
-            for one in fields(self)
-            if one.name not in ("waiting", "reported", "over", "message", "test", "last_sent", "last_test")
-            and (value := getattr(self, one.name)) is not None
+            field.name: value
+            for field in fields(self)
+            if field.name not in (*_PROBLEMS, *_RECORDS) and (value := getattr(self, field.name)) is not None
         }
-        return json.dumps({**plain, **shown}, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps({**plain, **problems, **records}, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
-    def from_text(cls, text: str) -> State:
-        """The inverse of `to_text`; fields of a later version are ignored."""
-        given: dict[str, Any] = json.loads(text)
-        for name in ("waiting", "reported", "over"):
-            problems = (_read(Problem, one) for one in given.get(name, ()))
-            given[name] = {problem.key: problem for problem in problems}
-        for name, kind in _PARTS.items():
-            if given.get(name) is not None:
-                given[name] = _read(kind, given[name])
-        return _read(cls, given)
+    def from_text(cls, text: str) -> SubscriptionState:
+        """The inverse of `to_text`. Ignores fields of later versions."""
+        stored: dict[str, Any] = json.loads(text)
+        for name in _PROBLEMS:
+            problems = (_read(Problem, problem) for problem in stored.get(name, ()))
+            stored[name] = {problem.key: problem for problem in problems}
+        for name, kind in _RECORDS.items():
+            if stored.get(name) is not None:
+                stored[name] = _read(kind, stored[name])
+        return _read(cls, stored)
 
 
-_PARTS: Final[dict[str, type]] = {"message": Message, "test": Message, "last_sent": Sent, "last_test": Sent}
+_PROBLEMS: Final = ("waiting", "reported", "over")
+_RECORDS: Final[dict[str, type]] = {
+    "message": Notice,
+    "test": Notice,
+    "last_sent": DeliveryResult,
+    "last_test": DeliveryResult,
+}
 
 
-def _some(problem: Problem) -> dict[str, Any]:
+def _without_defaults(problem: Problem) -> dict[str, Any]:
     return {
         name: value for name, value in asdict(problem).items() if value is not None and value is not False
     }
 
 
-def _read(kind: type[Stored], given: dict[str, Any]) -> Stored:
-    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in given.items() if name in known})
+def _read(kind: type[Stored], stored: dict[str, Any]) -> Stored:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in stored.items() if name in known})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.errors import NotFound
-from common.notices.state import State
+from common.notices.state import SubscriptionState
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
@@ -24,8 +24,8 @@ OVERDUE_JOBS: Final = "overdue"
 KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS)
 MAX_SUBSCRIPTIONS: Final = 20
 
-# What the client writes; the rest is the notifier's.
-GIVEN: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")
+# The notifier writes the other fields.
+CLIENT_FIELDS: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Subscription:
     kinds: tuple[str, ...]
     delay_s: int
     group_s: int
-    state: State
+    state: SubscriptionState
     job_id: str = ""
     name_prefix: str = ""
     tag: str = ""
@@ -46,11 +46,11 @@ class Subscription:
     updated_at: int = 0
     version: int = 0
 
-    def given(self) -> dict[str, Any]:
+    def client_fields(self) -> dict[str, Any]:
         """The subscription as the client wrote it, with defaults."""
-        shown = {name: getattr(self, name) for name in GIVEN}
+        values = {name: getattr(self, name) for name in CLIENT_FIELDS}
         return {
-            **{name: value for name, value in shown.items() if value != ""},
+            **{name: value for name, value in values.items() if value != ""},
             "target": dict(self.target),
             "kinds": list(self.kinds),
         }
@@ -73,7 +73,7 @@ class Subscription:
             **keys.subscription(self.tenant, self.name),
             "tenant": self.tenant,
             "name": self.name,
-            **self.given(),
+            **self.client_fields(),
             "state": self.state.to_text(),
             "created_at": self.created_at,
             "updated_at": self.updated_at,
@@ -82,12 +82,12 @@ class Subscription:
 
     @classmethod
     def from_item(cls, item: Item) -> Subscription:
-        given = {name: item[name] for name in GIVEN if name in item}
+        stored = {name: item[name] for name in CLIENT_FIELDS if name in item}
         return cls(
-            **{**given, "kinds": tuple(item["kinds"])},
+            **{**stored, "kinds": tuple(item["kinds"])},
             tenant=item["tenant"],
             name=item["name"],
-            state=State.from_text(item["state"]),
+            state=SubscriptionState.from_text(item["state"]),
             created_at=item["created_at"],
             updated_at=item["updated_at"],
             version=item["version"],

@@ -20,7 +20,7 @@ ALARMS: Final = (
 # It exists if the parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
 # Alarms look each minute, and consoles ask twice. CloudWatch takes nine such requests a second from an account.
-KEPT_S: Final = 55
+MAX_AGE_S: Final = 55
 
 
 def described(client: Any, names: list[str], **more: str) -> dict[str, Mapping[str, Any]]:
@@ -38,12 +38,12 @@ def is_on(alarm: Mapping[str, Any], short: str) -> Finding:
 
 
 class Alarms:
-    """Which alarms of a stage are on. CloudWatch is asked once in `KEPT_S` at most."""
+    """Which alarms of a stage are on. CloudWatch is asked once in `MAX_AGE_S` at most."""
 
     def __init__(self, client: Any, stage: str) -> None:
         self._client = client
         self._names = {f"minute8-{stage}-{short}": short for short in (*ALARMS, CANARY_ALARM)}
-        self._kept: Cache[str, list[Finding]] = Cache(KEPT_S, 1)
+        self._kept: Cache[str, list[Finding]] = Cache(MAX_AGE_S, 1)
 
     def findings(self, now: float) -> list[Finding]:
         """Those that are on, or that none is. CloudWatch may fail: that is a finding, and no error."""

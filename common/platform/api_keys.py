@@ -1,13 +1,17 @@
 """API keys: who may call the API, and for which tenant.
 
-A key is shown once, when it is created. Only its hash is stored (`common/platform/key_format.py`).
-A pair for AWS's SDKs is kept like a key, by its access key id. Its secret is derived (`signing_masters.py`).
+A key is `m8_`, 256 random bits in base 62, and a checksum. So secret scanners can recognise a leaked key, and a
+mistyped key costs no read. A key is shown once, when it is created. Only its SHA-256 is stored: 256 random bits need no
+salt. A pair for AWS's SDKs is kept like a key, by its access key id. Its secret is derived (`signing_masters.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
+import secrets
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -16,7 +20,6 @@ from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
-from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
@@ -38,6 +41,41 @@ _REVOKED_KEPT_S: Final = 30 * DAY_S
 _SHOWN_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16
 _KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
+
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KEY_BITS: Final = 256
+_SECRET_CHARS: Final = 43  # the fewest that can hold 256 bits in base 62
+_CHECKSUM_CHARS: Final = 6
+_KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_CHECKSUM_CHARS}}})", re.ASCII)
+
+
+def new_key() -> str:
+    """A new random key."""
+    secret = _base62(secrets.randbits(_KEY_BITS), _SECRET_CHARS)
+    return f"m8_{secret}{_checksum(secret)}"
+
+
+def is_well_formed(raw_key: str) -> bool:
+    """Whether the text has the format of a key, with a valid checksum."""
+    match = _KEY.fullmatch(raw_key)
+    return match is not None and match[2] == _checksum(match[1])
+
+
+def hash_of(raw_key: str) -> str:
+    """What is stored of a key: its SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(raw_key.encode()).hexdigest()
+
+
+def _checksum(secret: str) -> str:
+    return _base62(zlib.crc32(secret.encode()), _CHECKSUM_CHARS)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,23 @@
 """Dead letters: messages that a function failed on until SQS gave them up. An operator resends or discards them.
 
-SQS knows no message by its id: they are received, a batch at a time, and hidden for others meanwhile. What was not
-dealt with is shown again at once; after a crash, a minute later. A message that is sent twice is the same execution:
-its id is derived, and it runs once. StartMessageMoveTask does not say what it moves, and is not available everywhere.
+SQS cannot find a message by its id. So letters are received a batch at a time, and hidden from others meanwhile. The
+rest is shown again at once, or after a crash a minute later. A message that is sent twice is the same execution: the id
+of the execution is derived, so it runs once. StartMessageMoveTask does not say what it moves, and is not available
+everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from common.errors import NotFound
-from common.platform.letter import EXECUTIONS, QUEUES, Letter, letter_of, pack_in
+from common.errors import Minute8Error, NotFound
+from common.planning.execution import Execution, UnreadableMessage, split_execution_id
+from common.planning.packs import Pack, is_wake, lines
+from common.planning.shares import ShareName, UnreadableShare, decode
 from common.storage import keys
 from common.storage.table import Transaction
 from common.tenants.audit import AuditedCommit
@@ -22,8 +26,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef, SendMessageBatchRequestEntryTypeDef
 
-# How many one call looks at, resends or discards.
-MOST: Final = 100
+EXECUTIONS: Final = "executions"
+QUEUES: Final = (EXECUTIONS, "planning", "outcomes")
+MAX_LETTERS: Final = 100
 _BATCH: Final = 10
 # What SQS takes in one request was 256 KB for years.
 _BATCH_BYTES: Final = 256 * 1024
@@ -40,25 +45,109 @@ DISCARDED: Final = "discarded"
 LEFT: Final = "left"
 
 
-@dataclass(slots=True)
-class Done:
-    """What became of letters. `more`: others that were wanted may be left in the queue."""
+class _NoRecord(Minute8Error):
+    """A message of the outcomes queue that no destination sent."""
 
-    moved: list[Letter] = field(default_factory=list)
-    discarded: list[Letter] = field(default_factory=list)
-    left: list[Letter] = field(default_factory=list)
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A dead letter. `about` names its executions or its share.
+
+    `problem` says why this version cannot read the letter; such a letter is not resent. A later version may read it,
+    unless it `is_garbage`: a wake, or a text that no version of Minute8 has written.
+    """
+
+    message_id: str
+    sent_at: float
+    size: int
+    about: tuple[str, ...] = ()
+    problem: str = ""
+    is_garbage: bool = False
+
+
+def dead_letter_of(queue: str, message: MessageTypeDef) -> DeadLetter:
+    """What a received message of the queue is about."""
+    body = message["Body"]
+    sent_at = int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000
+    about: tuple[str, ...] = ()
+    problem = ""
+    try:
+        about = _ABOUT[queue](body)
+    except (UnreadableMessage, UnreadableShare, _NoRecord) as error:
+        problem = str(error)
+    size = len(body.encode("utf-8", "replace"))
+    is_garbage = bool(problem) and not _is_ours(body, _FIELD[queue])
+    return DeadLetter(message["MessageId"], sent_at, size, about, problem, is_garbage)
+
+
+def _is_ours(body: str, field: str) -> bool:
+    """Whether each line is an object with this field, as messages of all versions are."""
+    try:
+        objects = [json.loads(line) for line in body.split("\n")]
+    except (ValueError, RecursionError):
+        return False
+    return all(isinstance(line, dict) and field in line for line in objects)
+
+
+def pack_in(body: str) -> Pack:
+    """The executions of a message. Raises UnreadableMessage."""
+    if is_wake(body):
+        raise UnreadableMessage("a wake, which carries no execution")
+    return Pack(tuple(map(Execution.decode, lines(body))))
+
+
+def _executions(body: str) -> tuple[str, ...]:
+    return tuple(execution.execution_id for execution in pack_in(body).executions)
+
+
+def _work(body: str) -> tuple[str, ...]:
+    work = decode(body)
+    return (
+        (f"share {work.number} of the window until {work.end}",)
+        if isinstance(work, ShareName)
+        else tuple(work)
+    )
+
+
+def _outcome(body: str) -> tuple[str, ...]:
+    """The execution that a destination's record is about; none if it is somebody else's invocation."""
+    if not _is_ours(body, _FIELD["outcomes"]):
+        raise _NoRecord(f"no record of a destination: {body[:200]!r}")
+    try:
+        named = json.loads(body)["requestPayload"]["minute8"]["execution_id"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ()
+    return (named,) if isinstance(named, str) and split_execution_id(named) else ()
+
+
+# A field that each message of a queue has, in every version.
+_FIELD: Final[Mapping[str, str]] = {EXECUTIONS: "v", "planning": "v", "outcomes": "requestContext"}
+_ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
+    EXECUTIONS: _executions,
+    "planning": _work,
+    "outcomes": _outcome,
+}
+
+
+@dataclass(slots=True)
+class HandledLetters:
+    """What became of letters. `more`: the queue may hold others that were requested."""
+
+    moved: list[DeadLetter] = field(default_factory=list)
+    discarded: list[DeadLetter] = field(default_factory=list)
+    remaining: list[DeadLetter] = field(default_factory=list)
     more: bool = False
 
     @property
     def count(self) -> int:
-        """How many were looked at, without those that were not wanted."""
-        return len(self.moved) + len(self.discarded) + len(self.left)
+        """How many of the requested letters were received."""
+        return len(self.moved) + len(self.discarded) + len(self.remaining)
 
 
-class _Taken(NamedTuple):
-    """A letter that was received and is hidden from others. SQS knows it by its `handle`."""
+class _Received(NamedTuple):
+    """A received letter, hidden from other receivers. SQS knows the letter by its `handle`."""
 
-    letter: Letter
+    letter: DeadLetter
     handle: str
     body: str
 
@@ -76,77 +165,86 @@ class DeadLetters:
     work_s: float = _WORK_S
 
     def count(self, queue: str) -> int:
-        """How many are in the queue, about; those that somebody looks at included."""
+        """About how many letters are in the queue, hidden ones included."""
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         url = self._dead(queue)
-        found = self.client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
-        return sum(int(found.get(name, 0)) for name in names)
+        counts = self.client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        return sum(int(counts.get(name, 0)) for name in names)
 
-    def look(self, queue: str, limit: int = MOST) -> Done:
-        """The first of them, in no order. Raises NotFound (there is no such queue)."""
-        return self._deal(queue, limit, None, lambda letter: LEFT)
+    def peek(self, queue: str, limit: int = MAX_LETTERS) -> HandledLetters:
+        """The first letters, in no order. Raises NotFound (the queue)."""
+        return self._handle(queue, limit, None, lambda letter: LEFT)
 
     def redrive(
         self,
         queue: str,
-        limit: int = MOST,
+        limit: int = MAX_LETTERS,
         only: Collection[str] | None = None,
         *,
         discard_garbage: bool = False,
-    ) -> Done:
-        """Send readable ones to their queue again; `only` those with these ids. Raises NotFound."""
+    ) -> HandledLetters:
+        """Send readable letters to their queue again, or `only` the letters with these ids. Raises NotFound."""
 
-        def decide(letter: Letter) -> Result:
+        def decide(letter: DeadLetter) -> Result:
             if letter.problem:
                 return DISCARDED if letter.is_garbage and discard_garbage else LEFT
             return MOVED
 
-        return self._deal(queue, limit, only, decide)
+        return self._handle(queue, limit, only, decide)
 
-    def discard(self, queue: str, limit: int = MOST, only: Collection[str] | None = None) -> Done:
-        """Delete them. Raises NotFound."""
-        return self._deal(queue, limit, only, lambda letter: DISCARDED)
+    def discard(
+        self, queue: str, limit: int = MAX_LETTERS, only: Collection[str] | None = None
+    ) -> HandledLetters:
+        """Delete letters. Raises NotFound."""
+        return self._handle(queue, limit, only, lambda letter: DISCARDED)
 
-    def _deal(
+    def _handle(
         self,
         queue: str,
         limit: int,
         only: Collection[str] | None,
-        decide: Callable[[Letter], Result],
-    ) -> Done:
-        """`only` letters are looked for among all that are visible, up to MOST batches.
+        decide: Callable[[DeadLetter], Result],
+    ) -> HandledLetters:
+        """Receive letters, and move, discard or keep each as `decide` says.
 
-        It ends before those that were received first, and stay, are visible again.
+        The letters of `only` are looked for among up to MAX_LETTERS batches. The call ends before the first received
+        letters are visible again.
         """
         url, until = self._dead(queue), self.monotonic() + self.work_s
-        dealt: dict[Result, list[Letter]] = {MOVED: [], DISCARDED: [], LEFT: []}
+        handled: dict[Result, list[DeadLetter]] = {MOVED: [], DISCARDED: [], LEFT: []}
         hidden: set[str] = set()
         more = True
         try:
-            for messages in self._received(url, MOST * _BATCH if only is not None else limit, until):
+            for messages in self._received(url, MAX_LETTERS * _BATCH if only is not None else limit, until):
                 more = bool(messages)
                 hidden.update(message["ReceiptHandle"] for message in messages)
-                taken = [_Taken(letter_of(queue, one), one["ReceiptHandle"], one["Body"]) for one in messages]
-                wanted = [one for one in taken if only is None or one.letter.message_id in only]
-                decided = [(decide(one.letter), one) for one in wanted]
-                failed = self._resend(queue, [one for result, one in decided if result == MOVED])
-                leave = [one for result, one in decided if result != LEFT and one.handle not in failed]
-                failed |= self._delete(url, leave)
-                hidden -= {one.handle for one in leave} - failed.keys()
-                for result, one in decided:
-                    if problem := failed.get(one.handle):
-                        dealt[LEFT].append(replace(one.letter, problem=problem))
+                received = [
+                    _Received(dead_letter_of(queue, message), message["ReceiptHandle"], message["Body"])
+                    for message in messages
+                ]
+                decided = [
+                    (decide(item.letter), item)
+                    for item in received
+                    if only is None or item.letter.message_id in only
+                ]
+                failed = self._resend(queue, [item for result, item in decided if result == MOVED])
+                to_delete = [item for result, item in decided if result != LEFT and item.handle not in failed]
+                failed |= self._delete(url, to_delete)
+                hidden -= {item.handle for item in to_delete} - failed.keys()
+                for result, item in decided:
+                    if problem := failed.get(item.handle):
+                        handled[LEFT].append(replace(item.letter, problem=problem))
                     else:
-                        dealt[result].append(one.letter)
-                if only is not None and sum(map(len, dealt.values())) == len(only):
+                        handled[result].append(item.letter)
+                if only is not None and sum(map(len, handled.values())) == len(only):
                     more = False
                     break
         finally:
             self._show(url, sorted(hidden))
-        return Done(dealt[MOVED], dealt[DISCARDED], dealt[LEFT], more)
+        return HandledLetters(handled[MOVED], handled[DISCARDED], handled[LEFT], more)
 
     def _received(self, url: str, limit: int, until: float) -> Iterator[list[MessageTypeDef]]:
-        """Batches with each message once, hidden for a while. An empty batch is the last: the queue has no more."""
+        """Batches with each message once, hidden for a while. An empty batch is the last one."""
         seen: set[str] = set()
         while len(seen) < limit and self.monotonic() < until:
             answer = self.client.receive_message(
@@ -160,8 +258,8 @@ class DeadLetters:
                 yield []
                 return
             # SQS may deliver a hidden message once more.
-            if fresh := [one for one in messages if one["MessageId"] not in seen]:
-                seen.update(one["MessageId"] for one in fresh)
+            if fresh := [message for message in messages if message["MessageId"] not in seen]:
+                seen.update(message["MessageId"] for message in fresh)
                 yield fresh
 
     def _show(self, url: str, handles: list[str]) -> None:
@@ -175,29 +273,29 @@ class DeadLetters:
                 ],
             )
 
-    def _resend(self, queue: str, letters: list[_Taken]) -> dict[str, str]:
-        """Send up to ten of them to their queue. Returns what SQS did not take: handle -> why."""
+    def _resend(self, queue: str, letters: list[_Received]) -> dict[str, str]:
+        """Send up to ten letters to their queue. Returns the errors of SQS by handle."""
         failed: dict[str, str] = {}
-        for part in _of_one_request(letters):
+        for part in _requests_of(letters):
             answer = self.client.send_message_batch(
                 QueueUrl=self._alive(queue),
-                Entries=[_entry(queue, nth, one.body) for nth, one in enumerate(part)],
+                Entries=[_entry(queue, nth, letter.body) for nth, letter in enumerate(part)],
             )
-            for one in answer.get("Failed", []):
-                failed[part[int(one["Id"])].handle] = f"SQS did not take it again: {one['Code']}"
+            for entry in answer.get("Failed", []):
+                failed[part[int(entry["Id"])].handle] = f"SQS did not take it again: {entry['Code']}"
         return failed
 
-    def _delete(self, url: str, letters: list[_Taken]) -> dict[str, str]:
-        """Delete up to ten of them. Returns what SQS did not delete: handle -> why."""
+    def _delete(self, url: str, letters: list[_Received]) -> dict[str, str]:
+        """Delete up to ten letters. Returns the errors of SQS by handle."""
         if not letters:
             return {}
         answer = self.client.delete_message_batch(
             QueueUrl=url,
-            Entries=[{"Id": str(nth), "ReceiptHandle": one.handle} for nth, one in enumerate(letters)],
+            Entries=[{"Id": str(nth), "ReceiptHandle": letter.handle} for nth, letter in enumerate(letters)],
         )
         return {
-            letters[int(one["Id"])].handle: f"SQS did not delete it: {one['Code']}"
-            for one in answer.get("Failed", [])
+            letters[int(entry["Id"])].handle: f"SQS did not delete it: {entry['Code']}"
+            for entry in answer.get("Failed", [])
         }
 
     def _dead(self, queue: str) -> str:
@@ -209,27 +307,27 @@ class DeadLetters:
         return self.url.removesuffix(EXECUTIONS) + queue
 
 
-def write_down(commit: AuditedCommit, queue: str, done: Done, now: float) -> None:
-    """Note in the platform's audit how many of the queue were moved, and how many discarded. Raises Busy."""
+def audit_letters(commit: AuditedCommit, queue: str, handled: HandledLetters, now: float) -> None:
+    """Add the numbers of moved and discarded letters to the platform's audit. Raises Busy."""
     for action, result, letters in (
-        ("dead_letters.redriven", MOVED, done.moved),
-        ("dead_letters.discarded", DISCARDED, done.discarded),
+        ("dead_letters.redriven", MOVED, handled.moved),
+        ("dead_letters.discarded", DISCARDED, handled.discarded),
     ):
         if letters:
             tx = Transaction(commit.audit.tenants.client)
             commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
 
 
-def _of_one_request(letters: list[_Taken]) -> Iterator[list[_Taken]]:
-    """Parts that fit into a request; each has a letter at least."""
-    part: list[_Taken] = []
+def _requests_of(letters: list[_Received]) -> Iterator[list[_Received]]:
+    """The letters in parts that each fit into a request."""
+    part: list[_Received] = []
     size = 0
-    for one in letters:
-        if part and size + one.letter.size > _BATCH_BYTES:
+    for received in letters:
+        if part and size + received.letter.size > _BATCH_BYTES:
             yield part
             part, size = [], 0
-        part.append(one)
-        size += one.letter.size
+        part.append(received)
+        size += received.letter.size
     if part:
         yield part
 

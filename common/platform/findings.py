@@ -18,9 +18,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What puts a finding right: `told` describes it, `do` makes it and raises if it fails. Made by rising `order`."""
+    """What puts a finding right. `do` raises if the repair fails. Repairs are made by rising `order`."""
 
-    told: str
+    description: str
     do: Callable[[], object]
     order: int = 0
 
@@ -30,7 +30,7 @@ class Finding:
     """One line of the report. `examine` fills in `check`."""
 
     level: Level
-    found: str
+    message: str
     remedy: str = ""
     check: str = ""
     repair: Repair | None = None
@@ -41,26 +41,26 @@ DEPLOY = "deploy the stage again"
 RESTORE = "revert the stack's drift: docs/deploying.md says how"
 
 
-def failed(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+def failed(message: str, remedy: str, repair: Repair | None = None) -> Finding:
     """A finding that something does not work."""
-    return Finding(Level.FAILED, found, remedy, repair=repair)
+    return Finding(Level.FAILED, message, remedy, repair=repair)
 
 
-def warning(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+def warning(message: str, remedy: str, repair: Repair | None = None) -> Finding:
     """A finding that something may soon not work."""
-    return Finding(Level.WARNING, found, remedy, repair=repair)
+    return Finding(Level.WARNING, message, remedy, repair=repair)
 
 
-def repairable(found: str, repair: Repair) -> Finding:
+def repairable(message: str, repair: Repair) -> Finding:
     """A failure that `minute8 doctor --fix` puts right."""
-    return failed(found, f"{repair.told}; `minute8 doctor --fix` does it", repair)
+    return failed(message, f"{repair.description}; `minute8 doctor --fix` does it", repair)
 
 
-def not_checked(found: str, remedy: str = "") -> Finding:
+def not_checked(message: str, remedy: str = "") -> Finding:
     """A finding that something could not be checked."""
-    return Finding(Level.NOT_CHECKED, found, remedy)
+    return Finding(Level.NOT_CHECKED, message, remedy)
 
 
-def ok(found: str) -> Finding:
-    """A good result, shown only if the check found nothing else."""
-    return Finding(Level.OK, found)
+def ok(message: str) -> Finding:
+    """A good result, shown only if the check has no other finding."""
+    return Finding(Level.OK, message)

@@ -1,10 +1,10 @@
-"""Checks of what ticks have written down: for `minute8 doctor`, and for the API, which reads the same tables."""
+"""What ticks have written down, and checks of it, for `minute8 doctor` and for the API."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Protocol
 
@@ -13,6 +13,7 @@ from common.planning.due_index import BadEntry, DueIndex, Mark
 from common.planning.quarantine import Quarantine, shown
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, failed, ok, warning
+from common.storage.table import Table
 from common.timing.instants import when
 from common.timing.windows import WINDOW_S, planning_end
 
@@ -142,3 +143,25 @@ def findings(planned: Planned) -> list[Finding]:
         of_check = [replace(finding, check=name) for finding in look(planned)]
         found += [one for one in of_check if one.level != Level.OK] or of_check
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningState:
+    """Reads the due table of a stage for the platform's operator."""
+
+    due: Table
+    clock: Clock
+    stage: str
+
+    def index(self) -> DueIndex:
+        return DueIndex(self.due)
+
+    def shares(self) -> Shares:
+        return Shares(self.due)
+
+    def quarantine(self) -> Quarantine:
+        return Quarantine(self.due)
+
+    def named(self, what: str) -> str:
+        """As serverless.yml names it."""
+        return f"minute8-{self.stage}-{what}"

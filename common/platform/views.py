@@ -9,6 +9,7 @@ from typing import Any
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import KINDS, Deletion
 from common.platform.tenants import Tenant
+from common.runs.unrecorded import WithoutRecord
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
 from common.timing.instants import rfc3339
@@ -88,4 +89,18 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: rfc3339(value) if name.endswith("_at") and isinstance(value, int | float) else value
         for name, value in fields.items()
+    }
+
+
+def unrecorded_view(unrecorded: WithoutRecord) -> dict[str, Any]:
+    """An execution without a record."""
+    execution = unrecorded.execution
+    return {
+        "execution_id": execution.execution_id,
+        "tenant_id": execution.tenant,
+        "job_id": execution.job_id,
+        "fire_at": rfc3339(execution.fire_at),
+        "due_at": rfc3339(execution.due_at),
+        "found_at": rfc3339(unrecorded.found_at),
+        "sent_at": rfc3339(unrecorded.sent_at) if unrecorded.sent_at is not None else None,
     }

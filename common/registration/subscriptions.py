@@ -14,7 +14,7 @@ from common.errors import Conflict, InvalidInput
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, check_id, id_pattern
 from common.jobs.ledger import require_active
 from common.notices.message import test_body
-from common.notices.state import Message, State
+from common.notices.state import Notice, SubscriptionState
 from common.notices.subscription import (
     FAILURES,
     KINDS,
@@ -148,7 +148,7 @@ class SubscriptionStore:
                 **{**given, "kinds": tuple(one for one in KINDS if one in given["kinds"])},
                 tenant=tenant,
                 name=name,
-                state=State(looked_at=now),
+                state=SubscriptionState(looked_at=now),
                 created_at=old.created_at if old else int(now),
                 updated_at=int(now),
                 version=old.version + 1 if old else 1,
@@ -166,7 +166,7 @@ class SubscriptionStore:
             old = self.stored.get(tenant, name)
             tx = Transaction(self.stored.table.client)
             tx.delete(self.stored.table, keys.subscription(tenant, name), unchanged(old))
-            commit.commit(tx, tenant, "subscription.deleted", name, now, before=old.given())
+            commit.commit(tx, tenant, "subscription.deleted", name, now, before=old.client_fields())
 
         self._retried(attempt, name)
 
@@ -178,7 +178,7 @@ class SubscriptionStore:
             if old.state.test is not None:
                 return old  # one is on its way
             message_id = f"ntc_{secrets.token_hex(16)}"
-            test = Message(message_id, test_body(old, message_id, now), made_at=now, next_at=now)
+            test = Notice(message_id, test_body(old, message_id, now), made_at=now, next_at=now)
             new = replace(old, state=replace(old.state, test=test), version=old.version + 1)
             tx = Transaction(self.stored.table.client)
             tx.put(self.stored.table, new.to_item(), unchanged(old))
@@ -205,8 +205,8 @@ class SubscriptionStore:
             "subscription.stored",
             new.name,
             now,
-            before=old.given() if old else None,
-            after=new.given(),
+            before=old.client_fields() if old else None,
+            after=new.client_fields(),
         )
 
     def _retried(self, attempt: Callable[[], Done], name: str) -> Done:
@@ -215,11 +215,13 @@ class SubscriptionStore:
         return retry_on_conflict(attempt, f"subscription {name!r}", on=lost, sleep=self.clock.sleep)
 
 
-def _carried_on(old: Subscription, new: Subscription, now: float) -> State:
+def _carried_on(old: Subscription, new: Subscription, now: float) -> SubscriptionState:
     """The state of a replaced subscription."""
     known = old.state
     if (old.kinds, old.job_id, old.name_prefix, old.tag) != (new.kinds, new.job_id, new.name_prefix, new.tag):
-        known = State(looked_at=now, message=known.message, test=known.test, delivered_at=known.delivered_at)
+        known = SubscriptionState(
+            looked_at=now, message=known.message, test=known.test, delivered_at=known.delivered_at
+        )
     if known.disabled_at is not None:
         known = replace(known, looked_at=now)  # what happened meanwhile is not reported
     message = known.message and replace(known.message, tries=0, next_at=now)

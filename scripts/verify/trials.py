@@ -87,7 +87,7 @@ class Trials:
         )
         counts = Counter(str(finding.level) for finding in findings)
         rows = [
-            [str(finding.level), finding.check, finding.found]
+            [str(finding.level), finding.check, finding.message]
             for finding in findings
             if finding.level != Level.OK
         ]
@@ -96,7 +96,7 @@ class Trials:
             ["", "check", "found"],
             rows or [["ok", "all", ""]],
             dict(counts),
-            [f"doctor: {one.check}: {one.found}" for one in findings if one.level == Level.FAILED],
+            [f"doctor: {one.check}: {one.message}" for one in findings if one.level == Level.FAILED],
         )
 
     def workload(self) -> Found:

@@ -14,9 +14,9 @@ from api.services import Services
 from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
 from common.platform.alarms import Alarms
+from common.platform.api_keys import new_key
 from common.platform.credential import ROLES
 from common.platform.dead_letters import DeadLetters
-from common.platform.key_format import new_key
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.storage import keys

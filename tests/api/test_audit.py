@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.platform.key_format import hash_of
+from common.platform.api_keys import hash_of
 from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.walk import BODIES, Call, calls_of_document

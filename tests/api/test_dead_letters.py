@@ -135,7 +135,7 @@ def test_it_ends_before_the_first_ones_come_back() -> None:
 
     letters.receive_message = slow  # type: ignore[method-assign]
     done = DeadLetters(letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
-    assert (len(done.moved), len(done.left), done.more) == (0, 50, True)
+    assert (len(done.moved), len(done.remaining), done.more) == (0, 50, True)
     assert not letters.hidden, "what stays is shown"
 
 
@@ -151,8 +151,8 @@ def test_a_message_that_comes_twice_does_not_end_the_search() -> None:
         return receive(**asked)
 
     letters.receive_message = twice  # type: ignore[method-assign]
-    found = DeadLetters(letters, URL).look("planning")  # type: ignore[arg-type]
-    assert (len(found.left), found.more) == (12, False)
+    found = DeadLetters(letters, URL).peek("planning")  # type: ignore[arg-type]
+    assert (len(found.remaining), found.more) == (12, False)
 
 
 def test_what_is_not_found_among_a_thousand_may_be_behind_them() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from common.platform.alarms import KEPT_S
+from common.platform.alarms import MAX_AGE_S
 from scheduler import handler
 from tests.api.calls import Office
 from tests.cli.conftest import Desk
@@ -74,7 +74,7 @@ def test_cloudwatch_is_asked_once_in_a_while_and_may_be_down(ticked: Office) -> 
     assert [view(ticked)["findings"][0]["level"] for _ in range(3)] == ["not_checked"] * 3
     assert board.asked == 1
     board.error = None
-    clock.move_to(clock.now() + KEPT_S - 1)
+    clock.move_to(clock.now() + MAX_AGE_S - 1)
     assert view(ticked)["findings"][0]["level"] == "not_checked"
     clock.move_to(clock.now() + 1)
     assert view(ticked)["findings"][0]["found"] == "no alarm is on"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from api import handler
 from common.errors import Conflict, Unauthenticated
-from common.platform.key_format import new_key
+from common.platform.api_keys import new_key
 from common.platform.signing_masters import Masters, StoredMasters, is_access_key_id
 from common.storage import keys
 from eventbridge.api.endpoint import parsed_query, possible_paths

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from api.auth.tokens import ALGORITHMS, LEEWAY_S, TokenSettings, is_token
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
-from common.platform.key_format import new_key
+from common.platform.api_keys import new_key
 from common.platform.tenants import Tenants
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office

@@ -9,8 +9,8 @@ from typing import Any
 
 from api.app import ROUTES
 from api.http.openapi import document
+from common.platform.api_keys import hash_of, new_key
 from common.platform.credential import OPERATOR, ROLES, Role
-from common.platform.key_format import hash_of, new_key
 from tests.worlds import job
 
 # A body for every shape that a route takes. A new shape needs an example here.

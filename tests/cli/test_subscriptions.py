@@ -55,7 +55,7 @@ def test_the_result_of_a_test_is_the_exit_code(desk: Desk) -> None:
         ) -> None:
             sleep(seconds)
             now = stored.get("alice", "on-call")
-            grouping.sent(now.state, message_id, ok, error, clock.now())
+            grouping.note_delivery(now.state, message_id, ok, error, clock.now())
             stored.save(replace(now))
 
         clock.sleep = answered  # type: ignore[method-assign]

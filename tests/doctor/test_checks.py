@@ -47,7 +47,7 @@ def test_what_is_broken_is_noticed(
     after = {check: found for check, found in seen(patient).items() if check not in before}
     assert {check: worst(found) for check, found in after.items()} == noticed
     problems = [finding for found in after.values() for finding in found]
-    assert any(told in finding.found for finding in problems), problems
+    assert any(told in finding.message for finding in problems), problems
     assert all(finding.remedy for finding in problems if finding.level in (F, W))
 
 
@@ -66,7 +66,7 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
         production = Patient("prod")
         found = seen(production)
         for table in ("jobs", "due", "tenants", "audit", "runs"):
-            assert [f.found for f in found[f"table {table}"]] == [
+            assert [f.message for f in found[f"table {table}"]] == [
                 "it cannot be brought back to an earlier time: no point-in-time recovery",
                 "it can be deleted by mistake",
             ]
@@ -77,7 +77,7 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
             production["dynamodb"].update_table(
                 TableName=production.name(table), DeletionProtectionEnabled=True
             )
-        assert [f.found for f in found["alarms"]] == [
+        assert [f.message for f in found["alarms"]] == [
             f"minute8-prod-{alarm} tells nobody" for alarm in ALARMS
         ]
         for alarm in ALARMS:

@@ -38,7 +38,7 @@ def test_a_check_that_breaks_says_so_and_hides_no_other(
     patient: Patient, error: Exception, level: Level, told: str
 ) -> None:
     broken, other = examine(patient.deployment, 60, (raising(error), Check("other", lambda _: [ok("well")])))
-    assert (broken.level, told in broken.found, other.found) == (level, True, "well"), broken
+    assert (broken.level, told in broken.message, other.message) == (level, True, "well"), broken
 
 
 def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
@@ -46,4 +46,4 @@ def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
     stuck = Check("stuck", lambda _: [ok(str(never.wait()))])
     late, other = examine(patient.deployment, 1, (stuck, Check("other", lambda _: [ok("well")])))
     never.set()
-    assert (late.level, late.found, other.found) == (F, "no answer within 1 s", "well")
+    assert (late.level, late.message, other.message) == (F, "no answer within 1 s", "well")

@@ -37,7 +37,7 @@ REPAIRED = (
 
 def problems(patient: Patient) -> dict[str, str]:
     return {
-        one.check: one.found
+        one.check: one.message
         for one in examine(patient.deployment, 60)
         if one.level in (Level.FAILED, Level.WARNING) and one.check != "clock"
     }
@@ -176,7 +176,7 @@ def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> N
 def test_what_has_a_record_by_now_is_not_reported(patient: Patient) -> None:
     lost(patient)
     (finding,) = without_record(patient.deployment)
-    assert finding.found.endswith("the earliest of 2026-11-21T03:10:00Z: alice:lost:20261121T031000Z:1")
+    assert finding.message.endswith("the earliest of 2026-11-21T03:10:00Z: alice:lost:20261121T031000Z:1")
     patient["dynamodb"].put_item(
         TableName="minute8-test-runs",
         Item={"pk": {"S": "alice#lost"}, "sk": {"S": "20261121T031000Z:1"}},

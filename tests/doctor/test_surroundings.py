@@ -64,7 +64,7 @@ class Sts:
 def test_the_clock(patient: Patient, date: str, refuses: bool, level: Level, told: str) -> None:
     patient.clients["sts"] = Sts(date, refuses)
     (finding,) = [f for f in examine(patient.deployment, 60) if f.check == "clock"]
-    assert (finding.level, told in finding.found) == (level, True), finding
+    assert (finding.level, told in finding.message) == (level, True), finding
 
 
 @dataclass
@@ -100,4 +100,4 @@ def test_the_last_hour(patient: Patient, values: Any, level: Level, told: str) -
     patient.clients["cloudwatch"] = Figures(values)
     last_hour = [check for check in CHECKS if check.name == "last hour"]
     (finding,) = examine(patient.deployment, 60, last_hour)
-    assert (finding.level, told in finding.found) == (level, True), finding
+    assert (finding.level, told in finding.message) == (level, True), finding

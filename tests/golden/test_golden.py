@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.jobs.job import Job
-from common.notices.state import State
+from common.notices.state import SubscriptionState
 from common.notices.subscription import Subscription
 from common.planning import packs
 from common.planning.due_entry import DueEntry
@@ -120,4 +120,4 @@ def test_a_state_of_a_later_version_is_read_without_what_is_unknown() -> None:
         item = json.loads(case.values[0])  # type: ignore[arg-type]
         later = re.sub(r'\{"(looked_at|kind|message_id|at)":', r'{"later":{"a":1},"\1":', item["state"])
         assert later.count("later") >= 1
-        assert State.from_text(later) == Subscription.from_item(item).state
+        assert SubscriptionState.from_text(later) == Subscription.from_item(item).state

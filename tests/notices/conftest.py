@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from common.notices.state import Message
+from common.notices.state import Notice
 from common.notices.subscription import Subscription, Subscriptions
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
@@ -19,8 +19,7 @@ from common.runs.outcome import Outcome
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
-from notifier.notifier import Notifier
-from notifier.wiring import notifier
+from notifier.notifier import Notifier, notifier
 from tests.stand_ins import StoredOnDemand
 from tests.worlds import World
 
@@ -34,7 +33,7 @@ class Addresses:
     sent: list[tuple[str, str, str, dict[str, Any]]] = field(default_factory=list)
     answer: Callable[[Subscription], Outcome] = lambda subscription: Outcome(ok=True)
 
-    def __call__(self, subscription: Subscription, message: Message) -> Outcome:
+    def __call__(self, subscription: Subscription, message: Notice) -> Outcome:
         said = (subscription.tenant, subscription.name, message.message_id, json.loads(message.body))
         self.sent.append(said)
         return self.answer(subscription)

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from common.clock import ManualClock
 from common.errors import InvalidInput
-from common.notices.state import Message, State
+from common.notices.state import Notice, SubscriptionState
 from common.notices.subscription import Subscription
 from common.platform.tenants import Tenants
 from common.tenants.webhook_secrets import new_secret
@@ -23,7 +23,7 @@ from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier import delivery
 from notifier.delivery import Delivery
-from notifier.wiring import notifier
+from notifier.notifier import notifier
 from tests.executor.contexts import ACCOUNT
 from tests.executor.servers import Server, serving, trusting
 from tests.notices.conftest import Stage
@@ -31,7 +31,7 @@ from tests.notices.test_hostile import failed_runs
 
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:news"
 SECRET = new_secret()
-MESSAGE = Message("ntc_1", '{"text":"Minute8, alice: 1 job failed (a)."}', 0.0)
+MESSAGE = Notice("ntc_1", '{"text":"Minute8, alice: 1 job failed (a)."}', 0.0)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
 
 
 def subscription(name: str = "on-call", **target: str) -> Subscription:
-    return Subscription("alice", name, target, ("failures",), 0, 0, State(0))
+    return Subscription("alice", name, target, ("failures",), 0, 0, SubscriptionState(0))
 
 
 def deliver(guard: NetworkGuard | None = None) -> Delivery:
@@ -97,7 +97,7 @@ def test_a_fifo_topic_takes_a_message_once(aws: None) -> None:
 
 def test_a_subject_is_one_line_of_what_sns_takes_for_the_longest_names() -> None:
     """SNS: ASCII without control characters, under 100 characters, beginning with a letter, digit or mark."""
-    longest = Subscription("t" * 64, "n" * 64, {}, (), 0, 0, State(0))
+    longest = Subscription("t" * 64, "n" * 64, {}, (), 0, 0, SubscriptionState(0))
     subject = delivery.subject_of(longest)
     assert subject.startswith("Minute8: ") and len(subject) < 100
     assert subject.isascii() and subject.isprintable()
@@ -142,7 +142,7 @@ def test_a_refusal_of_sns_is_a_failed_delivery(
         stage.notifier.rules,
         deliver(),
         stage.notifier.pool,
-        stage.notifier.look.pool,
+        stage.notifier.reader.pool,
     )
     stage.subscribe(target={"kind": "sns", "arn": TOPIC})
     world.clock.sleep(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from common.notices import grouping
-from common.notices.grouping import Report
-from common.notices.state import FAILED, OVERDUE, Message, Problem, State
+from common.notices.grouping import Digest
+from common.notices.state import FAILED, OVERDUE, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S
 
 
@@ -14,8 +14,8 @@ def failure(job_id: str, at: float, *, by_hand: bool = False) -> Problem:
     return Problem(FAILED, job_id, at, at, f"run-{at:05.0f}", by_hand=by_hand)
 
 
-def reported(state: State, delay_s: int, group_s: int, now: float) -> Report | None:
-    return grouping.report(state, group_s, now) if grouping.may_report(state, delay_s, now) else None
+def reported(state: SubscriptionState, delay_s: int, group_s: int, now: float) -> Digest | None:
+    return grouping.take_digest(state, group_s, now) if grouping.may_report(state, delay_s, now) else None
 
 
 # What happens at which second: a job that fails (+), recovers (-); `=` and what is reported, in the words of `shown`.
@@ -42,19 +42,19 @@ NIGHTS = {
 
 @pytest.mark.parametrize("night", NIGHTS.values(), ids=NIGHTS)
 def test_a_night(night: str) -> None:
-    state = State(looked_at=0)
+    state = SubscriptionState(looked_at=0)
     for step in night.split():
         sign = next(sign for sign in "+-=" if sign in step)
         at, _, what = step.partition(sign)
         if sign == "+":
-            grouping.notice(state, [failure(what, float(at))])
+            grouping.add(state, [failure(what, float(at))])
         elif sign == "-":
             grouping.end(state, [f"{FAILED}#{what}"], float(at), reports=True)
         else:
             assert shown(reported(state, 60, 600, float(at))) == what, step
 
 
-def shown(found: Report | None) -> str:
+def shown(found: Digest | None) -> str:
     if found is None:
         return ""
     parts = (("failed", found.problems), ("recovered", found.recovered))
@@ -62,38 +62,38 @@ def shown(found: Report | None) -> str:
 
 
 def test_a_failure_that_is_read_twice_counts_once() -> None:
-    state = State(looked_at=0)
+    state = SubscriptionState(looked_at=0)
     for _ in range(3):
-        grouping.notice(state, [failure("a", 0), failure("a", 10), failure("a", 20)])
+        grouping.add(state, [failure("a", 0), failure("a", 10), failure("a", 20)])
     assert state.waiting["failed#a"].runs == 3
     assert reported(state, 0, 600, 30) is not None
-    grouping.notice(state, [failure("a", 10), failure("a", 20)])
+    grouping.add(state, [failure("a", 10), failure("a", 20)])
     assert state.waiting == {}
 
 
 def test_what_goes_on_failing_is_reported_again_after_a_day() -> None:
-    state = State(looked_at=0)
-    grouping.notice(state, [failure("a", 0)])
+    state = SubscriptionState(looked_at=0)
+    grouping.add(state, [failure("a", 0)])
     assert reported(state, 0, 0, 10)
-    grouping.notice(state, [failure("a", DAY_S + 9)])
+    grouping.add(state, [failure("a", DAY_S + 9)])
     assert reported(state, 0, 0, DAY_S + 9) is None
-    grouping.notice(state, [failure("a", DAY_S + 10)])
+    grouping.add(state, [failure("a", DAY_S + 10)])
     assert shown(reported(state, 0, 0, DAY_S + 10)) == "failed(a)"
-    grouping.notice(state, [failure("a", DAY_S + 11)])
+    grouping.add(state, [failure("a", DAY_S + 11)])
     assert reported(state, 0, 0, DAY_S + 11) is None
 
 
 def test_failures_by_hand_are_reported_each_time_and_need_no_recovery() -> None:
-    state = State(looked_at=0)
-    grouping.notice(state, [failure("a", 0, by_hand=True), failure("a", 0)])
+    state = SubscriptionState(looked_at=0)
+    grouping.add(state, [failure("a", 0, by_hand=True), failure("a", 0)])
     assert shown(reported(state, 0, 0, 1)) == "failed(a,a)"
     grouping.forget(state, 700)
     assert list(state.reported) == ["failed#a"]
 
 
 def test_without_recoveries_the_end_of_a_problem_is_only_known() -> None:
-    state = State(looked_at=0)
-    grouping.notice(state, [failure("a", 0)])
+    state = SubscriptionState(looked_at=0)
+    grouping.add(state, [failure("a", 0)])
     assert reported(state, 0, 0, 0)
     grouping.end(state, ["failed#a"], 10, reports=False)
     assert (state.reported, state.over) == ({}, {})
@@ -101,14 +101,14 @@ def test_without_recoveries_the_end_of_a_problem_is_only_known() -> None:
 
 
 def test_problems_and_reported_ones_are_bounded_and_the_message_says_so() -> None:
-    state = State(looked_at=0)
+    state = SubscriptionState(looked_at=0)
     for nth in range(grouping.MAX_WAITING + 1):
-        grouping.notice(state, [failure(f"job-{nth}", nth)])
+        grouping.add(state, [failure(f"job-{nth}", nth)])
     assert len(state.waiting) == grouping.MAX_WAITING
     found = reported(state, 0, 0, 1_000)
     assert found and not found.complete and len(found.problems) == grouping.MAX_WAITING
     for nth in range(grouping.MAX_REPORTED + 1):
-        grouping.notice(state, [failure(f"other-{nth}", 2_000 + nth)])
+        grouping.add(state, [failure(f"other-{nth}", 2_000 + nth)])
         found = reported(state, 0, 0, 3_000)
         assert found and found.complete
     assert len(state.reported) == grouping.MAX_REPORTED
@@ -116,14 +116,14 @@ def test_problems_and_reported_ones_are_bounded_and_the_message_says_so() -> Non
 
 
 def test_nothing_is_reported_while_a_message_is_on_its_way() -> None:
-    state = State(looked_at=0, message=Message("ntc_1", "{}", 0))
-    grouping.notice(state, [failure("a", 0)])
+    state = SubscriptionState(looked_at=0, message=Notice("ntc_1", "{}", 0))
+    grouping.add(state, [failure("a", 0)])
     assert not grouping.may_report(state, 0, 9_000)
 
 
 def test_an_overdue_job_that_fails_later_is_two_problems() -> None:
-    state = State(looked_at=0)
-    grouping.notice(state, [Problem(OVERDUE, "a", 0, 0, "run", runs=0), failure("a", 5)])
+    state = SubscriptionState(looked_at=0)
+    grouping.add(state, [Problem(OVERDUE, "a", 0, 0, "run", runs=0), failure("a", 5)])
     assert list(state.waiting) == ["overdue#a", "failed#a"]
 
 
@@ -131,36 +131,36 @@ def test_an_overdue_job_that_fails_later_is_two_problems() -> None:
     ("tries", "wait_s"), [(1, 60), (2, 120), (3, 240), (6, 1_920), (7, 3_600), (50, 3_600)]
 )
 def test_a_message_is_tried_again_later_and_later(tries: int, wait_s: int) -> None:
-    state = State(looked_at=0, message=Message("ntc_1", "{}", 0))
+    state = SubscriptionState(looked_at=0, message=Notice("ntc_1", "{}", 0))
     for _ in range(tries):
-        grouping.sent(state, "ntc_1", False, "Http500: answered 500", 1_000)
+        grouping.note_delivery(state, "ntc_1", False, "Http500: answered 500", 1_000)
     assert state.message and (state.message.tries, state.message.next_at) == (tries, 1_000 + wait_s)
     assert grouping.to_send(state, 999 + wait_s) == []
     assert grouping.to_send(state, 1_000 + wait_s) == [state.message]
 
 
 def test_an_address_that_fails_for_three_days_is_disabled_until_a_test_arrives() -> None:
-    state = State(looked_at=0, message=Message("ntc_1", "{}", 0))
-    grouping.sent(state, "ntc_1", False, "x" * 1_000, 100)
-    grouping.sent(state, "ntc_1", False, "x", 99 + grouping.DISABLED_AFTER_S)
+    state = SubscriptionState(looked_at=0, message=Notice("ntc_1", "{}", 0))
+    grouping.note_delivery(state, "ntc_1", False, "x" * 1_000, 100)
+    grouping.note_delivery(state, "ntc_1", False, "x", 99 + grouping.DISABLED_AFTER_S)
     assert state.disabled_at is None
-    grouping.sent(state, "ntc_1", False, "x" * 1_000, 100 + grouping.DISABLED_AFTER_S)
+    grouping.note_delivery(state, "ntc_1", False, "x" * 1_000, 100 + grouping.DISABLED_AFTER_S)
     assert state.disabled_at is not None and state.last_sent and len(state.last_sent.error) == 300
-    state.test = Message("ntc_2", "{}", 0)
+    state.test = Notice("ntc_2", "{}", 0)
     assert grouping.to_send(state, 10**9) == [state.test]
-    grouping.sent(state, "ntc_2", True, "", 10**9)
+    grouping.note_delivery(state, "ntc_2", True, "", 10**9)
     assert state.disabled_at is state.failing_since is state.test is None
     assert grouping.to_send(state, 10**9) == [state.message]
 
 
 def test_a_result_of_an_earlier_message_changes_nothing() -> None:
-    state = State(looked_at=0, message=Message("ntc_2", "{}", 0))
-    grouping.sent(state, "ntc_1", True, "", 10)
+    state = SubscriptionState(looked_at=0, message=Notice("ntc_2", "{}", 0))
+    grouping.note_delivery(state, "ntc_1", True, "", 10)
     assert state.message and state.delivered_at is None
 
 
 def test_a_state_is_read_as_it_was_written() -> None:
-    state = State(looked_at=1.5, message=Message("ntc_1", '{"a":"ü"}', 2.0), quiet_until=3.0)
-    grouping.notice(state, [failure("a", 0), failure("b", 1, by_hand=True)])
-    assert State.from_text(state.to_text()) == state
-    assert State.from_text(state.to_text().replace("{", '{"later":1,', 1)) == state
+    state = SubscriptionState(looked_at=1.5, message=Notice("ntc_1", '{"a":"ü"}', 2.0), quiet_until=3.0)
+    grouping.add(state, [failure("a", 0), failure("b", 1, by_hand=True)])
+    assert SubscriptionState.from_text(state.to_text()) == state
+    assert SubscriptionState.from_text(state.to_text().replace("{", '{"later":1,', 1)) == state

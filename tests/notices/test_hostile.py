@@ -12,13 +12,13 @@ import pytest
 
 from common.errors import Conflict, InvalidInput
 from common.notices import grouping
-from common.notices.state import FAILED, Message, Problem
+from common.notices.state import FAILED, Notice, Problem
 from common.notices.subscription import MAX_SUBSCRIPTIONS, Subscription
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
-from notifier import look
+from notifier import problem_reader
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job
@@ -44,7 +44,7 @@ def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str =
 def test_a_flood_is_read_to_its_bound_and_the_message_says_so(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look, "MAX_FAILURES", 10)
+    monkeypatch.setattr(problem_reader, "MAX_FAILURES", 10)
     stage.subscribe()
     stage.subscribe("bob")
     stage.world.clock.sleep(1)
@@ -61,7 +61,7 @@ def test_a_search_for_overdue_jobs_reads_past_few_others_at_a_time(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant with a million deleted jobs took the whole round from all tenants."""
-    monkeypatch.setattr(look, "MAX_READ", 5)
+    monkeypatch.setattr(problem_reader, "MAX_READ_JOBS", 5)
     world = stage.world
     stage.subscribe(kinds=["overdue"], delay_s=0)
     for nth in range(12):
@@ -110,7 +110,7 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
     for into, most in ((state.waiting, grouping.MAX_WAITING), (state.reported, grouping.MAX_REPORTED)):
         into |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(most)}
     state.over = dict(state.reported)
-    state.test = Message("ntc_" + "0" * 32, "t" * 400, 1e9)
+    state.test = Notice("ntc_" + "0" * 32, "t" * 400, 1e9)
     assert item_bytes(to_wire(found.to_item())) < MAX_ITEM_BYTES
 
 
@@ -141,7 +141,7 @@ def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_l
                 stage.subscribe(tenant, f"s{nth}")
         stage.subscribe("b-failing", "s0")
         dead = stage.store.stored.get("b-failing", "s0")
-        dead.state.message = Message("ntc_dead", "{}", 0.0, tries=3)
+        dead.state.message = Notice("ntc_dead", "{}", 0.0, tries=3)
         stage.store.stored.save(dead)
         world.clock.sleep(1)
         for tenant in ("a-hostile", "z-victim"):

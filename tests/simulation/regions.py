@@ -19,7 +19,7 @@ from typing import Any
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.platform.unrecorded import MAX_RUN, RunAgain
+from common.platform.run_again import MAX_RUN, RunAgain
 from common.runs.outcome import Outcome
 from common.timing.fires import fires
 from common.timing.instants import rfc3339

@@ -1,4 +1,4 @@
-"""What happened to a tenant's jobs: failed runs, overdue jobs, and which problems have ended. Every look is bounded."""
+"""Reads what happened to a tenant's jobs: failed runs, overdue jobs, and ended problems. Every read is bounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from common.history.failed_runs import error_of
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
-from common.notices.message import About
+from common.notices.message import JobContext
 from common.notices.state import FAILED, OVERDUE, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
@@ -24,29 +24,28 @@ from common.storage.table import Query, Table
 from common.storage.wire import Item
 from common.timing.instants import compact_time
 
-# The most failed runs that are read of a tenant in one look; the newest are read.
+# In one round, of one tenant. The newest ones count.
 MAX_FAILURES: Final = 2_000
-# The most jobs whose lateness is examined in one look.
-MAX_SEARCHED: Final = 200
-# The most jobs that are read to find them: paused and deleted ones are read, too.
-MAX_READ: Final = 2_000
-# How many runs after a failed one are searched for a success.
-_NEWER_RUNS: Final = 20
+MAX_EXAMINED_JOBS: Final = 200
+# To find the examined ones: paused and deleted jobs are read, too.
+MAX_READ_JOBS: Final = 2_000
+# After a failed run, to find a success.
+_MAX_NEWER_RUNS: Final = 20
 _PAGE: Final = 200
-_FAILURE: Final = ("job_id", "sk", "failed_at", "trigger")
-_RUN: Final = ("sk", "status", "trigger")
+_FAILURE_ATTRIBUTES: Final = ("job_id", "sk", "failed_at", "trigger")
+_RUN_ATTRIBUTES: Final = ("sk", "status", "trigger")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What a filter needs to know of a job."""
+class JobLabels:
+    """What filters of subscriptions read of a job."""
 
     name: str = ""
     tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ProblemReader:
     """Reads the tables. `pool` runs the reads of single jobs."""
 
     jobs: Table
@@ -65,7 +64,7 @@ class Look:
                         since=since,
                         newest_first=True,
                         page=_PAGE,
-                        attributes=_FAILURE,
+                        attributes=_FAILURE_ATTRIBUTES,
                     )
                 ),
                 MAX_FAILURES + 1,
@@ -73,31 +72,31 @@ class Look:
         )
         return [_failure(item) for item in reversed(items[:MAX_FAILURES])], len(items) <= MAX_FAILURES
 
-    def named(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Named]:
+    def labels(self, tenant: str, job_ids: Iterable[str]) -> dict[str, JobLabels]:
         """Name and tags of jobs; a job that does not exist has neither."""
-        wanted = sorted(set(job_ids))
-        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in wanted], consistent=False)
-        found = {item["job_id"]: _named(item) for item in items if item["state"] != DELETED}
-        return dict.fromkeys(wanted, Named()) | found
+        unique_ids = sorted(set(job_ids))
+        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in unique_ids], consistent=False)
+        stored = {item["job_id"]: _labels(item) for item in items if item["state"] != DELETED}
+        return dict.fromkeys(unique_ids, JobLabels()) | stored
 
     def ended(self, tenant: str, problems: Sequence[Problem]) -> list[str]:
-        """The keys of the problems that are over: one query for each."""
+        """The keys of the ended problems, with one query for each problem."""
         over = self.pool.map(lambda problem: self._is_over(tenant, problem), problems)
         return [problem.key for problem, is_over in zip(problems, over, strict=True) if is_over]
 
     def _is_over(self, tenant: str, problem: Problem) -> bool:
-        """Whether a run of the schedule has succeeded since, or this one by a retry; or an overdue one has begun."""
+        """Whether the overdue run has begun; or the failed run, or a later one of the schedule, has succeeded."""
         items = self.runs.query(
             Query(
                 keys.runs_of_job(tenant, problem.job_id),
                 sk_between=(problem.run_name, keys.LAST),
                 newest_first=True,
-                page=_NEWER_RUNS,
-                attributes=_RUN,
+                page=_MAX_NEWER_RUNS,
+                attributes=_RUN_ATTRIBUTES,
                 consistent=False,
             )
         )
-        newer = islice(items, _NEWER_RUNS)
+        newer = islice(items, _MAX_NEWER_RUNS)
         if problem.kind == OVERDUE:
             return any(_of_schedule(run) for run in newer)
         return any(
@@ -106,8 +105,8 @@ class Look:
             for run in newer
         )
 
-    def overdue(self, tenant: str, after_job: str, now: float) -> tuple[list[tuple[Problem, Named]], str]:
-        """The overdue ones among the next jobs after one, and the job after which to go on; empty at the end."""
+    def overdue(self, tenant: str, after_job: str, now: float) -> tuple[list[tuple[Problem, JobLabels]], str]:
+        """The overdue jobs among the next ones, and the job after which to continue; empty at the end."""
         mark = self.index.mark()
         if mark is None:
             return [], ""
@@ -116,21 +115,21 @@ class Look:
         as_of = AsOf(now, mark.planned_until, -math.inf)
         health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
         late = [
-            (_overdue(job.job_id, one.due_at, one.fire_at), Named(job.name, tuple(job.tags)))
+            (_overdue(job.job_id, run.due_at, run.fire_at), JobLabels(job.name, tuple(job.tags)))
             for job in jobs
-            if (one := health[job.job_id].overdue) is not None
+            if (run := health[job.job_id].overdue) is not None
         ]
         return late, following
 
     def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
-        """The active ones among the next jobs, and the last one that was read; empty if none follows."""
+        """The active jobs among the next ones, and the last job that was read; empty at the end."""
         items = self.jobs.query(
             Query(
                 tenant,
                 sk_prefix=keys.JOB_PREFIX,
                 after=keys.job(tenant, after_job) if after_job else None,
-                limit=MAX_READ + 1,
-                page=MAX_SEARCHED + 1,
+                limit=MAX_READ_JOBS + 1,
+                page=MAX_EXAMINED_JOBS + 1,
                 attributes=WITHOUT_PAYLOAD,
                 consistent=False,
             )
@@ -138,33 +137,37 @@ class Look:
         jobs: list[Job] = []
         last = ""
         for read, item in enumerate(items):
-            if read == MAX_READ or len(jobs) == MAX_SEARCHED:
+            if read == MAX_READ_JOBS or len(jobs) == MAX_EXAMINED_JOBS:
                 return jobs, last
             last = item["job_id"]
             if item["state"] == ACTIVE:
                 jobs.append(Job.from_item(item))
         return jobs, ""
 
-    def about(self, tenant: str, problems: Sequence[Problem]) -> dict[str, About]:
-        """What a message says of these problems: the error of the last run, the job's owner and runbook."""
+    def contexts(self, tenant: str, problems: Sequence[Problem]) -> dict[str, JobContext]:
+        """By the problem's key: the error of the last run, and the job's owner and runbook."""
         job_ids = sorted({problem.job_id for problem in problems})
         jobs = {
             item["job_id"]: item
-            for item in self.jobs.get_many([keys.job(tenant, one) for one in job_ids], consistent=False)
+            for item in self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids], consistent=False)
             if item["state"] != DELETED
         }
         failed = {
-            (one.job_id, one.run_name) for one in problems if one.kind == FAILED and one.recovered_at is None
+            (problem.job_id, problem.run_name)
+            for problem in problems
+            if problem.kind == FAILED and problem.recovered_at is None
         }
         runs = {
             (item["job_id"], item["sk"]): item
             for item in self.runs.get_many(
-                [keys.run(tenant, *one) for one in sorted(failed)], consistent=False
+                [keys.run(tenant, *job_and_run) for job_and_run in sorted(failed)], consistent=False
             )
         }
         return {
-            one.key: _about(tenant, one, jobs.get(one.job_id), runs.get((one.job_id, one.run_name)))
-            for one in problems
+            problem.key: _context(
+                tenant, problem, jobs.get(problem.job_id), runs.get((problem.job_id, problem.run_name))
+            )
+            for problem in problems
         }
 
 
@@ -181,12 +184,12 @@ def _of_schedule(run: Item) -> bool:
     return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
 
 
-def _named(item: Item) -> Named:
-    return Named(item.get("name", ""), tuple(item.get("tags", ())))
+def _labels(item: Item) -> JobLabels:
+    return JobLabels(item.get("name", ""), tuple(item.get("tags", ())))
 
 
-def _about(tenant: str, problem: Problem, job: Item | None, run: Item | None) -> About:
+def _context(tenant: str, problem: Problem, job: Item | None, run: Item | None) -> JobContext:
     error_type, error = error_of(run) if run else ("", "")
     execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if run else ""
-    who = {name: str((job or {}).get(name, "")) for name in ("owner", "runbook")}
-    return About(execution_id, error_type, error, **who)
+    responsible = {name: str((job or {}).get(name, "")) for name in ("owner", "runbook")}
+    return JobContext(execution_id, error_type, error, **responsible)

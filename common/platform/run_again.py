@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from common.clock import Clock
 from common.errors import InvalidInput, NotFound, shown
 from common.planning.execution import Execution, parse_execution_id, split_execution_id
 from common.planning.executions_queue import ExecutionsQueue
-from common.runs.unrecorded import Unrecorded, WithoutRecord
+from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Table, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
-from common.timing.instants import rfc3339
 
 MAX_RUN: Final = 100
 
@@ -62,17 +61,3 @@ class RunAgain:
 
 def _executions(ids: Sequence[str]) -> list[Execution]:
     return [parse_execution_id(one.partition(":")[0], one) for one in ids]
-
-
-def unrecorded_view(one: WithoutRecord) -> dict[str, Any]:
-    """An execution without a record."""
-    execution = one.execution
-    return {
-        "execution_id": execution.execution_id,
-        "tenant_id": execution.tenant,
-        "job_id": execution.job_id,
-        "fire_at": rfc3339(execution.fire_at),
-        "due_at": rfc3339(execution.due_at),
-        "found_at": rfc3339(one.found_at),
-        "sent_at": rfc3339(one.sent_at) if one.sent_at is not None else None,
-    }
