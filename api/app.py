@@ -50,13 +50,13 @@ ROUTES = Routes(
 )
 
 
-@ROUTES.add(Route("GET", "/v1", None, gives="Version"))
+@ROUTES.add("GET", "/v1", None, gives="Version")
 def get_version(services: Services, request: Request) -> Response:
     """The version."""
     return Response({"version": VERSION})
 
 
-@ROUTES.add(Route("GET", "/v1/openapi.json", None, gives="OpenApi"))
+@ROUTES.add("GET", "/v1/openapi.json", None, gives="OpenApi")
 def get_openapi(services: Services, request: Request) -> Response:
     """This document."""
     return Response(_document())
@@ -163,6 +163,9 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
         query=query,
         headers=headers,
         body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.longest_body),
+        shape=route.takes,
+        body_type=route.takes_type,
+        body_optional=route.body_optional,
     )
 
 

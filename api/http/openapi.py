@@ -65,7 +65,6 @@ def document(routes: Routes) -> dict[str, Any]:
     # Imported here: pydantic's JSON schema would slow the cold start of all other routes.
     from pydantic.json_schema import models_json_schema
 
-    from api.http.field_words import described
     from api.shapes import SHAPES
 
     taken = {route.takes for route in routes if route.takes}
@@ -89,7 +88,7 @@ def document(routes: Routes) -> dict[str, Any]:
         "servers": [_SERVER],
         "paths": paths,
         "components": {
-            "schemas": described(schemas["$defs"]),
+            "schemas": schemas["$defs"],
             "securitySchemes": _SECURITY,
         },
     }

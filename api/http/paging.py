@@ -81,19 +81,26 @@ def _scope(tenant: str, of: str) -> str:
 INSTANT: Final = {"type": "string", "format": "date-time"}
 
 
-def bounds(given: Mapping[str, str]) -> dict[str, int]:
+def bounds(query: Mapping[str, str]) -> dict[str, int]:
     """Those of `from_at` and `until_at` that are given, in epoch seconds. Raises InvalidInput."""
-    return {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
+    return {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
 
 
-def check_range(given: Mapping[str, str]) -> None:
+def check_range(query: Mapping[str, str]) -> None:
     """Refuse a range that ends before it begins. Raises InvalidInput."""
-    if not {"from_at", "until_at"} <= given.keys():
-        return
-    found = bounds(given)
-    if found["until_at"] < found["from_at"]:
-        after = f"{given['from_at']} or later"
-        raise InvalidInput("until_at", "is before from_at", value=given["until_at"], accepted=after)
+    span = bounds(query)
+    if len(span) == 2 and span["until_at"] < span["from_at"]:
+        raise _ends_too_early(query["from_at"], query["until_at"])
+
+
+def check_order(from_at: int, until_at: int | None) -> None:
+    """The same for the range of a body."""
+    if until_at is not None and until_at < from_at:
+        raise _ends_too_early(rfc3339(from_at), rfc3339(until_at))
+
+
+def _ends_too_early(from_at: str, until_at: str) -> InvalidInput:
+    return InvalidInput("until_at", "is before from_at", value=until_at, accepted=f"{from_at} or later")
 
 
 def check_length(from_at: int, until_at: int, most_days: int) -> None:

@@ -79,8 +79,9 @@ class Routes(dict[Route, Handler]):
     A function's name is the operation's id in the OpenAPI document; its docstring is the summary and the description.
     """
 
-    def add(self, route: Route) -> Callable[[Handler], Handler]:
-        """A decorator that declares the route which a function answers."""
+    def add(self, method: str, path: str, role: Role | None, **declared: Any) -> Callable[[Handler], Handler]:
+        """A decorator that declares the route which a function answers; `declared` are further fields of Route."""
+        route = Route(method, path, role, **declared)
 
         def declare(handler: Handler) -> Handler:
             self[route] = handler

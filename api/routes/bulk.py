@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import bounds, check_range, parsed_cursor, read_cursor, write_cursor
+from api.http.paging import check_order, parsed_cursor, read_cursor, write_cursor
 from api.http.problems import line_view, problem_of
-from api.http.requests import Request, boolean
+from api.http.requests import Request
 from api.http.routing import (
     A_THOUSAND_JOBS,
     CURSOR,
@@ -22,7 +22,6 @@ from api.http.routing import (
     NDJSON,
     Query,
     Response,
-    Route,
     Routes,
 )
 from api.routes.jobs import FILTERS, MAX_JOBS_READ, PAST, JobFilter, registry_for
@@ -33,13 +32,14 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
-from common.ids import NONCE_CHARS, check_id
 from common.jobs.job import Job, exists
 from common.planning.execution import execution_id
 from common.registration import bulk
-from common.runs.states import QUEUED, RETRYING
-from common.texts import NOTE_CHARS, check_note
+from common.runs.states import RETRYING
 from common.timing.instants import DAY_S
+
+if TYPE_CHECKING:
+    from api.shapes.bulk import CancelRuns, ManyJobs, PauseJobs, RetryRuns, RunJobs
 
 # What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
 MAX_LINES: Final = 1_000
@@ -59,9 +59,7 @@ _BULK_FLAGS = (
 AT_ONCE: Final = 100
 _ACTING_S: Final = 18
 _ERROR_FIELDS: Final = ("error_type", "fingerprint")
-_JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS), *_ERROR_FIELDS)
-_MAX_TEXT: Final = 200
-_LONGEST: Final = {"cursor": 2_000, "target": 2_000, "note": NOTE_CHARS}
+_JOB_CONDITIONS: Final = (*(query.name for query in FILTERS), *_ERROR_FIELDS)
 # How far back the error filter looks: as far as the groups of failures.
 SINCE_S: Final = 7 * DAY_S
 # How many jobs are in memory at a time, with payloads of up to 128 KB.
@@ -71,17 +69,15 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs/_bulk",
-        "write",
-        gives="BulkResult",
-        takes="BulkJob",
-        takes_type=NDJSON,
-        query=_BULK_FLAGS,
-        weight=A_THOUSAND_JOBS,
-        longest_body=MAX_BULK,
-    )
+    "POST",
+    "/v1/jobs/_bulk",
+    "write",
+    gives="BulkResult",
+    takes="BulkJob",
+    takes_type=NDJSON,
+    query=_BULK_FLAGS,
+    weight=A_THOUSAND_JOBS,
+    longest_body=MAX_BULK,
 )
 def put_jobs(services: Services, request: Request) -> Response:
     """Create and replace many jobs."""
@@ -106,7 +102,7 @@ def put_jobs(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/_export", "read", gives="ExportedJob", gives_type=NDJSON, query=(CURSOR,)))
+@ROUTES.add("GET", "/v1/jobs/_export", "read", gives="ExportedJob", gives_type=NDJSON, query=(CURSOR,))
 def export_jobs(services: Services, request: Request) -> Response:
     """All jobs as they can be put again."""
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
@@ -163,75 +159,68 @@ class _Done:
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs/_all/pause",
-        "write",
-        gives="ManyDone",
-        takes="PauseJobs",
-        body_optional=True,
-        weight=A_THOUSAND_JOBS,
-    )
+    "POST",
+    "/v1/jobs/_all/pause",
+    "write",
+    gives="ManyDone",
+    takes="PauseJobs",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
 )
 def pause_jobs(services: Services, request: Request) -> Response:
     """Pause the jobs that a filter takes."""
-    fields = _fields(request, *_JOB_FIELDS, "note")
-    note = check_note(fields.get("note", ""))
-    return _jobs(services, request, fields, lambda job_id: services.store.pause(request.tenant, job_id, note))
+    body: PauseJobs = request.shaped()
+    return _jobs(
+        services, request, body, lambda job_id: services.store.pause(request.tenant, job_id, body.note)
+    )
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs/_all/resume",
-        "write",
-        gives="ManyDone",
-        takes="ManyJobs",
-        body_optional=True,
-        weight=A_THOUSAND_JOBS,
-    )
+    "POST",
+    "/v1/jobs/_all/resume",
+    "write",
+    gives="ManyDone",
+    takes="ManyJobs",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
 )
 def resume_jobs(services: Services, request: Request) -> Response:
     """Resume the jobs that a filter takes."""
-    fields = _fields(request, *_JOB_FIELDS)
-    return _jobs(services, request, fields, lambda job_id: services.store.resume(request.tenant, job_id))
+    body: ManyJobs = request.shaped()
+    return _jobs(services, request, body, lambda job_id: services.store.resume(request.tenant, job_id))
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs/_all/run",
-        "write",
-        gives="ManyDone",
-        takes="RunJobs",
-        body_optional=True,
-        weight=A_THOUSAND_JOBS,
-    )
+    "POST",
+    "/v1/jobs/_all/run",
+    "write",
+    gives="ManyDone",
+    takes="RunJobs",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
 )
 def run_jobs(services: Services, request: Request) -> Response:
     """Run the jobs that a filter takes now."""
-    fields = _fields(request, *_JOB_FIELDS, "nonce")
-    nonce = check_id("nonce", fields.get("nonce") or secrets.token_hex(6), NONCE_CHARS)
-    if not fields["dry_run"]:
+    body: RunJobs = request.shaped()
+    nonce = body.nonce or secrets.token_hex(6)
+    if not body.dry_run:
         services.count_as(request.tenant, request.now, AT_ONCE, A_THOUSAND_JOBS)
     return _jobs(
-        services, request, fields, lambda job_id: services.manual.run_now(request.tenant, job_id, nonce)
+        services, request, body, lambda job_id: services.manual.run_now(request.tenant, job_id, nonce)
     )
 
 
-def _jobs(
-    services: Services, request: Request, fields: Mapping[str, Any], act: Callable[[str], object]
-) -> Response:
-    wanted = JobFilter.of({query.name: fields[query.name] for query in FILTERS if query.name in fields})
-    if any(name in fields for name in _ERROR_FIELDS):
-        return _failing_jobs(services, request, fields, wanted, act)
-    if wanted == JobFilter() and not fields["all"]:
+def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[str], object]) -> Response:
+    wanted = JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
+    if body.error_type or body.fingerprint:
+        return _failing_jobs(services, request, body, wanted, act)
+    if wanted == JobFilter() and not body.all:
         raise InvalidInput(
-            "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_FIELDS[1:])}'
+            "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_CONDITIONS)}'
         )
     list_name = f"many:{request.path}:{wanted.list_name}"
-    last = read_cursor(request.tenant, list_name, fields.get("cursor"))
-    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    last = read_cursor(request.tenant, list_name, body.cursor)
+    done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     found = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
     for seen, job in enumerate(found):
         full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
@@ -246,17 +235,21 @@ def _jobs(
 def _failing_jobs(
     services: Services,
     request: Request,
-    fields: Mapping[str, Any],
+    body: ManyJobs,
     wanted: JobFilter,
     act: Callable[[str], object],
 ) -> Response:
     """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
-    error = {name: fields.get(name, "") for name in _ERROR_FIELDS}
+    error = {"error_type": body.error_type or "", "fingerprint": body.fingerprint or ""}
     list_name = f"many:{request.path}:{wanted.list_name}:{error}"
-    before = parsed_cursor(request.tenant, list_name, fields.get("cursor"), failure_cursor_of)
-    failed = FailureFilter(from_at=max(0, int(request.now) - SINCE_S), **error)
+    before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
+    failed = FailureFilter(
+        from_at=max(0, int(request.now) - SINCE_S),
+        error_type=error["error_type"],
+        fingerprint=error["fingerprint"],
+    )
     groups, place = services.failed_runs.groups(request.tenant, failed, before)
-    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     for job, at in failing_jobs(services, request.tenant, groups, wanted):
         late = bool(done.ids) and services.clock.now() >= ends_at
         full = not done.dry_run and (len(done.ids) == AT_ONCE or late)
@@ -268,32 +261,29 @@ def _failing_jobs(
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/runs/_all/retry",
-        "write",
-        gives="ManyDone",
-        takes="RetryRuns",
-        body_optional=True,
-        weight=A_THOUSAND_JOBS,
-    )
+    "POST",
+    "/v1/runs/_all/retry",
+    "write",
+    gives="ManyDone",
+    takes="RetryRuns",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
 )
 def retry_runs(services: Services, request: Request) -> Response:
     """Try failed runs of a span once more."""
-    fields = _fields(request, "from_at", "until_at", "job_id", "tag", "error_type", "fingerprint")
-    if "from_at" not in fields:
-        raise InvalidInput(
-            "from_at", "is missing", accepted="an RFC 3339 instant: what failed at or after it"
-        )
-    given = bounds(fields)
+    body: RetryRuns = request.shaped()
+    check_order(body.from_at, body.until_at)
     wanted = FailureFilter(
-        from_at=given["from_at"],
-        until_at=given.get("until_at", 0),
-        **{name: fields.get(name, "") for name in ("job_id", "tag", "error_type", "fingerprint")},
+        from_at=body.from_at,
+        until_at=body.until_at or 0,
+        job_id=body.job_id or "",
+        tag=body.tag or "",
+        error_type=body.error_type or "",
+        fingerprint=body.fingerprint or "",
     )
     list_name = f"many failures:{wanted}"
-    before = parsed_cursor(request.tenant, list_name, fields.get("cursor"), failure_cursor_of)
-    done = _Done(fields["dry_run"])
+    before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
+    done = _Done(body.dry_run)
     if not done.dry_run:
         services.count_as(request.tenant, request.now, AT_ONCE)
     items, place = services.failed_runs.page(request.tenant, wanted, limit=AT_ONCE, before=before)
@@ -308,61 +298,37 @@ def retry_runs(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/runs/_all/cancel",
-        "write",
-        gives="ManyDone",
-        takes="CancelRuns",
-        body_optional=True,
-        weight=A_THOUSAND_JOBS,
-    )
+    "POST",
+    "/v1/runs/_all/cancel",
+    "write",
+    gives="ManyDone",
+    takes="CancelRuns",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
 )
 def cancel_runs(services: Services, request: Request) -> Response:
     """Cancel runs that wait."""
-    fields = _fields(request, "from_at", "until_at", "status", "job_prefix", "note")
-    note, prefix = check_note(fields.get("note", "")), fields.get("job_prefix", "")
-    status = fields.get("status", RETRYING)
-    if status not in (QUEUED, RETRYING):
-        raise InvalidInput(
-            "status", "must be one of a waiting run", value=status, accepted=f"{RETRYING}, {QUEUED}"
-        )
-    given = bounds(fields)
-    from_at, until_at = given.get("from_at"), given.get("until_at")
+    body: CancelRuns = request.shaped()
+    if body.from_at is not None:
+        check_order(body.from_at, body.until_at)
+    status, prefix = body.status or RETRYING, body.job_prefix or ""
+    from_at, until_at = body.from_at, body.until_at
     if from_at is None:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
+    given = body.from_at is not None or until_at is not None
     list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
-    place = parsed_cursor(request.tenant, list_name, fields.get("cursor"), RunsCursor.of_text)
+    place = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
     place = place or RunsCursor.start(request.now, from_at, until_at)
     page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
-    done = _Done(fields["dry_run"])
+    done = _Done(body.dry_run)
     for item in page.runs:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
         if item["job_id"].startswith(prefix):
-            act = partial(services.manual.cancel, request.tenant, name, note)
+            act = partial(services.manual.cancel, request.tenant, name, body.note)
             if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
                 return done.reply(write_cursor(request.tenant, list_name, place.to_text()))
     following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None
     return done.reply(following)
-
-
-def _fields(request: Request, *names: str) -> dict[str, Any]:
-    """The body's fields: texts, but for the flags `all` and `dry_run`, which are always there. Raises InvalidInput."""
-    fields = request.fields(*names, "dry_run", "cursor", optional=True)
-    for name, value in fields.items():
-        if name in ("all", "dry_run"):
-            boolean(fields, name)
-        elif (
-            not isinstance(value, str)
-            or len(value) > _LONGEST.get(name, _MAX_TEXT)
-            or not (value or name == "note")
-        ):
-            most = _LONGEST.get(name, _MAX_TEXT)
-            raise InvalidInput(
-                name, "must be a text", value=value, accepted=f"a text of 1 to {most} characters"
-            )
-    check_range(fields)
-    return {"all": False, "dry_run": False, **fields}
 
 
 def failing_jobs(

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Route, Routes
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
 from api.services import Services
 from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
@@ -18,15 +18,13 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route(
-        "PUT",
-        "/v1/calendars/{name}",
-        "write",
-        gives="CalendarView",
-        also=HTTPStatus.CREATED,
-        takes="NewCalendar",
-        if_match=True,
-    )
+    "PUT",
+    "/v1/calendars/{name}",
+    "write",
+    gives="CalendarView",
+    also=HTTPStatus.CREATED,
+    takes="NewCalendar",
+    if_match=True,
 )
 def put_calendar(services: Services, request: Request) -> Response:
     """Create or replace a calendar."""
@@ -36,20 +34,20 @@ def put_calendar(services: Services, request: Request) -> Response:
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 
 
-@ROUTES.add(Route("GET", "/v1/calendars/{name}", "read", gives="CalendarView"))
+@ROUTES.add("GET", "/v1/calendars/{name}", "read", gives="CalendarView")
 def get_calendar(services: Services, request: Request) -> Response:
     """Get a calendar."""
     return _reply(_calendars(services).get(request.tenant, _existing(request)))
 
 
-@ROUTES.add(Route("DELETE", "/v1/calendars/{name}", "write", status=HTTPStatus.NO_CONTENT))
+@ROUTES.add("DELETE", "/v1/calendars/{name}", "write", status=HTTPStatus.NO_CONTENT)
 def delete_calendar(services: Services, request: Request) -> Response:
     """Delete a calendar that no job names."""
     _calendars(services).delete(request.tenant, _existing(request), request.now)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-@ROUTES.add(Route("GET", "/v1/calendars", "read", gives="CalendarPage", query=(LIMIT, CURSOR)))
+@ROUTES.add("GET", "/v1/calendars", "read", gives="CalendarPage", query=(LIMIT, CURSOR))
 def list_calendars(services: Services, request: Request) -> Response:
     """List calendars."""
     limit = request.number("limit", PAGE, MAX_PAGE)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from api.http.paging import INSTANT, bounds, check_length, parsed_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Response, Route, Routes
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Response, Routes
 from api.routes.jobs import existing_id
 from api.services import Services
 from common.history.expected import QUIET, InstantOutcome
@@ -53,7 +53,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route("GET", "/v1/jobs/{job_id}/expected", "read", gives="ExpectedOfJob", query=_QUERY, weight=THOUSANDS)
+    "GET", "/v1/jobs/{job_id}/expected", "read", gives="ExpectedOfJob", query=_QUERY, weight=THOUSANDS
 )
 def expected_of_job(services: Services, request: Request) -> Response:
     """When a job was due, and what became of each due instant."""
@@ -81,7 +81,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(Route("GET", "/v1/expected", "read", gives="ExpectedPage", query=_QUERY, weight=A_THOUSAND_JOBS))
+@ROUTES.add("GET", "/v1/expected", "read", gives="ExpectedPage", query=_QUERY, weight=A_THOUSAND_JOBS)
 def list_expected(services: Services, request: Request) -> Response:
     """When all jobs were due, and what became of each due instant."""
     start, end = span_of(request)
@@ -187,21 +187,19 @@ def _cursor(request: Request, list_name: str, place: ExpectedCursor | None) -> s
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/jobs/{job_id}/explain",
-        "read",
-        gives="Explanation",
-        query=(
-            Query(
-                "at",
-                "The instant: RFC 3339, or without an offset a local time of the job's zone. "
-                "Unless given, the last fire time of its schedule, or the first one if none has passed.",
-                {"type": "string", "minLength": 1, "maxLength": 64},
-            ),
+    "GET",
+    "/v1/jobs/{job_id}/explain",
+    "read",
+    gives="Explanation",
+    query=(
+        Query(
+            "at",
+            "The instant: RFC 3339, or without an offset a local time of the job's zone. "
+            "Unless given, the last fire time of its schedule, or the first one if none has passed.",
+            {"type": "string", "minLength": 1, "maxLength": 64},
         ),
-        weight=THOUSANDS,
-    )
+    ),
+    weight=THOUSANDS,
 )
 def explain_job(services: Services, request: Request) -> Response:
     """Why a job was, is or is not due at an instant, and what became of it."""

@@ -9,12 +9,12 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Route, Routes
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Routes
 from api.services import Services
 from api.views import coming_fires, job_view, run_view
 from common.errors import InvalidInput, NotFound
@@ -30,6 +30,9 @@ from common.runs.states import SKIPPED
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
+
+if TYPE_CHECKING:
+    from api.shapes.jobs import Pause
 
 _MAX_FIRES = 100
 _FIRES = 5
@@ -70,16 +73,14 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs",
-        "write",
-        gives="Job",
-        status=HTTPStatus.CREATED,
-        takes="NewJob",
-        query=(PAST,),
-        takes_key=True,
-    )
+    "POST",
+    "/v1/jobs",
+    "write",
+    gives="Job",
+    status=HTTPStatus.CREATED,
+    takes="NewJob",
+    query=(PAST,),
+    takes_key=True,
 )
 def create_job(services: Services, request: Request) -> Response:
     """Create a job."""
@@ -95,16 +96,14 @@ def create_job(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "PUT",
-        "/v1/jobs/{job_id}",
-        "write",
-        gives="Job",
-        also=HTTPStatus.CREATED,
-        takes="NewJob",
-        query=(PAST,),
-        if_match=True,
-    )
+    "PUT",
+    "/v1/jobs/{job_id}",
+    "write",
+    gives="Job",
+    also=HTTPStatus.CREATED,
+    takes="NewJob",
+    query=(PAST,),
+    if_match=True,
 )
 def put_job(services: Services, request: Request) -> Response:
     """Create or replace a job."""
@@ -118,13 +117,13 @@ def put_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/{job_id}", "read", gives="Job"))
+@ROUTES.add("GET", "/v1/jobs/{job_id}", "read", gives="Job")
 def get_job(services: Services, request: Request) -> Response:
     """Get a job."""
     return _job_reply(services, services.store.get(request.tenant, existing_id(request)), request.now)
 
 
-@ROUTES.add(Route("DELETE", "/v1/jobs/{job_id}", "write", status=HTTPStatus.NO_CONTENT, if_match=True))
+@ROUTES.add("DELETE", "/v1/jobs/{job_id}", "write", status=HTTPStatus.NO_CONTENT, if_match=True)
 def delete_job(services: Services, request: Request) -> Response:
     """Delete a job."""
     services.store.delete(request.tenant, existing_id(request), request.if_match())
@@ -132,26 +131,24 @@ def delete_job(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "PATCH",
-        "/v1/jobs/{job_id}",
-        "write",
-        gives="Job",
-        takes="JobPatch",
-        takes_type="application/merge-patch+json",
-        query=(PAST,),
-        if_match=True,
-    )
+    "PATCH",
+    "/v1/jobs/{job_id}",
+    "write",
+    gives="Job",
+    takes="JobPatch",
+    takes_type="application/merge-patch+json",
+    query=(PAST,),
+    if_match=True,
 )
 def patch_job(services: Services, request: Request) -> Response:
     """Change a part of a job."""
-    changes = request.object(also="application/merge-patch+json")
+    changes = request.object()
     registry = registry_for(services, request)
     job = registry.patch(request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add(Route("GET", "/v1/jobs", "read", gives="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH)))
+@ROUTES.add("GET", "/v1/jobs", "read", gives="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH))
 def list_jobs(services: Services, request: Request) -> Response:
     """List jobs."""
     limit = request.number("limit", PAGE, MAX_PAGE)
@@ -180,7 +177,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     return Response({"jobs": page, **health, "next_cursor": cursor})
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/health", "read", gives="JobHealth"))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", gives="JobHealth")
 def job_health(services: Services, request: Request) -> Response:
     """A job's last runs, failures in a row, and whether it is overdue."""
     job = services.store.get(request.tenant, existing_id(request))
@@ -189,32 +186,24 @@ def job_health(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/jobs/{job_id}/pause",
-        "write",
-        gives="Job",
-        takes="Pause",
-        body_optional=True,
-        if_match=True,
-    )
+    "POST", "/v1/jobs/{job_id}/pause", "write", gives="Job", takes="Pause", body_optional=True, if_match=True
 )
 def pause_job(services: Services, request: Request) -> Response:
     """Pause a job."""
-    note = request.note()
-    job = services.store.pause(request.tenant, existing_id(request), note, request.if_match())
+    body: Pause = request.shaped()
+    job = services.store.pause(request.tenant, existing_id(request), body.note, request.if_match())
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add(Route("POST", "/v1/jobs/{job_id}/resume", "write", gives="Job", if_match=True))
+@ROUTES.add("POST", "/v1/jobs/{job_id}/resume", "write", gives="Job", if_match=True)
 def resume_job(services: Services, request: Request) -> Response:
     """Resume a job."""
-    request.fields(optional=True)
+    request.no_fields()
     job = services.store.resume(request.tenant, existing_id(request), request.if_match())
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/next", "read", gives="Fires", query=(_COUNT,)))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/next", "read", gives="Fires", query=(_COUNT,))
 def next_fires(services: Services, request: Request) -> Response:
     """When a job fires next."""
     count = request.number("count", _FIRES, _MAX_FIRES)

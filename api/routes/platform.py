@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from api.http.paging import INSTANT, bounds, check_length, read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Route, Routes
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.routes.tenants import existing_tenant
 from api.services import Services
 from common.errors import InvalidInput
@@ -28,10 +27,13 @@ from common.platform.views import hold_view, tenant_summary, tenant_view, unreco
 from common.storage import keys
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AuditedCommit
-from common.tenants.rules import EDITABLE
 from common.tenants.states import SUSPENDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
+
+if TYPE_CHECKING:
+    from api.shapes.platform import NewHold, Release, RunUnrecorded, WhichLetters
+    from api.shapes.tenants import TenantPatch
 
 _MAX_DAYS: Final = 31
 _SPAN: Final = (
@@ -60,9 +62,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route(
-        "GET", "/v1/operator-overview", "operator", gives="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
-    )
+    "GET", "/v1/operator-overview", "operator", gives="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
 )
 def overview(services: Services, request: Request) -> Response:
     """All tenants with their use of quotas, and their failures in a range."""
@@ -104,7 +104,7 @@ def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
     }
 
 
-@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/health", "operator", gives="TenantHealth", query=_SPAN))
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/health", "operator", gives="TenantHealth", query=_SPAN)
 def tenant_health(services: Services, request: Request) -> Response:
     """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs."""
     tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
@@ -124,19 +124,18 @@ def tenant_health(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/tenants/{tenant_id}/check",
-        "operator",
-        gives="RuleEffects",
-        takes="TenantPatch",
-        takes_type="application/merge-patch+json",
-        if_match=True,
-    )
+    "POST",
+    "/v1/tenants/{tenant_id}/check",
+    "operator",
+    gives="RuleEffects",
+    takes="TenantPatch",
+    takes_type="application/merge-patch+json",
+    if_match=True,
 )
 def check_tenant(services: Services, request: Request) -> Response:
     """What a change of a tenant's rules would break; changes nothing."""
-    changes: Mapping[str, Any] = request.fields("name", *EDITABLE, also="application/merge-patch+json")
+    body: TenantPatch = request.shaped()
+    changes = body.model_dump(exclude_unset=True)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
     found = effects(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
@@ -167,19 +166,17 @@ def _span(request: Request) -> tuple[int, int]:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/operator-planning",
-        "operator",
-        gives="PlatformPlanning",
-        query=(
-            Query(
-                "windows",
-                "How many of the last windows at most.",
-                {"type": "integer", "minimum": 1, "maximum": _MAX_WINDOWS, "default": _WINDOWS},
-            ),
+    "GET",
+    "/v1/operator-planning",
+    "operator",
+    gives="PlatformPlanning",
+    query=(
+        Query(
+            "windows",
+            "How many of the last windows at most.",
+            {"type": "integer", "minimum": 1, "maximum": _MAX_WINDOWS, "default": _WINDOWS},
         ),
-    )
+    ),
 )
 def planning_of_platform(services: Services, request: Request) -> Response:
     """Up to when all is planned, how the last windows went, what is set aside, and findings."""
@@ -250,34 +247,26 @@ def _set_aside_view(one: SetAside) -> dict[str, Any]:
     }
 
 
-@ROUTES.add(Route("GET", "/v1/holds", "operator", gives="Holds"))
+@ROUTES.add("GET", "/v1/holds", "operator", gives="Holds")
 def list_holds(services: Services, request: Request) -> Response:
     """The targets that the platform holds."""
     return _holds_response(services.holds.all())
 
 
-@ROUTES.add(Route("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold"))
+@ROUTES.add("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold")
 def hold_target(services: Services, request: Request) -> Response:
     """Skip the runs of all tenants that would call a target."""
-    fields = request.fields("pattern", "note")
-    note = fields.get("note", "")
-    return _holds_response(services.holds.hold(_pattern(fields), note, request.now, by=request.credential.by))
+    body: NewHold = request.shaped()
+    return _holds_response(
+        services.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
+    )
 
 
-@ROUTES.add(Route("POST", "/v1/holds/release", "operator", gives="Holds", takes="Release"))
+@ROUTES.add("POST", "/v1/holds/release", "operator", gives="Holds", takes="Release")
 def release_target(services: Services, request: Request) -> Response:
     """Let a held target be called again."""
-    pattern = _pattern(request.fields("pattern"))
-    return _holds_response(services.holds.release(pattern, request.now, by=request.credential.by))
-
-
-def _pattern(fields: dict[str, Any]) -> str:
-    pattern = fields.get("pattern")
-    if not isinstance(pattern, str) or not pattern:
-        raise InvalidInput(
-            "pattern", "must be a pattern of targets", value=pattern, accepted="such as * or an ARN"
-        )
-    return pattern
+    body: Release = request.shaped()
+    return _holds_response(services.holds.release(body.pattern, request.now, by=request.credential.by))
 
 
 def _holds_response(holds: list[Hold]) -> Response:
@@ -285,7 +274,7 @@ def _holds_response(holds: list[Hold]) -> Response:
 
 
 @ROUTES.add(
-    Route("GET", "/v1/platform/unrecorded", "operator", gives="UnrecordedPage", query=(LIMIT, CURSOR, _FROM))
+    "GET", "/v1/platform/unrecorded", "operator", gives="UnrecordedPage", query=(LIMIT, CURSOR, _FROM)
 )
 def list_unrecorded(services: Services, request: Request) -> Response:
     """The executions that were enqueued and have no record."""
@@ -303,19 +292,15 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(
-    Route("POST", "/v1/platform/unrecorded/run", "operator", gives="RanUnrecorded", takes="RunUnrecorded")
-)
+@ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", gives="RanUnrecorded", takes="RunUnrecorded")
 def run_unrecorded(services: Services, request: Request) -> Response:
     """Send executions again that have no record."""
-    named = request.fields("execution_ids").get("execution_ids")
-    if not isinstance(named, list):
-        raise InvalidInput("execution_ids", "must be a list", value=named, accepted="a list of execution ids")
-    sent, recorded = services.run_again.run(named, by=request.credential.by)
+    body: RunUnrecorded = request.shaped()
+    sent, recorded = services.run_again.run(body.execution_ids, by=request.credential.by)
     return Response({"sent": sent, "recorded": recorded})
 
 
-@ROUTES.add(Route("GET", "/v1/dead-letters", "operator", gives="DeadLetterCounts"))
+@ROUTES.add("GET", "/v1/dead-letters", "operator", gives="DeadLetterCounts")
 def count_dead_letters(services: Services, request: Request) -> Response:
     """How many messages were given up, by queue."""
     return Response(
@@ -324,19 +309,17 @@ def count_dead_letters(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/dead-letters/{queue}",
-        "operator",
-        gives="DeadLetterList",
-        query=(
-            Query(
-                "limit",
-                "How many at most.",
-                {"type": "integer", "minimum": 1, "maximum": MAX_LETTERS, "default": MAX_LETTERS},
-            ),
+    "GET",
+    "/v1/dead-letters/{queue}",
+    "operator",
+    gives="DeadLetterList",
+    query=(
+        Query(
+            "limit",
+            "How many at most.",
+            {"type": "integer", "minimum": 1, "maximum": MAX_LETTERS, "default": MAX_LETTERS},
         ),
-    )
+    ),
 )
 def list_dead_letters(services: Services, request: Request) -> Response:
     """What the given-up messages of a queue are about."""
@@ -348,9 +331,7 @@ def list_dead_letters(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST", "/v1/dead-letters/{queue}/redrive", "operator", gives="DeadLettersDone", takes="WhichLetters"
-    )
+    "POST", "/v1/dead-letters/{queue}/redrive", "operator", gives="DeadLettersDone", takes="WhichLetters"
 )
 def redrive_dead_letters(services: Services, request: Request) -> Response:
     """Send given-up messages to their queue again."""
@@ -359,9 +340,7 @@ def redrive_dead_letters(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST", "/v1/dead-letters/{queue}/discard", "operator", gives="DeadLettersDone", takes="WhichLetters"
-    )
+    "POST", "/v1/dead-letters/{queue}/discard", "operator", gives="DeadLettersDone", takes="WhichLetters"
 )
 def discard_dead_letters(services: Services, request: Request) -> Response:
     """Delete given-up messages."""
@@ -370,18 +349,12 @@ def discard_dead_letters(services: Services, request: Request) -> Response:
 
 
 def _message_ids(request: Request) -> list[str] | None:
-    """The wanted ids; None: all. Raises InvalidInput."""
-    fields = request.fields("message_ids", "all")
-    ids, every = fields.get("message_ids"), fields.get("all", False)
-    if every is True and ids is None:
-        return None
-    accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
-    if every or not isinstance(ids, list) or not 0 < len(ids) <= MAX_LETTERS:
-        raise InvalidInput("message_ids", "must say which letters", value=ids, accepted=accepted)
-    for one in ids:
-        if not isinstance(one, str) or not 0 < len(one) <= _ID_CHARS:
-            raise InvalidInput("message_ids", "has no such id", value=one, accepted="ids of the list")
-    return ids
+    """The ids of the chosen messages; None: all. Raises InvalidInput."""
+    body: WhichLetters = request.shaped()
+    if body.all == (body.message_ids is not None):
+        accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
+        raise InvalidInput("message_ids", "must say which letters", value=body.message_ids, accepted=accepted)
+    return body.message_ids
 
 
 def _done(services: Services, request: Request, done: HandledLetters) -> Response:

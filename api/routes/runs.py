@@ -25,7 +25,6 @@ from api.http.routing import (
     THOUSANDS,
     Query,
     Response,
-    Route,
     Routes,
 )
 from api.routes.jobs import existing_id
@@ -81,7 +80,7 @@ _FAILURE_FILTERS: Final = (
 ROUTES = Routes()
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/runs", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FILTERS)))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/runs", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FILTERS))
 def list_runs_of_job(services: Services, request: Request) -> Response:
     """A job's runs, newest first."""
     job_id = existing_id(request)
@@ -97,14 +96,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/runs",
-        "read",
-        gives="TenantRunPage",
-        query=(LIMIT, CURSOR, *_FILTERS),
-        weight=A_THOUSAND_JOBS,
-    )
+    "GET", "/v1/runs", "read", gives="TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS
 )
 def list_runs(services: Services, request: Request) -> Response:
     """The runs of all jobs, newest first."""
@@ -138,7 +130,7 @@ def next_place(
     }
 
 
-@ROUTES.add(Route("GET", "/v1/runs/{execution_id}", "read", gives="Run"))
+@ROUTES.add("GET", "/v1/runs/{execution_id}", "read", gives="Run")
 def get_run(services: Services, request: Request) -> Response:
     """Get a run with its attempts."""
     execution_id = request.path["execution_id"]
@@ -160,7 +152,7 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
     return RunFilter(**bounds(query), status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
-@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY)
 def summarise_job(services: Services, request: Request) -> Response:
     """What became of a job's runs, by day."""
     job_id = existing_id(request)
@@ -170,9 +162,7 @@ def summarise_job(services: Services, request: Request) -> Response:
     return reply
 
 
-@ROUTES.add(
-    Route("GET", "/v1/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
-)
+@ROUTES.add("GET", "/v1/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
 def summarise(services: Services, request: Request) -> Response:
     """What became of the runs of all jobs, by day."""
     return _summary(services, request)[1]
@@ -208,7 +198,7 @@ def _summary_start(request: Request) -> RunsCursor:
     return RunsCursor.start(request.now, from_at, until_at)
 
 
-@ROUTES.add(Route("GET", "/v1/failures", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS)))
+@ROUTES.add("GET", "/v1/failures", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
 def list_failures(services: Services, request: Request) -> Response:
     """The failed runs of all jobs, latest failure first."""
     limit = request.number("limit", PAGE, MAX_PAGE)
@@ -225,14 +215,12 @@ def list_failures(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/failures/groups",
-        "read",
-        gives="FailureGroups",
-        query=(CURSOR, *_FAILURE_FILTERS),
-        weight=THOUSANDS,
-    )
+    "GET",
+    "/v1/failures/groups",
+    "read",
+    gives="FailureGroups",
+    query=(CURSOR, *_FAILURE_FILTERS),
+    weight=THOUSANDS,
 )
 def list_failure_groups(services: Services, request: Request) -> Response:
     """The failed runs of the last 7 days by job and error, latest failure first."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.requests import Request
-from api.http.routing import Response, Route, Routes
+from api.http.routing import Response, Routes
 from api.services import Services
 from common.notices.state import FAILED, OVERDUE, DeliveryResult, SubscriptionState
 from common.notices.subscription import Subscription
@@ -16,7 +16,7 @@ from common.timing.instants import rfc3339
 ROUTES = Routes()
 
 
-@ROUTES.add(Route("GET", "/v1/subscriptions", "read", gives="SubscriptionList"))
+@ROUTES.add("GET", "/v1/subscriptions", "read", gives="SubscriptionList")
 def list_subscriptions(services: Services, request: Request) -> Response:
     """All addresses that get messages about failures, recoveries and overdue jobs."""
     found = services.subscriptions.stored.of_tenant(request.tenant)
@@ -24,14 +24,12 @@ def list_subscriptions(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "PUT",
-        "/v1/subscriptions/{name}",
-        "write",
-        gives="SubscriptionView",
-        also=HTTPStatus.CREATED,
-        takes="NewSubscription",
-    )
+    "PUT",
+    "/v1/subscriptions/{name}",
+    "write",
+    gives="SubscriptionView",
+    also=HTTPStatus.CREATED,
+    takes="NewSubscription",
 )
 def put_subscription(services: Services, request: Request) -> Response:
     """Create or replace a subscription; a disabled address is enabled again."""
@@ -41,13 +39,13 @@ def put_subscription(services: Services, request: Request) -> Response:
     return Response(_subscription_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
 
 
-@ROUTES.add(Route("GET", "/v1/subscriptions/{name}", "read", gives="SubscriptionView"))
+@ROUTES.add("GET", "/v1/subscriptions/{name}", "read", gives="SubscriptionView")
 def get_subscription(services: Services, request: Request) -> Response:
     """A subscription, and how its deliveries went."""
     return Response(_subscription_view(services.subscriptions.stored.get(request.tenant, _existing(request))))
 
 
-@ROUTES.add(Route("DELETE", "/v1/subscriptions/{name}", "write", status=HTTPStatus.NO_CONTENT))
+@ROUTES.add("DELETE", "/v1/subscriptions/{name}", "write", status=HTTPStatus.NO_CONTENT)
 def delete_subscription(services: Services, request: Request) -> Response:
     """Delete a subscription; what waits is not sent."""
     services.subscriptions.delete(request.tenant, _existing(request), request.now, services.store.audited)
@@ -55,9 +53,7 @@ def delete_subscription(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST", "/v1/subscriptions/{name}/test", "write", gives="SubscriptionView", status=HTTPStatus.ACCEPTED
-    )
+    "POST", "/v1/subscriptions/{name}/test", "write", gives="SubscriptionView", status=HTTPStatus.ACCEPTED
 )
 def test_subscription(services: Services, request: Request) -> Response:
     """Have a test message sent, within two minutes."""
@@ -126,7 +122,7 @@ def _instant(at: float | None) -> str | None:
     return None if at is None else rfc3339(int(at))
 
 
-@ROUTES.add(Route("GET", "/v1/webhook-secret", "admin", gives="WebhookSecret"))
+@ROUTES.add("GET", "/v1/webhook-secret", "admin", gives="WebhookSecret")
 def get_webhook_secret(services: Services, request: Request) -> Response:
     """The secret that signs calls of HTTP targets; made when first asked for."""
     return Response(
@@ -134,7 +130,7 @@ def get_webhook_secret(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(Route("POST", "/v1/webhook-secret/rotate", "admin", gives="WebhookSecret"))
+@ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", gives="WebhookSecret")
 def rotate_webhook_secret(services: Services, request: Request) -> Response:
     """A new secret; the one before goes on signing for a day."""
     return Response(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from api.http.paging import INSTANT, read_cursor, write_cursor
-from api.http.requests import Request, boolean
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Route, Routes
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.services import Services
-from common.ids import TENANT_ID_CHARS, check_id
+from common.ids import TENANT_ID_CHARS
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.tenants import Tenant
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
 from common.storage import keys
 from common.tenants.audit import EntryFilter
-from common.tenants.rules import EDITABLE, SETTABLE
-from common.timing.durations import parse_instant
+
+if TYPE_CHECKING:
+    from api.shapes.tenants import NewKey, NewOperatorKey, NewTenant, Suspension, TenantPatch
 
 _REVOKE = "Revoke a key: within a minute it is refused everywhere"
 _AUDIT_FILTERS: Final = (
@@ -31,18 +32,19 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route("POST", "/v1/tenants", "operator", gives="TenantView", status=HTTPStatus.CREATED, takes="NewTenant")
+    "POST", "/v1/tenants", "operator", gives="TenantView", status=HTTPStatus.CREATED, takes="NewTenant"
 )
 def create_tenant(services: Services, request: Request) -> Response:
     """Create a tenant."""
-    fields = request.fields("tenant_id", "name", *SETTABLE)
-    tenant_id = check_id("tenant_id", fields.pop("tenant_id", None), TENANT_ID_CHARS)
-    name = fields.pop("name", None)
-    tenant = services.tenants.create(tenant_id, name, request.now, fields, by=request.credential.by)
-    return _reply(tenant, HTTPStatus.CREATED, Location=f"/v1/tenants/{tenant_id}")
+    body: NewTenant = request.shaped()
+    settings = body.model_dump(exclude_unset=True, exclude={"tenant_id", "name"})
+    tenant = services.tenants.create(
+        body.tenant_id, body.name or "", request.now, settings, by=request.credential.by
+    )
+    return _reply(tenant, HTTPStatus.CREATED, Location=f"/v1/tenants/{body.tenant_id}")
 
 
-@ROUTES.add(Route("GET", "/v1/tenants", "operator", gives="TenantPage", query=(LIMIT, CURSOR)))
+@ROUTES.add("GET", "/v1/tenants", "operator", gives="TenantPage", query=(LIMIT, CURSOR))
 def list_tenants(services: Services, request: Request) -> Response:
     """List tenants."""
     limit = request.number("limit", PAGE, MAX_PAGE)
@@ -53,27 +55,26 @@ def list_tenants(services: Services, request: Request) -> Response:
     return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
 
 
-@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}", "operator", gives="TenantView"))
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", gives="TenantView")
 def get_tenant_of_platform(services: Services, request: Request) -> Response:
     """Get a tenant."""
     return _reply(services.tenants.get(existing_tenant(request)))
 
 
 @ROUTES.add(
-    Route(
-        "PATCH",
-        "/v1/tenants/{tenant_id}",
-        "operator",
-        gives="TenantView",
-        takes="TenantPatch",
-        takes_type="application/merge-patch+json",
-        if_match=True,
-    )
+    "PATCH",
+    "/v1/tenants/{tenant_id}",
+    "operator",
+    gives="TenantView",
+    takes="TenantPatch",
+    takes_type="application/merge-patch+json",
+    if_match=True,
 )
 def patch_tenant(services: Services, request: Request) -> Response:
     """Change what a tenant may."""
     tenant_id = existing_tenant(request)
-    changes = request.fields("name", *EDITABLE, also="application/merge-patch+json")
+    body: TenantPatch = request.shaped()
+    changes = body.model_dump(exclude_unset=True)
     tenant = services.tenants.edit(
         tenant_id, changes, request.now, expected_revision=request.if_match(), by=request.credential.by
     )
@@ -81,26 +82,24 @@ def patch_tenant(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/tenants/{tenant_id}/suspend",
-        "operator",
-        gives="TenantView",
-        takes="Suspension",
-        body_optional=True,
-    )
+    "POST",
+    "/v1/tenants/{tenant_id}/suspend",
+    "operator",
+    gives="TenantView",
+    takes="Suspension",
+    body_optional=True,
 )
 def suspend_tenant(services: Services, request: Request) -> Response:
     """Stop a tenant's jobs and changes."""
-    note = request.note()
+    body: Suspension = request.shaped()
     tenant_id = existing_tenant(request)
-    return _reply(services.tenants.suspend(tenant_id, note, request.now, by=request.credential.by))
+    return _reply(services.tenants.suspend(tenant_id, body.note, request.now, by=request.credential.by))
 
 
-@ROUTES.add(Route("POST", "/v1/tenants/{tenant_id}/resume", "operator", gives="TenantView"))
+@ROUTES.add("POST", "/v1/tenants/{tenant_id}/resume", "operator", gives="TenantView")
 def resume_tenant(services: Services, request: Request) -> Response:
     """Let a suspended tenant go on."""
-    request.fields(optional=True)
+    request.no_fields()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.resume(tenant_id, request.now, by=request.credential.by))
 
@@ -114,7 +113,7 @@ def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -
     return Response(tenant_view(tenant), status, {"ETag": f'"{tenant.revision}"', **headers})
 
 
-@ROUTES.add(Route("GET", "/v1/tenant", "read", gives="Tenant"))
+@ROUTES.add("GET", "/v1/tenant", "read", gives="Tenant")
 def get_tenant(services: Services, request: Request) -> Response:
     """Who you are."""
     tenant = services.tenants.get(request.tenant)
@@ -123,14 +122,12 @@ def get_tenant(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "DELETE",
-        "/v1/tenants/{tenant_id}",
-        "operator",
-        gives="TenantDeletion",
-        status=HTTPStatus.ACCEPTED,
-        also=HTTPStatus.OK,
-    )
+    "DELETE",
+    "/v1/tenants/{tenant_id}",
+    "operator",
+    gives="TenantDeletion",
+    status=HTTPStatus.ACCEPTED,
+    also=HTTPStatus.OK,
 )
 def delete_tenant(services: Services, request: Request) -> Response:
     """Stop a tenant at once and for good, and remove all of it in the background."""
@@ -140,7 +137,7 @@ def delete_tenant(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/deletion", "operator", gives="TenantDeletion"))
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/deletion", "operator", gives="TenantDeletion")
 def get_tenant_deletion(services: Services, request: Request) -> Response:
     """How far the removal of a tenant is."""
     deletion = services.deletions.progress(existing_tenant(request))
@@ -153,76 +150,73 @@ def _deletion_response(deletion: Deletion, now: float) -> Response:
     return Response(deletion_view(deletion, now), status, where)
 
 
-@ROUTES.add(Route("GET", "/v1/keys", "admin", gives="KeyPage", query=(LIMIT, CURSOR), while_suspended=True))
+@ROUTES.add("GET", "/v1/keys", "admin", gives="KeyPage", query=(LIMIT, CURSOR), while_suspended=True)
 def list_keys(services: Services, request: Request) -> Response:
     """List the tenant's keys."""
     return _key_page(services, request, request.tenant)
 
 
-@ROUTES.add(Route("POST", "/v1/keys", "admin", gives="MadeKey", status=HTTPStatus.CREATED, takes="NewKey"))
+@ROUTES.add("POST", "/v1/keys", "admin", gives="MadeKey", status=HTTPStatus.CREATED, takes="NewKey")
 def create_key(services: Services, request: Request) -> Response:
     """Create a key, which is shown this once."""
     return _create_key(services, request, request.tenant)
 
 
-@ROUTES.add(Route("DELETE", "/v1/keys/{key_id}", "admin", gives="KeyView", while_suspended=True))
+@ROUTES.add("DELETE", "/v1/keys/{key_id}", "admin", gives="KeyView", while_suspended=True)
 def revoke_key(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere."""
     return _revoke_key(services, request, request.tenant)
 
 
-@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR)))
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
 def list_keys_of_tenant(services: Services, request: Request) -> Response:
     """List a tenant's keys."""
     return _key_page(services, request, _tenant_of_path(services, request))
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/tenants/{tenant_id}/keys",
-        "operator",
-        gives="MadeKey",
-        status=HTTPStatus.CREATED,
-        takes="NewKey",
-    )
+    "POST",
+    "/v1/tenants/{tenant_id}/keys",
+    "operator",
+    gives="MadeKey",
+    status=HTTPStatus.CREATED,
+    takes="NewKey",
 )
 def create_key_of_tenant(services: Services, request: Request) -> Response:
     """Create a key for a tenant, which is shown this once."""
     return _create_key(services, request, existing_tenant(request))
 
 
-@ROUTES.add(Route("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", gives="KeyView"))
+@ROUTES.add("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", gives="KeyView")
 def revoke_key_of_tenant(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere."""
     return _revoke_key(services, request, _tenant_of_path(services, request))
 
 
-@ROUTES.add(Route("GET", "/v1/operator-keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR)))
+@ROUTES.add("GET", "/v1/operator-keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
 def list_operator_keys(services: Services, request: Request) -> Response:
     """List the platform's own keys."""
     return _key_page(services, request, keys.OPERATORS)
 
 
 @ROUTES.add(
-    Route(
-        "POST",
-        "/v1/operator-keys",
-        "operator",
-        gives="MadeKey",
-        status=HTTPStatus.CREATED,
-        takes="NewOperatorKey",
-    )
+    "POST",
+    "/v1/operator-keys",
+    "operator",
+    gives="MadeKey",
+    status=HTTPStatus.CREATED,
+    takes="NewOperatorKey",
 )
 def create_operator_key(services: Services, request: Request) -> Response:
     """Create a key of the platform's own, which is shown this once."""
+    body: NewOperatorKey = request.shaped()
     made = services.tenants.api_keys.create_operator_key(
-        request.now, **_name_and_expiry(request.fields("name", "expires_at")), by=request.credential.by
+        request.now, name=body.name or "", expires_at=body.expires_at, by=request.credential.by
     )
     return _key_response(*made, request.now)
 
 
-@ROUTES.add(Route("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView"))
+@ROUTES.add("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView")
 def revoke_operator_key(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere."""
     return _revoke_key(services, request, keys.OPERATORS)
@@ -247,26 +241,18 @@ def _key_position(key: ApiKey) -> str:
 
 
 def _create_key(services: Services, request: Request, tenant: str) -> Response:
-    fields = request.fields("role", "name", "expires_at", "aws")
+    body: NewKey = request.shaped()
     # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
-    role = fields.pop("role", None)
     made = services.tenants.api_keys.create_key(
         tenant,
-        role,
+        body.role,
         request.now,
-        **_name_and_expiry(fields),
-        masters=services.masters.required(request.now) if boolean(fields, "aws") else None,
+        name=body.name or "",
+        expires_at=body.expires_at,
+        masters=services.masters.required(request.now) if body.aws else None,
         by=request.credential.by,
     )
     return _key_response(*made, request.now)
-
-
-def _name_and_expiry(fields: dict[str, Any]) -> dict[str, Any]:
-    expires_at = fields.get("expires_at")
-    return {
-        "name": fields.get("name"),
-        "expires_at": None if expires_at is None else parse_instant(expires_at, "expires_at"),
-    }
 
 
 def _key_response(raw_key: str, key: ApiKey, now: float) -> Response:
@@ -281,14 +267,12 @@ def _revoke_key(services: Services, request: Request, owner: str) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/audit",
-        "admin",
-        gives="AuditPage",
-        query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
-        while_suspended=True,
-    )
+    "GET",
+    "/v1/audit",
+    "admin",
+    gives="AuditPage",
+    query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
+    while_suspended=True,
 )
 def list_audit(services: Services, request: Request) -> Response:
     """Who changed what, newest first."""
@@ -296,13 +280,11 @@ def list_audit(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/tenants/{tenant_id}/audit",
-        "operator",
-        gives="AuditPage",
-        query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
-    )
+    "GET",
+    "/v1/tenants/{tenant_id}/audit",
+    "operator",
+    gives="AuditPage",
+    query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
 )
 def list_audit_of_tenant(services: Services, request: Request) -> Response:
     """Who changed what of a tenant's, newest first."""
@@ -310,7 +292,7 @@ def list_audit_of_tenant(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route("GET", "/v1/operator-audit", "operator", gives="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS))
+    "GET", "/v1/operator-audit", "operator", gives="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS)
 )
 def list_operator_audit(services: Services, request: Request) -> Response:
     """Who made and revoked the platform's keys and deleted tenants, newest first."""

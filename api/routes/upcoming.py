@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from api.http.paging import INSTANT, bounds, parsed_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Route, Routes
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Routes
 from api.services import Services
 from api.views import schedule_view
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density
-from common.ids import JOB_ID_CHARS, check_id, is_id
+from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import job_key
 from common.storage import keys
-from common.timing.durations import parse_instant
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule, Timing
+
+if TYPE_CHECKING:
+    from api.shapes.upcoming import PreviewRequest
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
@@ -33,8 +35,6 @@ _LIMIT: Final = Query(
 )
 # The most timings whose fires one call compares with those of an earlier tzdata release.
 MAX_COMPARED: Final = 50
-_MAX_PREVIEWED = 100
-_PREVIEWED = 10
 
 
 def _between(default: str) -> Iterable[Query]:
@@ -49,14 +49,12 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/upcoming",
-        "read",
-        gives="UpcomingPage",
-        query=(_LIMIT, *_between("a day")),
-        weight=A_THOUSAND_JOBS,
-    )
+    "GET",
+    "/v1/upcoming",
+    "read",
+    gives="UpcomingPage",
+    query=(_LIMIT, *_between("a day")),
+    weight=A_THOUSAND_JOBS,
 )
 def list_upcoming(services: Services, request: Request) -> Response:
     """The next executions of all jobs, the earliest first."""
@@ -84,14 +82,7 @@ def list_upcoming(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/density",
-        "read",
-        gives="TenantDensity",
-        query=(*_between("a day"),),
-        weight=A_THOUSAND_JOBS,
-    )
+    "GET", "/v1/density", "read", gives="TenantDensity", query=(*_between("a day"),), weight=A_THOUSAND_JOBS
 )
 def density(services: Services, request: Request) -> Response:
     """How many executions are due in each minute, and which minutes are crowded."""
@@ -122,9 +113,7 @@ def density(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(
-    Route("GET", "/v1/operator-density", "operator", gives="PlatformDensity", query=(*_between("an hour"),))
-)
+@ROUTES.add("GET", "/v1/operator-density", "operator", gives="PlatformDensity", query=(*_between("an hour"),))
 def density_of_platform(services: Services, request: Request) -> Response:
     """How many executions of all tenants are due in each minute."""
     start, end = _span(request, _HOUR_S)
@@ -223,9 +212,7 @@ def _spot_of(text: str) -> DensityCursor:
 
 
 @ROUTES.add(
-    Route(
-        "GET", "/v1/clock-changes", "read", gives="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
-    )
+    "GET", "/v1/clock-changes", "read", gives="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
 )
 def list_clock_changes(services: Services, request: Request) -> Response:
     """The jobs that the next clock change of their time zones moves."""
@@ -252,21 +239,19 @@ def list_clock_changes(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    Route(
-        "GET",
-        "/v1/tzdata-changes",
-        "read",
-        gives="TzdataChangePage",
-        query=(
-            CURSOR,
-            Query(
-                "since",
-                "An earlier tzdata release, such as 2026e; the one before the present one unless given.",
-                {"type": "string", "minLength": 1, "maxLength": 10},
-            ),
+    "GET",
+    "/v1/tzdata-changes",
+    "read",
+    gives="TzdataChangePage",
+    query=(
+        CURSOR,
+        Query(
+            "since",
+            "An earlier tzdata release, such as 2026e; the one before the present one unless given.",
+            {"type": "string", "minLength": 1, "maxLength": 10},
         ),
-        weight=A_THOUSAND_JOBS,
-    )
+    ),
+    weight=A_THOUSAND_JOBS,
 )
 def list_tzdata_changes(services: Services, request: Request) -> Response:
     """The jobs whose coming year an update of the time zone data changed."""
@@ -303,19 +288,19 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(Route("POST", "/v1/schedules/preview", "read", gives="SchedulePreview", takes="PreviewRequest"))
+@ROUTES.add("POST", "/v1/schedules/preview", "read", gives="SchedulePreview", takes="PreviewRequest")
 def preview_schedule(services: Services, request: Request) -> Response:
     """When a schedule fires, in words, and what may surprise you about it."""
     # Imported here: no other route describes schedules in words.
     from common.preview.preview import preview as look_ahead
 
-    fields = _check_preview(request.fields("schedule", "count", "from_at", "until_at", "job_id"))
-    key = job_key(request.tenant, check_id("job_id", fields.get("job_id", "job"), JOB_ID_CHARS))
+    body: PreviewRequest = request.shaped()
+    key = job_key(request.tenant, body.job_id)
     ahead = look_ahead(
-        fields["schedule"],
-        now=parse_instant(fields["from_at"], "from_at") if "from_at" in fields else int(request.now),
-        count=fields.get("count", _PREVIEWED),
-        until=parse_instant(fields["until_at"], "until_at") if "until_at" in fields else None,
+        body.schedule.written(),
+        now=body.from_at if "from_at" in body.model_fields_set else int(request.now),
+        count=body.count,
+        until=body.until_at if "until_at" in body.model_fields_set else None,
         job_key=key,
         default_spread_s=services.registry.default_spread_s(request.tenant),
     )
@@ -337,17 +322,3 @@ def preview_schedule(services: Services, request: Request) -> Response:
             "tzdata": ahead.tzdata,
         }
     )
-
-
-def _check_preview(body: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(body.get("schedule"), dict):
-        raise InvalidInput(
-            "schedule",
-            "must be an object",
-            value=body.get("schedule"),
-            accepted='such as {"cron": "30 2 * * *"}',
-        )
-    count = body.get("count", _PREVIEWED)
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_PREVIEWED:
-        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {_MAX_PREVIEWED}")
-    return body

@@ -4,40 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from api.shapes.base import Answer, Instant
+from api.shapes.base import Instant, NextCursor, RequestBody, ResponseBody, Revision
 
 
-class NewCalendar(BaseModel):
+class NewCalendar(RequestBody):
     """A calendar's dates. The command `minute8` makes them of iCalendar files and countries."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"dates": ["2026-12-24", "2026-12-25"]}],
         },
     )
 
-    dates: list[str] = Field(examples=[["2026-12-24"]])
+    dates: list[str] = Field(
+        description="Local dates. A job that names the calendar does not fire on them, in its own time zone.",
+        examples=[["2026-12-24"]],
+    )
     source: dict[str, Any] | None = Field(
         default=None, description="A small note of where the dates are from."
     )
 
 
-class CalendarView(Answer):
+class CalendarView(ResponseBody):
     """Dates on which the jobs that name the calendar do not fire."""
 
-    name: str
-    dates: list[str]
-    source: dict[str, Any]
-    revision: int = Field(description="Moves with every change; also the ETag.")
+    name: str = Field(description="The calendar's name, which jobs use.")
+    dates: list[str] = Field(
+        description="Local dates in ascending order, each excluded as a whole day in the job's time zone."
+    )
+    source: dict[str, Any] = Field(description="The note of the dates' origin.")
+    revision: Revision
     created_at: Instant
     updated_at: Instant
 
 
-class CalendarPage(Answer):
+class CalendarPage(ResponseBody):
     """Some calendars, in the order of their names."""
 
-    calendars: list[CalendarView]
-    next_cursor: str | None
+    calendars: list[CalendarView] = Field(description="The calendars of this page.")
+    next_cursor: NextCursor

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from annotated_types import Ge, Le
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, create_model
+from pydantic.fields import FieldInfo
 
-from api.shapes.base import Answer, Instant, JobId, Seconds
+from api.shapes.base import (
+    ExecutionId,
+    Instant,
+    JobId,
+    JobState,
+    NextCursor,
+    Note,
+    RequestBody,
+    ResponseBody,
+    Revision,
+    RunStatus,
+    Seconds,
+    Timezone,
+    Trigger,
+)
 from common.registration.definition import JobDefinition
 from common.texts import NOTE_CHARS
-from common.timing.instants import DAY_S
 
 
 class NewJob(JobDefinition):
@@ -40,35 +58,44 @@ class NewJob(JobDefinition):
     )
 
 
-class JobPatch(BaseModel):
-    """A JSON merge patch (RFC 7396): the fields to change; null takes one back to its default."""
+def _patched(annotation: Any) -> Any:
+    """The type of a field in a patch: texts and lists without bounds, and objects with a part of their fields.
 
-    model_config = ConfigDict(extra="forbid")
-
-    name: str | None = None
-    tags: list[str] | None = None
-    schedule: dict[str, JsonValue] | None = None
-    target: dict[str, JsonValue] | None = None
-    payload: JsonValue = None
-    timeout_s: int | None = Field(default=None, ge=1)
-    retry: dict[str, JsonValue] | None = None
-    start_deadline_s: int | None = Field(default=None, ge=1, le=14 * DAY_S)
-    catch_up: Literal["none", "latest", "all"] | None = None
-    overlap: Literal["allow", "skip", "queue_one"] | None = None
-    pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
-    on_crash: Literal["retry", "fail"] | None = None
-    after_completion: Literal["keep", "delete"] | None = None
-    dead_letter: str | None = None
-    owner: str | None = None
-    runbook: str | None = None
+    The job is validated after the merge.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return dict[str, JsonValue]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _patched(arguments[0])
+    if origin is list:
+        return list[_patched(arguments[0])]  # type: ignore[misc]
+    if origin in (UnionType, Union):
+        return reduce(or_, map(_patched, arguments))
+    return annotation
 
 
-class Pause(BaseModel):
+def _field_of_patch(field: FieldInfo) -> Any:
+    bounds = [bound for bound in field.metadata if isinstance(bound, Ge | Le)]
+    annotation = _patched(field.annotation)
+    if annotation is not JsonValue:  # it includes null
+        annotation = (Annotated[annotation, *bounds] if bounds else annotation) | None
+    return annotation, Field(default=None, description=field.description)
+
+
+JobPatch: type[RequestBody] = create_model(
+    "JobPatch",
+    __base__=RequestBody,
+    __module__=__name__,
+    __doc__="A JSON merge patch (RFC 7396): the fields to change; null takes one back to its default.",
+    **{name: _field_of_patch(field) for name, field in JobDefinition.model_fields.items()},
+)
+
+
+class Pause(RequestBody):
     """Why a job is paused."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = ""
+    note: Note = ""
 
 
 class Job(JobDefinition):
@@ -79,24 +106,24 @@ class Job(JobDefinition):
 
     job_id: JobId
     schedule_resolved: dict[str, Any] = Field(
-        description="What the schedule means: `H` resolved, the anchor set."
+        description="The schedule with `H` resolved, the anchor set and instants in UTC."
     )
     schedule_words: str = Field(description="The schedule as a sentence.")
-    state: Literal["active", "paused"]
-    note: str
-    revision: int = Field(description="Moves with every change; also the ETag.")
+    state: Literal["active", "paused"] = Field(description="Paused jobs do not fire.")
+    note: str = Field(description="Why the job is paused.")
+    revision: Revision
     schedule_revision: int = Field(description="Moves when the times change.")
     created_at: Instant
     updated_at: Instant
     next_fire_at: Instant | None
 
 
-class RunOutcome(Answer):
+class RunOutcome(ResponseBody):
     """One of a job's newest runs, in short."""
 
     fire_at: Instant
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
-    trigger: str
+    status: RunStatus
+    trigger: Trigger
     reason: str | None = Field(default=None, description="Why it was skipped.")
     lateness_s: Seconds | None = None
     duration_s: Seconds | None = None
@@ -105,21 +132,25 @@ class RunOutcome(Answer):
 class LastRun(RunOutcome):
     """The newest run."""
 
-    execution_id: str
-    error_type: str | None = None
-    error: str | None = None
+    execution_id: ExecutionId
+    error_type: str | None = Field(
+        default=None, description="The type of the error, such as an exception's name or `Timeout`."
+    )
+    error: str | None = Field(
+        default=None, description="The error's text, as the target returned it or as Minute8 observed it."
+    )
 
 
-class Overdue(Answer):
+class Overdue(ResponseBody):
     """The earliest due instant since the last scheduled run that has passed without a run."""
 
     fire_at: Instant
     due_at: Instant
     late_s: Seconds
-    detail: str
+    detail: str = Field(description="Why no run of it is recorded, in a sentence.")
 
 
-class JobHealth(Answer):
+class JobHealth(ResponseBody):
     """How a job is, at a glance."""
 
     last_run: LastRun | None
@@ -130,17 +161,17 @@ class JobHealth(Answer):
     overdue: Overdue | None
 
 
-class JobPage(Answer):
+class JobPage(ResponseBody):
     """Some jobs, in the order of their ids, and where the list goes on."""
 
-    jobs: list[Job]
+    jobs: list[Job] = Field(description="The jobs of this page.")
     health: dict[str, JobHealth] | None = Field(
         default=None, description="With `health=true`: the health of each job of this page, by its id."
     )
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
-class Fire(Answer):
+class Fire(ResponseBody):
     """One coming fire time."""
 
     fire_at: Instant
@@ -149,10 +180,10 @@ class Fire(Answer):
     skipped: bool = Field(description="Whether it was cancelled beforehand.")
 
 
-class Fires(Answer):
+class Fires(ResponseBody):
     """When a job fires next; empty while it is paused."""
 
     job_id: JobId
-    state: Literal["active", "paused"]
-    timezone: str
-    fires: list[Fire]
+    state: JobState
+    timezone: Timezone
+    fires: list[Fire] = Field(description="The fire times, the earliest first.")

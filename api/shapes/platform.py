@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
-from api.shapes.base import Answer, Instant, Seconds
+from api.shapes.base import (
+    ExecutionId,
+    Instant,
+    NextCursor,
+    Note,
+    RequestBody,
+    ResponseBody,
+    Seconds,
+    TenantId,
+)
 from api.shapes.runs import Totals
 from api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
 from common.platform.run_again import MAX_RUN
-from common.texts import NOTE_CHARS
 
 
-class FailureCount(Answer):
+class FailureCount(ResponseBody):
     """The failed runs of a tenant in the range."""
 
-    count: int
+    count: int = Field(description="The number of failed runs.")
     jobs: int = Field(description="Of how many jobs.")
     last_at: Instant | None
     complete: bool = Field(description="False: there are more than 1,000.")
@@ -30,13 +38,13 @@ class TenantLine(TenantSummary):
     failures: FailureCount
 
 
-class Overview(Answer):
+class Overview(ResponseBody):
     """Tenants in the order of their ids."""
 
     from_at: Instant
     until_at: Instant
-    tenants: list[TenantLine]
-    next_cursor: str | None
+    tenants: list[TenantLine] = Field(description="The tenants of this page.")
+    next_cursor: NextCursor
 
 
 class RunTotals(Totals):
@@ -45,48 +53,48 @@ class RunTotals(Totals):
     complete: bool = Field(description="False: of the newest 10,000 runs of 1,000 jobs only.")
 
 
-class JobCounts(Answer):
+class JobCounts(ResponseBody):
     """How many of a tenant's jobs are how, now."""
 
-    read: int
-    active: int
-    paused: int
+    read: int = Field(description="The number of jobs that were read.")
+    active: int = Field(description="The number of active jobs.")
+    paused: int = Field(description="The number of paused jobs.")
     failing: int = Field(description="Their last scheduled run failed for good.")
     overdue: int = Field(description="A due instant has passed without a run.")
     most_late_s: Seconds = Field(description="Of the most overdue one.")
     complete: bool = Field(description="False: of the first 500 jobs only.")
 
 
-class TenantHealth(Answer):
+class TenantHealth(ResponseBody):
     """How a tenant is, without what its jobs and runs contain."""
 
-    tenant_id: str
+    tenant_id: TenantId
     from_at: Instant
     until_at: Instant
     run_totals: RunTotals
     job_counts: JobCounts
 
 
-class LostTarget(Answer):
+class LostTarget(ResponseBody):
     """A target that the tenant could not call any more."""
 
-    target: str
-    jobs: int
+    target: str = Field(description="The target's ARN or URL.")
+    jobs: int = Field(description="The number of jobs that call it.")
 
 
-class Overused(Answer):
+class Overused(ResponseBody):
     """A quota of which the tenant would use more than it has."""
 
-    quota: str
-    used: int
-    allowed: int
+    quota: str = Field(description="The quota's name.")
+    used: int = Field(description="How much the tenant uses.")
+    allowed: int = Field(description="How much it would be allowed.")
 
 
-class RuleEffects(Answer):
+class RuleEffects(ResponseBody):
     """What a change of a tenant's rules would break."""
 
     tenant: TenantView = Field(description="As it would be.")
-    jobs_read: int
+    jobs_read: int = Field(description="The number of jobs that were read.")
     complete: bool = Field(description="False: it read 2,000 jobs, and there are more.")
     not_allowed: int = Field(description="Jobs that run now and would be skipped as `target_not_allowed`.")
     targets: list[LostTarget] = Field(description="Their targets, those of most jobs first; 20 at most.")
@@ -95,7 +103,7 @@ class RuleEffects(Answer):
     overused: list[Overused] = Field(description="It keeps its jobs, and could add none.")
 
 
-class PlanningMark(Answer):
+class PlanningMark(ResponseBody):
     """Up to when everything is planned."""
 
     planned_until_at: Instant = Field(description="Everything before it is handed over.")
@@ -107,7 +115,7 @@ class PlanningMark(Answer):
     tzdata: str = Field(description="The release of the time zone data that ticks plan by.")
 
 
-class WindowPlanned(Answer):
+class WindowPlanned(ResponseBody):
     """How the planning of a window went."""
 
     start_at: Instant
@@ -123,7 +131,7 @@ class WindowPlanned(Answer):
     planners: int = Field(description="How many shares were planned by planners.")
 
 
-class NotPlanned(Answer):
+class NotPlanned(ResponseBody):
     """A group, a share or a job's entry that could not be planned."""
 
     kind: Literal["group", "share", "entry"] = Field(description="What it is.")
@@ -135,7 +143,7 @@ class NotPlanned(Answer):
     tries: int = Field(description="How many times it was tried again.")
 
 
-class DoctorFinding(Answer):
+class DoctorFinding(ResponseBody):
     """What a check of the doctor found."""
 
     check: str = Field(description="The check, as `minute8 doctor` calls it.")
@@ -144,7 +152,7 @@ class DoctorFinding(Answer):
     remedy: str = Field(description="What to do about it.")
 
 
-class PlatformPlanning(Answer):
+class PlatformPlanning(ResponseBody):
     """How the planning of all tenants' jobs is."""
 
     mark: PlanningMark | None = Field(description="Null: nothing has been planned yet.")
@@ -162,31 +170,25 @@ class PlatformPlanning(Answer):
 _Pattern = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
-class NewHold(BaseModel):
+class NewHold(RequestBody):
     """Which targets to hold: a pattern as in `allowed_targets`, `*` for all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     pattern: _Pattern = Field(
         description="ARNs or hosts, with wildcards.",
         examples=["arn:aws:lambda:*:123456789012:function:billing-*"],
     )
-    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(
-        default="", description="Why; skipped runs show it."
-    )
+    note: Note = Field(default="", description="Why; skipped runs show it.")
 
 
-class Release(BaseModel):
+class Release(RequestBody):
     """Which hold to end."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"pattern": "hooks.example.com"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"pattern": "hooks.example.com"}]})
 
     pattern: _Pattern = Field(description="As it was held.")
 
 
-class Hold(Answer):
+class Hold(ResponseBody):
     """A pattern of targets that no run calls."""
 
     pattern: str = Field(description="ARNs or hosts, with wildcards; `*` is everything.")
@@ -195,42 +197,40 @@ class Hold(Answer):
     by: str = Field(description="As in the audit.")
 
 
-class Holds(Answer):
+class Holds(ResponseBody):
     """What is held, the oldest hold first."""
 
     holds: list[Hold] = Field(description="The oldest first.")
 
 
-class RunUnrecorded(BaseModel):
+class RunUnrecorded(RequestBody):
     """Which of the executions without a record to send again."""
-
-    model_config = ConfigDict(extra="forbid")
 
     execution_ids: Annotated[list[str], Field(min_length=1, max_length=MAX_RUN)] = Field(
         description="As the list has them.", examples=[["acme:nightly-report:20261121T013000Z:4"]]
     )
 
 
-class WithoutRecord(Answer):
+class WithoutRecord(ResponseBody):
     """An execution that was enqueued, and of which nothing is recorded."""
 
-    execution_id: str
-    tenant_id: str
-    job_id: str
+    execution_id: ExecutionId
+    tenant_id: TenantId
+    job_id: str = Field(description="The job's id.")
     fire_at: Instant
     due_at: Instant
     found_at: Instant = Field(description="When a tick found that it has no record.")
     sent_at: Instant | None = Field(description="When it was last sent again.")
 
 
-class UnrecordedPage(Answer):
+class UnrecordedPage(ResponseBody):
     """A page of them, by their ids. It may hold fewer than were asked for, and have a cursor all the same."""
 
-    executions: list[WithoutRecord]
-    next_cursor: str | None
+    executions: list[WithoutRecord] = Field(description="The executions of this page.")
+    next_cursor: NextCursor
 
 
-class RanUnrecorded(Answer):
+class RanUnrecorded(ResponseBody):
     """What became of the executions."""
 
     sent: list[str] = Field(description="They are in the queue again.")
@@ -241,10 +241,10 @@ _Queue = Literal["executions", "planning", "outcomes"]
 _MessageId = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
-class WhichLetters(BaseModel):
+class WhichLetters(RequestBody):
     """Which given-up messages: some by their ids, or `all`, of which a request takes 100."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"all": True}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"all": True}]})
 
     message_ids: Annotated[list[_MessageId], Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="As the list shows them."
@@ -252,20 +252,20 @@ class WhichLetters(BaseModel):
     all: bool = Field(default=False, description="All of the queue, 100 at most; without ids.")
 
 
-class DeadLetterCount(Answer):
+class DeadLetterCount(ResponseBody):
     """How many messages of a queue were given up."""
 
     queue: _Queue = Field(description="The queue that they were of.")
     letters: int = Field(description="About; those that somebody looks at are included.")
 
 
-class DeadLetterCounts(Answer):
+class DeadLetterCounts(ResponseBody):
     """The queues with their given-up messages."""
 
     queues: list[DeadLetterCount] = Field(description="All of them.")
 
 
-class DeadLetter(Answer):
+class DeadLetter(ResponseBody):
     """A given-up message, without its text."""
 
     message_id: str = Field(description="What SQS calls it.")
@@ -275,7 +275,7 @@ class DeadLetter(Answer):
     problem: str | None = Field(description="Why it cannot be read; then it is not sent again.")
 
 
-class DeadLetterList(Answer):
+class DeadLetterList(ResponseBody):
     """Some given-up messages of a queue, in no order."""
 
     queue: _Queue = Field(description="The queue that they were of.")
@@ -283,7 +283,7 @@ class DeadLetterList(Answer):
     more: bool = Field(description="There may be others.")
 
 
-class DeadLettersDone(Answer):
+class DeadLettersDone(ResponseBody):
     """What became of given-up messages."""
 
     queue: _Queue = Field(description="The queue that they were of.")

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import ConfigDict, Field, JsonValue
 
-from api.shapes.base import Answer, Instant, JobId, Seconds
-from common.ids import NONCE_CHARS, id_pattern
+from api.shapes.base import (
+    ErrorType,
+    ExecutionId,
+    Instant,
+    JobId,
+    NextCursor,
+    Nonce,
+    Note,
+    RequestBody,
+    RequestedInstant,
+    ResponseBody,
+    RunStatus,
+    ScheduleRevision,
+    Seconds,
+    Trigger,
+    whole_number,
+)
 from common.jobs.skips import MAX_SKIPPED
-from common.texts import NOTE_CHARS
 
 
-class Attempt(Answer):
+class Attempt(ResponseBody):
     """One call of the target."""
 
-    attempt: int
+    attempt: int = Field(description="The attempt's number, from 1.")
     started_at: Instant = Field(description="When the call went out.")
     outcome: Literal["running", "dispatched", "succeeded", "failed", "unknown"] = Field(
         description="`unknown`: its executor died, so the attempt was made again."
@@ -25,30 +39,38 @@ class Attempt(Answer):
     )
     finished_at: Instant | None = None
     duration_s: Seconds | None = None
-    error_type: str | None = None
-    error: str | None = None
-    log_tail: str | None = None
+    error_type: str | None = Field(
+        default=None, description="The type of the error, such as an exception's name or `Timeout`."
+    )
+    error: str | None = Field(
+        default=None, description="The error's text, as the target returned it or as Minute8 observed it."
+    )
+    log_tail: str | None = Field(
+        default=None, description="The last 4 KB of the function's log of this call, for a Lambda function."
+    )
     request_id: str | None = Field(default=None, description="Of the call, as the target's logs show it.")
 
 
-class Run(Answer):
+class Run(ResponseBody):
     """The record of one execution. Fields without a value are left out."""
 
-    execution_id: str = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
+    execution_id: ExecutionId = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
     job_id: JobId
     trace_id: str = Field(
         description="Of W3C's trace context, the same in each attempt; derived from the execution id.",
         examples=["9b1ad36b8ff77b2d18ecc3d4f1a5ea39"],
     )
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
-    trigger: str
-    schedule_revision: int
+    status: RunStatus
+    trigger: Trigger
+    schedule_revision: ScheduleRevision
     fire_at: Instant
     due_at: Instant
-    attempt: int | None = None
-    attempts: list[Attempt]
+    attempt: int | None = Field(
+        default=None, description="The number of the last attempt; 0 before the first one."
+    )
+    attempts: list[Attempt] = Field(description="Every call of the target, the first one first.")
     reason: str | None = Field(default=None, description="Why it was skipped.")
-    detail: str | None = None
+    detail: str | None = Field(default=None, description="More about the status, in a sentence.")
     started_at: Instant | None = Field(default=None, description="When the last call went out.")
     finished_at: Instant | None = None
     next_attempt_at: Instant | None = None
@@ -58,8 +80,12 @@ class Run(Answer):
         " when the run is recorded, which is just before.",
     )
     duration_s: Seconds | None = None
-    error_type: str | None = None
-    error: str | None = None
+    error_type: str | None = Field(
+        default=None, description="The type of the error, such as an exception's name or `Timeout`."
+    )
+    error: str | None = Field(
+        default=None, description="The error's text, as the target returned it or as Minute8 observed it."
+    )
     dead_letter_error: str | None = Field(
         default=None, description="Why its message is not in the job's dead-letter queue."
     )
@@ -67,11 +93,11 @@ class Run(Answer):
     skipped_from_at: Instant | None = None
 
 
-class RunPage(Answer):
+class RunPage(ResponseBody):
     """Some runs, newest first, and where the list goes on."""
 
-    runs: list[Run]
-    next_cursor: str | None
+    runs: list[Run] = Field(description="The runs of this page.")
+    next_cursor: NextCursor
 
 
 class TenantRunPage(RunPage):
@@ -82,31 +108,31 @@ class TenantRunPage(RunPage):
     )
 
 
-class FailureGroup(Answer):
+class FailureGroup(ResponseBody):
     """Failed runs of one job with one error."""
 
     job_id: JobId
     fingerprint: str = Field(description="The same for errors that differ only in numbers and ids.")
-    error_type: str
+    error_type: ErrorType
     error: str = Field(description="Of the latest failure.")
-    count: int
+    count: int = Field(description="The number of failed runs in the group.")
     first_at: Instant
     last_at: Instant
-    last_execution_id: str
+    last_execution_id: str = Field(description="The execution id of the latest failed run.")
 
 
-class FailureGroups(Answer):
+class FailureGroups(ResponseBody):
     """Up to 2,000 failed runs by job and error; if there are more, the cursor leads to the others."""
 
     from_at: Instant
     groups: list[FailureGroup] = Field(description="The group of the latest failure first.")
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
-class Spread(Answer):
+class Spread(ResponseBody):
     """How some values are spread; percentiles by nearest rank. Without values only the count."""
 
-    count: int
+    count: int = Field(description="The number of values.")
     p50: Seconds | None = None
     p95: Seconds | None = None
     p99: Seconds | None = None
@@ -116,11 +142,11 @@ class Spread(Answer):
     )
 
 
-class Totals(Answer):
+class Totals(ResponseBody):
     """A summary of some runs."""
 
     runs: int = Field(description="Each skipped fire time counts, also if one record holds several.")
-    statuses: dict[str, int]
+    statuses: dict[str, int] = Field(description="The number of runs of each status.")
     reasons: dict[str, int] = Field(description="Why those that were skipped were.")
     success_rate: float | None = Field(
         description="succeeded / (succeeded + failed); null if there is neither. All else is left out.",
@@ -134,11 +160,13 @@ class Totals(Answer):
 class DayTotals(Totals):
     """The runs of a UTC day, by their fire times."""
 
-    date: str = Field(json_schema_extra={"format": "date"}, examples=["2026-11-21"])
+    date: str = Field(
+        description="The UTC day.", json_schema_extra={"format": "date"}, examples=["2026-11-21"]
+    )
     complete: bool = Field(description="False: further answers hold more runs of this day.")
 
 
-class RunSummary(Answer):
+class RunSummary(ResponseBody):
     """Runs by day, of up to 10,000 records; if there are more, the cursor leads to the others."""
 
     from_at: Instant
@@ -149,49 +177,43 @@ class RunSummary(Answer):
     complete_from_at: Instant | None = Field(
         description="With the answers so far all runs from this instant on are counted; null: not known yet."
     )
-    next_cursor: str | None
+    next_cursor: NextCursor
 
 
-_Nonce = Annotated[str, StringConstraints(pattern=id_pattern(NONCE_CHARS))]
-
-
-class RunNow(BaseModel):
+class RunNow(RequestBody):
     """Starts a job by hand."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    nonce: _Nonce | None = Field(default=None, description="The same nonce starts it once, for a day.")
+    nonce: Nonce | None = Field(default=None, description="The same nonce starts it once, for a day.")
     payload: JsonValue = Field(default=None, description="Takes the place of the job's, for this run.")
 
 
-class SkipFires(BaseModel):
+class SkipFires(RequestBody):
     """Which coming fire times do not run."""
 
-    model_config = ConfigDict(extra="forbid")
+    count: Annotated[int, whole_number(MAX_SKIPPED)] = Field(
+        default=1, ge=1, le=MAX_SKIPPED, description="How many of the next ones."
+    )
+    note: Note = ""
 
-    count: int = Field(default=1, ge=1, le=MAX_SKIPPED, description="How many of the next ones.")
-    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(default="", description="Why.")
 
-
-class SkippedFires(Answer):
+class SkippedFires(ResponseBody):
     """The runs of the next fire times, all within 366 days. Each is cancelled, or has begun meanwhile."""
 
     job_id: JobId
-    runs: list[Run]
+    runs: list[Run] = Field(description="The runs of these fire times, the earliest first.")
 
 
-class RestoredFires(Answer):
+class RestoredFires(ResponseBody):
     """The fire times whose cancellation was undone. Those within a minute stay cancelled."""
 
     job_id: JobId
-    fires: list[Instant]
+    fires: list[Instant] = Field(description="The fire times that will run, the earliest first.")
 
 
-class NewBackfill(BaseModel):
+class NewBackfill(RequestBody):
     """The fire times of a past range."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T06:00:00Z", "dry_run": True}
@@ -199,29 +221,33 @@ class NewBackfill(BaseModel):
         },
     )
 
-    start_at: Instant
-    end_at: Instant
-    concurrency: int = Field(default=1, ge=1, le=100, description="How many of its runs go at a time.")
+    start_at: RequestedInstant
+    end_at: RequestedInstant
+    concurrency: Annotated[int, whole_number(100)] = Field(
+        default=1, ge=1, le=100, description="How many of its runs go at a time."
+    )
     dry_run: bool = Field(default=False, description="Count the fire times, and start nothing.")
-    backfill_id: _Nonce | None = Field(default=None, description="The same id is the same backfill.")
+    backfill_id: Nonce | None = Field(default=None, description="The same id is the same backfill.")
 
 
-class Backfill(Answer):
+class Backfill(ResponseBody):
     """A backfill, and how many of its executions are enqueued so far."""
 
     job_id: JobId
-    total: int
-    sent: int
-    dry_run: bool
-    backfill_id: str | None = None
+    total: int = Field(description="The number of fire times in the range.")
+    sent: int = Field(description="The number of executions that were enqueued so far.")
+    dry_run: bool = Field(description="True if the fire times were only counted.")
+    backfill_id: str | None = Field(default=None, description="The backfill's id; absent from a dry run.")
     start_at: Instant | None = None
     end_at: Instant | None = None
-    concurrency: int | None = None
+    concurrency: int | None = Field(
+        default=None, description="The largest number of its runs that are under way at a time."
+    )
     created_at: Instant | None = None
     cancelled_at: Instant | None = None
 
 
-class Backfills(Answer):
+class Backfills(ResponseBody):
     """The backfills of a job, the newest first."""
 
-    backfills: list[Backfill]
+    backfills: list[Backfill] = Field(description="The backfills, the newest first.")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from api.shapes.base import Answer, Instant
+from api.shapes.base import Instant, ResponseBody
 from common.registration.subscriptions import SubscriptionDefinition
 
 
@@ -14,14 +14,13 @@ class NewSubscription(SubscriptionDefinition):
     """An address, what it gets messages about, and how they are grouped."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"target": {"kind": "http", "url": "https://hooks.example.com/minute8"}}],
         },
     )
 
 
-class SentTry(Answer):
+class SentTry(ResponseBody):
     """One try of a message."""
 
     at: Instant
@@ -29,7 +28,7 @@ class SentTry(Answer):
     error: str = Field(description="Why it did not; empty if it did.")
 
 
-class WaitingNotices(Answer):
+class WaitingNotices(ResponseBody):
     """What waits to be reported: for the end of `delay_s`, or of the quiet after a message."""
 
     failed: int = Field(description="Jobs that fail.")
@@ -37,7 +36,7 @@ class WaitingNotices(Answer):
     recovered: int = Field(description="Jobs that have recovered.")
 
 
-class NoticeOnItsWay(Answer):
+class NoticeOnItsWay(ResponseBody):
     """The message that is being sent, or tried again."""
 
     id: str = Field(description="The same for all tries: the receiver's `webhook-id`.")
@@ -46,7 +45,7 @@ class NoticeOnItsWay(Answer):
     next_try_at: Instant
 
 
-class SubscriptionDelivery(Answer):
+class SubscriptionDelivery(ResponseBody):
     """How the deliveries of a subscription went."""
 
     state: Literal["new", "working", "failing", "disabled"] = Field(
@@ -63,10 +62,10 @@ class SubscriptionDelivery(Answer):
     message: NoticeOnItsWay | None
 
 
-class SubscriptionView(Answer):
+class SubscriptionView(ResponseBody):
     """An address that gets messages about failures, recoveries and overdue jobs."""
 
-    name: str
+    name: str = Field(description="The subscription's name.")
     target: dict[str, Any] = Field(description="The webhook or topic.")
     kinds: list[str] = Field(description="What is reported.")
     job_id: str | None = Field(default=None, description="Only this job.")
@@ -79,7 +78,7 @@ class SubscriptionView(Answer):
     delivery: SubscriptionDelivery
 
 
-class SubscriptionList(Answer):
+class SubscriptionList(ResponseBody):
     """All subscriptions of the tenant, by name; there are few."""
 
     subscriptions: list[SubscriptionView] = Field(description="By name.")

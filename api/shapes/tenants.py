@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from api.shapes.base import Answer, Instant
+from api.shapes.base import (
+    Instant,
+    NextCursor,
+    Note,
+    RequestBody,
+    RequestedInstant,
+    ResponseBody,
+    Revision,
+    TenantId,
+    checked,
+)
+from common.errors import InvalidInput
 from common.ids import TENANT_ID_CHARS, id_pattern
-from common.texts import NAME_CHARS, NOTE_CHARS
+from common.platform.credential import ROLES
+from common.texts import NAME_CHARS
 
 _Name = Annotated[
     str | None, StringConstraints(max_length=NAME_CHARS), Field(description="A name for people.")
@@ -29,22 +41,28 @@ _Spread = Annotated[
 ]
 
 
-class QuotaPatch(BaseModel):
+class QuotaPatch(RequestBody):
     """Quotas to set; null means the default, what is left out stays."""
 
-    model_config = ConfigDict(extra="forbid")
+    jobs: int | None = Field(description="The largest number of jobs.", default=None, ge=0)
+    executions_per_day: int | None = Field(
+        description="The largest number of executions a day, counted from the jobs' schedules.",
+        default=None,
+        ge=0,
+    )
+    shortest_interval_s: int | None = Field(
+        description="The shortest time between two fires of a job.", default=None, ge=1
+    )
+    payload_bytes: int | None = Field(
+        description="The largest payload as JSON.", default=None, ge=1, le=128 * 1024
+    )
+    requests_per_minute: int | None = Field(
+        description="The largest number of API requests a minute, of all keys together.", default=None, ge=0
+    )
 
-    jobs: int | None = Field(default=None, ge=0)
-    executions_per_day: int | None = Field(default=None, ge=0)
-    shortest_interval_s: int | None = Field(default=None, ge=1)
-    payload_bytes: int | None = Field(default=None, ge=1, le=128 * 1024)
-    requests_per_minute: int | None = Field(default=None, ge=0)
 
-
-class TenantSettings(BaseModel):
+class TenantSettings(RequestBody):
     """What a tenant may do; null means the default."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: _Name = None
     allowed_targets: _Patterns = None
@@ -69,57 +87,61 @@ class NewTenant(TenantSettings):
         str,
         StringConstraints(pattern=id_pattern(TENANT_ID_CHARS)),
         Field(examples=["acme"]),
-    ]
+    ] = Field(description="The id that you choose. It is part of every execution id, and never changes.")
 
 
-class Suspension(BaseModel):
+class Suspension(RequestBody):
     """Why a tenant is suspended; it can read this."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = ""
+    note: Note = ""
 
 
-class KeyInUse(Answer):
+class KeyInUse(ResponseBody):
     """The key that asks, or the token."""
 
     key_id: str = Field(description="A key's id; of a signed token `jwt:` and its subject.")
-    role: Literal["read", "write", "admin"]
+    role: Literal["read", "write", "admin"] = Field(description="The role of the key or token.")
 
 
-class Usage(Answer):
+class Usage(ResponseBody):
     """What the tenant's jobs take of its quotas."""
 
-    jobs: int
+    jobs: int = Field(description="The number of jobs.")
     executions_per_day: int = Field(description="At most so many by the schedules, not what has run.")
 
 
-class QuotaView(Answer):
+class QuotaView(ResponseBody):
     """How much the platform allows."""
 
-    jobs: int
-    executions_per_day: int
-    shortest_interval_s: int
-    payload_bytes: int
-    requests_per_minute: int
+    jobs: int = Field(description="The largest number of jobs.")
+    executions_per_day: int = Field(
+        description="The largest number of executions a day, counted from the jobs' schedules."
+    )
+    shortest_interval_s: int = Field(description="The shortest time between two fires of a job.")
+    payload_bytes: int = Field(description="The largest payload as JSON.")
+    requests_per_minute: int = Field(
+        description="The largest number of API requests a minute, of all keys together."
+    )
 
 
-class TenantSummary(Answer):
+class TenantSummary(ResponseBody):
     """A tenant in a list."""
 
-    tenant_id: str
-    name: str
+    tenant_id: TenantId
+    name: str = Field(description="A name for people.")
     created_at: Instant
-    state: Literal["active", "suspended", "deleting"]
+    state: Literal["active", "suspended", "deleting"] = Field(
+        description="`suspended`: it may read, and nothing runs. `deleting`: all of it is being removed."
+    )
     note: str = Field(description="Why it is suspended.")
-    revision: int
+    revision: Revision
 
 
-class TenantPage(Answer):
+class TenantPage(ResponseBody):
     """Some tenants, in the order of their ids."""
 
-    tenants: list[TenantSummary]
-    next_cursor: str | None
+    tenants: list[TenantSummary] = Field(description="The tenants of this page.")
+    next_cursor: NextCursor
 
 
 class TenantView(TenantSummary):
@@ -138,25 +160,25 @@ class Tenant(TenantView):
     key: KeyInUse
 
 
-class WebhookSecret(Answer):
+class WebhookSecret(ResponseBody):
     """What signs calls of HTTP targets, as Standard Webhooks has it."""
 
-    secret: str = Field(examples=["whsec_…"])
+    secret: str = Field(description="The secret: `whsec_` and base64.", examples=["whsec_…"])
 
 
-class Removed(Answer):
+class Removed(ResponseBody):
     """How many items went, at least."""
 
-    keys: int
-    jobs: int
-    runs: int
+    keys: int = Field(description="API keys.")
+    jobs: int = Field(description="Jobs.")
+    runs: int = Field(description="Runs.")
     others: int = Field(description="Calendars, backfills, the audit, the webhook secret, counters.")
 
 
-class TenantDeletion(Answer):
+class TenantDeletion(ResponseBody):
     """How far the removal of a tenant is."""
 
-    tenant_id: str
+    tenant_id: TenantId
     state: Literal["waiting", "removing", "finished"] = Field(
         description="`waiting`: stopped; a minute passes until every process knows, and only keys go before."
     )
@@ -172,13 +194,17 @@ _KeyName = Annotated[
     StringConstraints(max_length=NAME_CHARS),
     Field(description="What it is for.", examples=["dashboard"]),
 ]
-_Expiry = Annotated[Instant | None, Field(description="When it expires; never if left out.")]
+_Expiry = Annotated[RequestedInstant | None, Field(description="When it expires; never if left out.")]
 
 
-class NewOperatorKey(BaseModel):
+def _role(field: str, role: object) -> object:
+    if role not in ROLES:
+        raise InvalidInput(field, "must be a role", value=role, accepted=", ".join(ROLES))
+    return role
+
+
+class NewOperatorKey(RequestBody):
     """A key of the platform's own."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: _KeyName = None
     expires_at: _Expiry = None
@@ -187,21 +213,25 @@ class NewOperatorKey(BaseModel):
 class NewKey(NewOperatorKey):
     """A key of a tenant."""
 
-    role: Literal["read", "write", "admin"] = Field(description="Each may do what those before it may.")
+    role: Annotated[Literal["read", "write", "admin"], checked(_role)] = Field(
+        description="Each may do what those before it may."
+    )
     aws: bool = Field(
         default=False, description="A pair with which AWS's SDKs sign requests to the EventBridge endpoint."
     )
 
 
-class KeyView(Answer):
+class KeyView(ResponseBody):
     """What is known of a key: all but the key."""
 
-    key_id: str
-    name: str
-    role: Literal["read", "write", "admin", "operator"]
+    key_id: str = Field(description="The key's id. It is not secret.")
+    name: str = Field(description="What the key is for.")
+    role: Literal["read", "write", "admin", "operator"] = Field(
+        description="What the key may do; `operator` keys belong to the platform."
+    )
     prefix: str = Field(description="How the key begins.", examples=["m8_0aB1c"])
     access_key_id: str | None = Field(description="Of a pair for AWS's SDKs.")
-    state: Literal["active", "expired", "revoked"]
+    state: Literal["active", "expired", "revoked"] = Field(description="Whether the key is accepted.")
     created_at: Instant
     expires_at: Instant | None = Field(description="When it ends; of a revoked one, when it leaves the list.")
     revoked_at: Instant | None
@@ -213,17 +243,17 @@ class MadeKey(KeyView):
     key: str = Field(description="The key; of a pair, its secret access key.", examples=["m8_…"])
 
 
-class KeyPage(Answer):
+class KeyPage(ResponseBody):
     """Some keys, oldest first; revoked ones stay listed for 30 days."""
 
-    keys: list[KeyView]
-    next_cursor: str | None
+    keys: list[KeyView] = Field(description="The keys of this page.")
+    next_cursor: NextCursor
 
 
-class AuditEntry(Answer):
+class AuditEntry(ResponseBody):
     """One change."""
 
-    entry_id: str
+    entry_id: str = Field(description="The entry's id.")
     at: Instant
     by: str = Field(
         description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: Minute8 itself."
@@ -231,14 +261,16 @@ class AuditEntry(Answer):
     by_name: str | None = Field(
         default=None, description="The name of that key, if it has one and is listed."
     )
-    action: str = Field(examples=["job.paused"])
+    action: str = Field(
+        description="What was done: the kind of the subject, a dot and a verb.", examples=["job.paused"]
+    )
     subject: str = Field(description="The id of what was changed; of a run, its job's.")
     before: dict[str, Any] = Field(description="What it was, of what differs; long values as size and hash.")
     after: dict[str, Any] = Field(description="What it became, of what differs.")
 
 
-class AuditPage(Answer):
+class AuditPage(ResponseBody):
     """Some changes, newest first."""
 
-    entries: list[AuditEntry]
-    next_cursor: str | None
+    entries: list[AuditEntry] = Field(description="The changes of this page, newest first.")
+    next_cursor: NextCursor

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from api.shapes.base import Answer, Instant, JobId
+from api.shapes.base import (
+    Instant,
+    JobId,
+    NextCursor,
+    RequestBody,
+    RequestedInstant,
+    ResponseBody,
+    TenantId,
+    Timezone,
+    whole_number,
+)
 from common.registration.definition import ScheduleDefinition
 
 
-class ComingExecution(Answer):
+class ComingExecution(ResponseBody):
     """One coming execution."""
 
     job_id: JobId
@@ -18,23 +28,23 @@ class ComingExecution(Answer):
     due_at: Instant = Field(description="When the target is really called: with the jitter.")
 
 
-class UpcomingPage(Answer):
+class UpcomingPage(ResponseBody):
     """The next executions, the earliest first, and where the list goes on."""
 
     from_at: Instant
     until_at: Instant
-    executions: list[ComingExecution]
-    next_cursor: str | None
+    executions: list[ComingExecution] = Field(description="The executions of this page.")
+    next_cursor: NextCursor
 
 
-class MinuteCount(Answer):
+class MinuteCount(ResponseBody):
     """How many executions are due in a minute."""
 
     minute_at: Instant
-    executions: int
+    executions: int = Field(description="The number of executions that are due in the minute.")
 
 
-class SpreadJob(Answer):
+class SpreadJob(ResponseBody):
     """A job that is due in a crowded minute, and what would move it."""
 
     job_id: JobId
@@ -49,18 +59,18 @@ class CrowdedMinute(MinuteCount):
     jobs: list[SpreadJob] = Field(description="Up to five of the jobs without jitter.")
 
 
-class Density(Answer):
+class Density(ResponseBody):
     """Executions by minute, of fire times in the range; jitter can move the last ones beyond it."""
 
     from_at: Instant
     until_at: Instant
-    jobs_counted: int
-    executions: int
+    jobs_counted: int = Field(description="The number of jobs on this page.")
+    executions: int = Field(description="The number of their executions in the range.")
     minutes: list[MinuteCount] = Field(description="Those with executions, the earliest first.")
     next_cursor: str | None = Field(description="More jobs follow; counts of pages add up.")
 
 
-class PaceLoad(Answer):
+class PaceLoad(ResponseBody):
     """What a pace does with the executions of this page, if no other jobs share it."""
 
     key: str = Field(description="What the jobs share: their target, or a key of their own.")
@@ -78,11 +88,11 @@ class TenantDensity(Density):
     crowded: list[CrowdedMinute] = Field(description="Of this page's jobs, the fullest first.")
 
 
-class TenantShare(Answer):
+class TenantShare(ResponseBody):
     """How many executions of a page are a tenant's."""
 
-    tenant_id: str
-    executions: int
+    tenant_id: TenantId
+    executions: int = Field(description="The number of its executions.")
 
 
 class PlatformDensity(Density):
@@ -93,66 +103,68 @@ class PlatformDensity(Density):
     tenants: list[TenantShare] = Field(description="The tenants with most executions of this page.")
 
 
-class MovedJob(Answer):
+class MovedJob(ResponseBody):
     """A job and the next clock change of its time zone."""
 
     job_id: JobId
-    timezone: str
+    timezone: Timezone
     change_at: Instant
     text: str = Field(description="What the change does to it, in words.")
 
 
-class ClockChangePage(Answer):
+class ClockChangePage(ResponseBody):
     """The jobs that the next clock change of their time zones moves, in the order of their ids."""
 
-    moved: list[MovedJob]
-    next_cursor: str | None
+    moved: list[MovedJob] = Field(description="The jobs of this page whose fire times the change moves.")
+    next_cursor: NextCursor
 
 
-class ChangedJob(Answer):
+class ChangedJob(ResponseBody):
     """A job and the first of its fire times in the coming year that an update of the time zone data changed."""
 
     job_id: JobId
-    timezone: str
+    timezone: Timezone
     before_at: Instant | None = Field(description="By the earlier release; null: it was added.")
     after_at: Instant | None = Field(description="By the present release; null: it was dropped.")
 
 
-class TzdataChangePage(Answer):
+class TzdataChangePage(ResponseBody):
     """The jobs that an update of the time zone data changed, in the order of their ids."""
 
     tzdata: str = Field(description="The present release.")
     since: str = Field(description="The earlier release.")
-    moved: list[ChangedJob]
-    next_cursor: str | None
+    moved: list[ChangedJob] = Field(description="The jobs of this page whose fire times the update changed.")
+    next_cursor: NextCursor
 
 
-class PreviewRequest(BaseModel):
+class PreviewRequest(RequestBody):
     """A schedule, and how far to look ahead."""
 
-    model_config = ConfigDict(extra="forbid")
-
     schedule: ScheduleDefinition
-    count: int = Field(default=10, ge=1, le=100)
-    from_at: Instant = Field(default_factory=str, description="Begin here; now if left out.")
-    until_at: Instant = Field(default_factory=str, description="End before this.")
+    count: Annotated[int, whole_number(100)] = Field(
+        description="The number of fire times to return.", default=10, ge=1, le=100
+    )
+    from_at: RequestedInstant = Field(default_factory=int, description="Begin here; now if left out.")
+    until_at: RequestedInstant = Field(default_factory=int, description="End before this.")
     job_id: JobId = Field(default="job", description="Resolves `H` as this job of yours would.")
 
 
-class PreviewedFire(Answer):
+class PreviewedFire(ResponseBody):
     """One fire time."""
 
     fire_at: Instant
-    local: str
+    local: str = Field(description="The fire time on the clock of the schedule's time zone.")
     due_at: Instant = Field(description="When the target is called: with spread and jitter.")
 
 
-class SchedulePreview(Answer):
+class SchedulePreview(ResponseBody):
     """What a schedule means and when it fires."""
 
-    sentence: str
-    warnings: list[str]
-    schedule_resolved: dict[str, Any]
-    timezone: str
-    fires: list[PreviewedFire]
-    tzdata: str
+    sentence: str = Field(description="The schedule in words.")
+    warnings: list[str] = Field(description="What may surprise you about it, each in a sentence.")
+    schedule_resolved: dict[str, Any] = Field(
+        description="The schedule with `H` resolved and the anchor set."
+    )
+    timezone: Timezone
+    fires: list[PreviewedFire] = Field(description="The fire times, the earliest first.")
+    tzdata: str = Field(description="The release of the time zone data.")

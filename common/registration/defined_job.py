@@ -12,7 +12,7 @@ from common.jobs.job import ACTIVE, DELETED, Job, Retry
 from common.jobs.revisions import next_second
 from common.planning.execution import job_key
 from common.registration import target_definitions
-from common.registration.definition import JobDefinition, Limits, schedule_given
+from common.registration.definition import JobDefinition, Limits
 from common.registration.schedule_text import parse_schedule
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
@@ -63,7 +63,7 @@ def _schedule(
     tenant: str, job_id: str, definition: JobDefinition, before: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
     """The schedule, and what was given of it. What is unchanged stays: a one-off in the past, the anchor of `every`."""
-    given = schedule_given(definition)
+    given = definition.schedule.written()
     target = target_definitions.stored(definition.target)
     # A version without paces may have stored it without its own.
     if before and before.schedule_given == given and ("pace" in given) == (before.schedule.pace is not None):

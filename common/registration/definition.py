@@ -157,15 +157,32 @@ class ScheduleDefinition(Strict):
     jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
     pace: PaceDefinition | None = None
 
+    def written(self) -> dict[str, Any]:
+        """The schedule as the client wrote it, without absent fields."""
+        return self.model_dump(exclude_none=True, exclude_defaults=True)
+
 
 class RetryDefinition(Strict):
     """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
 
-    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=MAX_ATTEMPTS)
-    base_s: int = Field(default=_RETRY.base_s, ge=1, le=DAY_S)
-    factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = _RETRY.factor
-    cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=DAY_S)
-    max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * DAY_S)
+    max_attempts: int = Field(
+        description="The number of attempts in all.", default=_RETRY.max_attempts, ge=1, le=MAX_ATTEMPTS
+    )
+    base_s: int = Field(
+        description="The wait before the second attempt.", default=_RETRY.base_s, ge=1, le=DAY_S
+    )
+    factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = Field(
+        default=_RETRY.factor, description="Each wait is so many times the wait before."
+    )
+    cap_s: int = Field(
+        description="The longest wait between two attempts.", default=_RETRY.cap_s, ge=1, le=DAY_S
+    )
+    max_age_s: int = Field(
+        description="No attempt begins later than this after the run was due.",
+        default=_RETRY.max_age_s,
+        ge=1,
+        le=14 * DAY_S,
+    )
 
 
 def _link(url: str) -> str:
@@ -177,15 +194,19 @@ def _link(url: str) -> str:
 class JobDefinition(Strict):
     """A job as a client writes it."""
 
-    name: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = ""
-    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(
-        default=[], max_length=20
+    name: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
+        default="", description="A name for people."
     )
-    schedule: ScheduleDefinition
-    target: target_definitions.Target
-    payload: JsonValue = None
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(
+        description="Labels; lists filter by them.", default=[], max_length=20
+    )
+    schedule: ScheduleDefinition = Field(description="When the job fires.")
+    target: target_definitions.Target = Field(description="What the job calls.")
+    payload: JsonValue = Field(default=None, description="What the target gets: any JSON, with placeholders.")
     timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
-    retry: RetryDefinition = RetryDefinition()
+    retry: RetryDefinition = Field(
+        default=RetryDefinition(), description="When a failed attempt is tried again."
+    )
     start_deadline_s: int | None = Field(
         default=None, ge=1, le=14 * DAY_S, description="Later than this after it was due, a run is skipped."
     )
@@ -304,8 +325,3 @@ def payload_text(payload: object, limits: Limits, *, placeholders: bool = True) 
             "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
         )
     return text
-
-
-def schedule_given(definition: JobDefinition) -> dict[str, Any]:
-    """The schedule as the client wrote it, without absent fields."""
-    return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)

@@ -52,15 +52,19 @@ class _Strict(BaseModel):
 class WebhookAddress(_Strict):
     """An HTTPS endpoint. Messages are signed with the tenant's webhook secret."""
 
-    kind: Literal["http"]
-    url: target_definitions.CallableUrl = Field(examples=["https://hooks.example.com/minute8"])
+    kind: Literal["http"] = Field(description="An HTTPS endpoint.")
+    url: target_definitions.CallableUrl = Field(
+        description="The https URL that gets the messages.", examples=["https://hooks.example.com/minute8"]
+    )
 
 
 class TopicAddress(_Strict):
     """An SNS topic, standard or FIFO."""
 
-    kind: Literal["sns"]
-    arn: Annotated[str, StringConstraints(pattern=target_definitions.SNS_ARN)]
+    kind: Literal["sns"] = Field(description="An SNS topic.")
+    arn: Annotated[str, StringConstraints(pattern=target_definitions.SNS_ARN)] = Field(
+        description="The topic's ARN."
+    )
 
 
 class SubscriptionDefinition(_Strict):

@@ -91,9 +91,14 @@ class _AwsTarget(_Target):
 class LambdaTarget(_AwsTarget):
     """A Lambda function. Minute8 waits for its result (`RequestResponse`) or only hands over the event (`Event`)."""
 
-    kind: Literal["lambda"]
-    arn: Annotated[str, StringConstraints(pattern=_LAMBDA_ARN)]
-    invocation: Literal["RequestResponse", "Event"] = "RequestResponse"
+    kind: Literal["lambda"] = Field(description="A Lambda function.")
+    arn: Annotated[str, StringConstraints(pattern=_LAMBDA_ARN)] = Field(
+        description="The function's ARN, with a version or alias if you like."
+    )
+    invocation: Literal["RequestResponse", "Event"] = Field(
+        default="RequestResponse",
+        description="`RequestResponse`: wait for the result. `Event`: only hand over the event, and know no result.",
+    )
 
 
 class _MaybeFifo(_AwsTarget):
@@ -114,15 +119,15 @@ class _MaybeFifo(_AwsTarget):
 class SqsTarget(_MaybeFifo):
     """An SQS queue, standard or FIFO."""
 
-    kind: Literal["sqs"]
-    arn: Annotated[str, StringConstraints(pattern=_SQS_ARN)]
+    kind: Literal["sqs"] = Field(description="An SQS queue.")
+    arn: Annotated[str, StringConstraints(pattern=_SQS_ARN)] = Field(description="The queue's ARN.")
 
 
 class SnsTarget(_MaybeFifo):
     """An SNS topic, standard or FIFO."""
 
-    kind: Literal["sns"]
-    arn: Annotated[str, StringConstraints(pattern=SNS_ARN)]
+    kind: Literal["sns"] = Field(description="An SNS topic.")
+    arn: Annotated[str, StringConstraints(pattern=SNS_ARN)] = Field(description="The topic's ARN.")
     subject: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,99}$")] | None = Field(
         default=None, description="What e-mail subscribers see."
     )
@@ -140,19 +145,26 @@ DEFAULT_SOURCE: Final = "minute8.job"
 class EventBusTarget(_AwsTarget):
     """An EventBridge bus."""
 
-    kind: Literal["event_bus"]
-    arn: Annotated[str, StringConstraints(pattern=_BUS_ARN)]
+    kind: Literal["event_bus"] = Field(description="An EventBridge bus.")
+    arn: Annotated[str, StringConstraints(pattern=_BUS_ARN)] = Field(description="The bus's ARN.")
     source: Annotated[
         str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]{1,256}$"), AfterValidator(_own_source)
-    ] = DEFAULT_SOURCE
-    detail_type: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,127}$")] = "Scheduled Job"
+    ] = Field(
+        default=DEFAULT_SOURCE,
+        description="The event's `source`; neither `aws…` nor `minute8…` but the default.",
+    )
+    detail_type: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,127}$")] = Field(
+        default="Scheduled Job", description="The event's `detail-type`."
+    )
 
 
 class StepFunctionsTarget(_AwsTarget):
     """A Step Functions state machine; each call starts an execution."""
 
-    kind: Literal["step_functions"]
-    arn: Annotated[str, StringConstraints(pattern=_STATES_ARN)]
+    kind: Literal["step_functions"] = Field(description="A Step Functions state machine.")
+    arn: Annotated[str, StringConstraints(pattern=_STATES_ARN)] = Field(
+        description="The state machine's ARN, with a version or alias if you like."
+    )
 
 
 def _callable_url(url: str) -> str:
@@ -191,9 +203,11 @@ CallableUrl = Annotated[str, AfterValidator(_callable_url)]
 class HttpTarget(_Target):
     """An HTTPS endpoint on the public internet. Minute8 waits for its answer and signs every call."""
 
-    kind: Literal["http"]
-    url: CallableUrl
-    method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
+    kind: Literal["http"] = Field(description="An HTTPS endpoint.")
+    url: CallableUrl = Field(description="The https URL that is called. Its host must have a public address.")
+    method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = Field(
+        default="POST", description="The HTTP method."
+    )
     headers: Annotated[dict[str, str], AfterValidator(_sendable_headers)] = Field(
         default={}, description="Sent as they stand, and shown to whoever may read the job."
     )
