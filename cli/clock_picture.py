@@ -63,10 +63,10 @@ def _picture(schedule: Schedule, zone: str, change: Change) -> ClockPicture:
     before = [_cell(schedule, zone, cron, change, at) for at in range(start, change.at, CELL_S)]
     after = [_cell(schedule, zone, cron, change, at) for at in range(change.at, end, CELL_S)]
     cells = (*before, *_skipped(cron, change), *after)
-    lost = (
+    drops_a_time = (
         gap_s > 0 and isinstance(timing, CronTiming) and timing.dst == EVENTBRIDGE and _loses(timing, change)
     )
-    verdict = "a time in it does not fire" if lost else _verdict(cells, gap_s)
+    verdict = "a time in it does not fire" if drops_a_time else _verdict(cells, gap_s)
     return ClockPicture(clock_text(change), verdict, change.at, gap_s, cells)
 
 

@@ -18,7 +18,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson")
 
 
 class BadFile(ValueError):
-    """A file that holds something else than jobs; the message names it."""
+    """A file does not hold jobs; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def read_files(paths: list[str]) -> list[WrittenJob]:
 
 def _files(path: str) -> Iterator[str]:
     if path != "-" and Path(path).is_dir():
-        yield from (str(one) for one in sorted(Path(path).rglob("*")) if one.suffix in _SUFFIXES)
+        yield from (str(file) for file in sorted(Path(path).rglob("*")) if file.suffix in _SUFFIXES)
     else:
         yield path
 
@@ -66,11 +66,9 @@ def _jobs(file: str) -> Iterator[WrittenJob]:
     except (OSError, UnicodeDecodeError) as error:
         raise BadFile(f"{file} cannot be read: {unreadable(error)}") from None
     documents = _documents(file, text)
-    whole = [
-        one for document in documents for one in (document if isinstance(document, list) else [document])
-    ]
-    for number, raw in enumerate(whole, 1):
-        yield _job(file if len(whole) == 1 else f"{file}, job {number}", raw)
+    jobs = [job for document in documents for job in (document if isinstance(document, list) else [document])]
+    for number, raw in enumerate(jobs, 1):
+        yield _job(file if len(jobs) == 1 else f"{file}, job {number}", raw)
 
 
 def _documents(file: str, text: str) -> list[Any]:
@@ -98,8 +96,8 @@ def yaml_documents(text: str) -> list[Any]:
     )
     dropped = (":timestamp", ":int", ":bool")
     resolvers = {
-        first: [(tag, regexp) for tag, regexp in found if not tag.endswith(dropped)]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        first: [(tag, regexp) for tag, regexp in patterns if not tag.endswith(dropped)]
+        for first, patterns in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     Loader.yaml_implicit_resolvers = resolvers
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", plain, list("-+0123456789"))

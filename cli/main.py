@@ -26,9 +26,9 @@ class _Guarded(Commands):
             reword(error)
             if hint := unquoted(error):
                 typer.echo(f"minute8: {hint}", err=True)
-            if (found := refusal(error)) is None:
+            if (lines_and_code := refusal(error)) is None:
                 raise
-            lines, code = found
+            lines, code = lines_and_code
             if near := near_job(error, ctx.obj):
                 lines = [*lines, near]
             for line in lines:
@@ -45,8 +45,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"minute8 {VERSION}")
         raise typer.Exit
 

@@ -50,12 +50,12 @@ def print_json(value: Any) -> None:
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
     """A table without borders; long cells are folded."""
-    made = Table(box=None, pad_edge=False, header_style="dim")
+    drawn = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        drawn.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
-    return made
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return drawn
 
 
 def state(word: str) -> Text:
@@ -100,7 +100,7 @@ def target_words(target: Mapping[str, Any]) -> str:
     rest = [
         f"{name} {field_text(value)}" for name, value in target.items() if name not in ("arn", "url", "kind")
     ]
-    return " ".join([str(address), ", ".join(one for one in rest if one)]).strip()
+    return " ".join([str(address), ", ".join(filter(None, rest))]).strip()
 
 
 def field_text(value: Any) -> str:
@@ -133,9 +133,9 @@ def why(run: Mapping[str, Any]) -> str:
     return ""
 
 
-def plural(number: int, thing: str) -> str:
+def plural(number: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def unreadable(error: OSError | ValueError) -> str:

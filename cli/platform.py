@@ -35,7 +35,7 @@ Stage = Annotated[
 
 
 class MissingKey(typer.BadParameter):
-    """No key, or not one of the right kind: the exit code of what is not allowed."""
+    """There is no operator key. The command ends with the exit code NOT_ALLOWED."""
 
     exit_code = ExitCode.NOT_ALLOWED
 
@@ -62,8 +62,8 @@ class Platform(Protocol):
     ) -> MadeKey: ...
     def revoke_key_of(self, tenant_id: str, key_id: str) -> Key: ...
 
-    def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]: ...
-    def operator_audit(self, **wanted: str | None) -> Iterator[AuditEntry]: ...
+    def audit_of(self, tenant_id: str, **filters: str | None) -> Iterator[AuditEntry]: ...
+    def operator_audit(self, **filters: str | None) -> Iterator[AuditEntry]: ...
 
     def holds(self) -> list[Hold]: ...
     def hold_target(self, pattern: str, note: str) -> list[Hold]: ...
@@ -79,9 +79,9 @@ class Platform(Protocol):
 
 def operator_api(ctx: typer.Context) -> Operator:
     """The API for the platform. Raises typer.BadParameter without an operator key."""
-    here = session(ctx)
-    if found := operator_settings(here.url, here.profile):
-        return Operator(found.url, found.key)
+    current = session(ctx)
+    if settings := operator_settings(current.url, current.profile):
+        return Operator(settings.url, settings.key)
     raise MissingKey(
         "needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile;"
         " `minute8 operator-keys create --stage STAGE` makes one, with AWS credentials"
@@ -90,10 +90,10 @@ def operator_api(ctx: typer.Context) -> Operator:
 
 def platform(ctx: typer.Context, stage: str | None) -> Platform:
     """The API if there is an operator key and no `--stage`, else the tables. Raises typer.BadParameter."""
-    here = session(ctx)
-    if stage is None and (found := operator_settings(here.url, here.profile)):
-        return Operator(found.url, found.key)
+    current = session(ctx)
+    if stage is None and (settings := operator_settings(current.url, current.profile)):
+        return Operator(settings.url, settings.key)
     # Imported here: boto3 would slow the start of every command.
     from cli.platform_tables import TablesPlatform
 
-    return TablesPlatform.of(stage or os.environ.get("MINUTE8_STAGE") or "dev", here.clock)
+    return TablesPlatform.of(stage or os.environ.get("MINUTE8_STAGE") or "dev", current.clock)

@@ -72,7 +72,7 @@ def executions_queue(stage: str, clock: Clock) -> ExecutionsQueue:
     return ExecutionsQueue(client, "", clock)
 
 
-_PAGE = 200
+_ENTRIES_IN_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class TablesPlatform:
     ) -> MadeKey:
         expiry, now = parse_instant(expires_at, "expires_at") if expires_at else None, self.clock.now()
         masters = self.masters.required(now) if aws else None
-        return self._made(
+        return self._new_key(
             *self.store.api_keys.create_key(
                 tenant_id, role, now, name=name, expires_at=expiry, masters=masters
             )
@@ -162,28 +162,30 @@ class TablesPlatform:
 
     def create_operator_key(self, *, name: str, expires_at: str | None) -> MadeKey:
         expiry = parse_instant(expires_at, "expires_at") if expires_at else None
-        return self._made(
+        return self._new_key(
             *self.store.api_keys.create_operator_key(self.clock.now(), name=name, expires_at=expiry)
         )
 
     def revoke_operator_key(self, key_id: str) -> Key:
         return self._key(self.store.api_keys.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
 
-    def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]:
-        return self._audit(self.store.get(tenant_id).tenant_id, wanted)
+    def audit_of(self, tenant_id: str, **filters: str | None) -> Iterator[AuditEntry]:
+        return self._audit(self.store.get(tenant_id).tenant_id, filters)
 
-    def operator_audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
-        return self._audit(keys.OPERATORS, wanted)
+    def operator_audit(self, **filters: str | None) -> Iterator[AuditEntry]:
+        return self._audit(keys.OPERATORS, filters)
 
-    def _audit(self, owner: str, wanted: Mapping[str, str | None]) -> Iterator[AuditEntry]:
-        found = EntryFilter.of({name: text for name, text in wanted.items() if text is not None})
-        entries, next_place = self.store.audit.page(owner, found, limit=_PAGE)
+    def _audit(self, owner: str, filters: Mapping[str, str | None]) -> Iterator[AuditEntry]:
+        entry_filter = EntryFilter.of({name: text for name, text in filters.items() if text is not None})
+        entries, next_place = self.store.audit.page(owner, entry_filter, limit=_ENTRIES_IN_PAGE)
         while True:
             names = self.store.api_keys.author_names(owner, {entry.by for entry in entries})
             yield from (cast(AuditEntry, entry_view(entry, names)) for entry in entries)
             if not next_place:
                 return
-            entries, next_place = self.store.audit.page(owner, found, limit=_PAGE, before_id=next_place)
+            entries, next_place = self.store.audit.page(
+                owner, entry_filter, limit=_ENTRIES_IN_PAGE, before_id=next_place
+            )
 
     def holds(self) -> list[Hold]:
         return self._holds(self.held.all())
@@ -196,19 +198,19 @@ class TablesPlatform:
 
     def unrecorded(self, *, from_at: str | None = None) -> Iterator[WithoutRecord]:
         first = parse_instant(from_at, "from_at") if from_at else 0
-        found, next_id = self.run_again.unrecorded.page("", first, _PAGE)
+        executions, next_id = self.run_again.unrecorded.page("", first, _ENTRIES_IN_PAGE)
         while True:
-            yield from (cast(WithoutRecord, unrecorded_view(one)) for one in found)
+            yield from (cast(WithoutRecord, unrecorded_view(execution)) for execution in executions)
             if not next_id:
                 return
-            found, next_id = self.run_again.unrecorded.page(next_id, first, _PAGE)
+            executions, next_id = self.run_again.unrecorded.page(next_id, first, _ENTRIES_IN_PAGE)
 
     def run_unrecorded(self, execution_ids: Sequence[str]) -> RanUnrecorded:
         sent, recorded = self.run_again.run(execution_ids)
         return {"sent": sent, "recorded": recorded}
 
     def _holds(self, holds: Iterable[StoredHold]) -> list[Hold]:
-        return [cast(Hold, hold_view(one)) for one in holds]
+        return [cast(Hold, hold_view(hold)) for hold in holds]
 
     def _deletion(self, deletion: Deletion) -> TenantDeletion:
         return cast(TenantDeletion, deletion_view(deletion, self.clock.now()))
@@ -216,7 +218,7 @@ class TablesPlatform:
     def _key(self, key: ApiKey) -> Key:
         return cast(Key, key_view(key, self.clock.now()))
 
-    def _made(self, raw_key: str, key: ApiKey) -> MadeKey:
+    def _new_key(self, raw_key: str, key: ApiKey) -> MadeKey:
         return cast(MadeKey, {**self._key(key), "key": raw_key})
 
 

@@ -1,4 +1,4 @@
-"""Refused or unanswered requests, as lines and an exit code. Loaded only when a command has failed."""
+"""The error lines and the exit code of refused or unanswered requests. Loaded only when a command has failed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _BY_CODE = {
 
 
 def unquoted(error: Exception) -> str:
-    """What to do about a cron expression without quotes, which the shell makes several words of; empty if it is not."""
+    """A hint to quote a cron expression that the shell split into words; empty for other errors."""
     command = getattr(getattr(error, "ctx", None), "info_name", "")
     words = re.findall(r"unexpected extra argument.*? \((.*)\)", str(getattr(error, "message", "")))
     if not words or not re.search(r"(^| )(\*|\d|[A-Z]{3}|\S+\.\S+)", words[0]):
@@ -63,7 +63,7 @@ def unquoted(error: Exception) -> str:
 
 
 def reword(error: Exception) -> None:
-    """Say what is wrong with an option's value in the words of Minute8's other refusals, not in those of the parser."""
+    """Replace the parser's message about an option's value by the words of Minute8's other refusals."""
     if find_problems := getattr(error.__cause__, "errors", None):
         from common.registration.problems import accepted_of, message_of  # only for a message
 
@@ -84,13 +84,13 @@ def near_job(error: Exception, session: Session | None) -> str:
         return ""
     from difflib import get_close_matches  # only for a message
 
-    wanted = match[1]
+    job_id = match[1]
     try:
         with session.client() as client:
             near: list[str] = []
-            for prefix in dict.fromkeys((wanted[:2], None)):
+            for prefix in dict.fromkeys((job_id[:2], None)):
                 ids = [job["job_id"] for job in client.jobs_page(limit=200, name_prefix=prefix)["jobs"]]
-                near = near or get_close_matches(wanted, ids, n=3, cutoff=0.6)
+                near = near or get_close_matches(job_id, ids, n=3, cutoff=0.6)
     except Exception:  # noqa: BLE001  the refusal itself is what matters
         return ""
     return f"did you mean {' or '.join(near)}?" if near else ""
@@ -104,8 +104,8 @@ def refusal(error: Exception) -> tuple[list[str], int] | None:
         return [str(error)], ExitCode.UNREACHABLE
     if isinstance(error, Minute8Error):
         return [str(error)], _BY_ERROR.get(type(error), ExitCode.FAILED)
-    found = _aws_refusal(error)
-    return ([found[0]], found[1]) if found else None
+    aws_refusal = _aws_refusal(error)
+    return ([aws_refusal[0]], aws_refusal[1]) if aws_refusal else None
 
 
 def _aws_refusal(error: Exception) -> tuple[str, int] | None:

@@ -39,10 +39,9 @@ def read_settings(
     url: str | None, key: str | None, profile: str | None, env: Mapping[str, str] = os.environ
 ) -> Settings:
     """Options override the environment, which overrides the profile. Raises typer.BadParameter."""
-    named = profile or env.get("MINUTE8_PROFILE")
-    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
-    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
-    key = key or (env.get("MINUTE8_KEY") if not profile else None) or found.get("key")
+    stored = _profile(profile, env)
+    url = _url(url, profile, env, stored)
+    key = key or (env.get("MINUTE8_KEY") if not profile else None) or stored.get("key")
     if not url or not key:
         missing = "address" if not url else "key"
         raise typer.BadParameter(
@@ -54,9 +53,7 @@ def read_settings(
 
 def api_url(url: str | None, profile: str | None, env: Mapping[str, str] = os.environ) -> str | None:
     """The API's address as `read_settings` finds it; None without one. Raises typer.BadParameter."""
-    named = profile or env.get("MINUTE8_PROFILE")
-    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
-    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    url = _url(url, profile, env, _profile(profile, env))
     return check_url(url) if url else None
 
 
@@ -73,17 +70,22 @@ def operator_settings(
     url: str | None, profile: str | None, env: Mapping[str, str] = os.environ
 ) -> Settings | None:
     """The same for the platform's commands; None without an operator key. Raises typer.BadParameter."""
-    named = profile or env.get("MINUTE8_PROFILE")
-    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
-    key = (env.get("MINUTE8_OPERATOR_KEY") if not profile else None) or found.get("operator_key")
+    stored = _profile(profile, env)
+    key = (env.get("MINUTE8_OPERATOR_KEY") if not profile else None) or stored.get("operator_key")
     if not key:
         return None
-    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    url = _url(url, profile, env, stored)
     if not url:
         raise typer.BadParameter(
             "there is an operator key, and the API's address is not known: set MINUTE8_URL, or --stage to use AWS"
         )
     return Settings(check_url(url), key)
+
+
+def _url(
+    url: str | None, profile: str | None, env: Mapping[str, str], stored: Mapping[str, str]
+) -> str | None:
+    return url or (env.get("MINUTE8_URL") if not profile else None) or stored.get("url")
 
 
 def _parsed(text: str) -> dict[str, Any]:
@@ -92,17 +94,21 @@ def _parsed(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
+def _profile(profile: str | None, env: Mapping[str, str]) -> dict[str, str]:
+    """The text fields of the named profile, or of `default`. Raises typer.BadParameter if the named one is missing."""
+    path = settings_file(env)
     try:
         stored = _parsed(path.read_text("utf-8")).get("profiles")
     except FileNotFoundError:
         stored = None
     except ValueError as error:  # not TOML, or not text
         raise typer.BadParameter(f"{path} cannot be read: {error}") from None
-    profiles = {one: found for one, found in _table(stored).items() if isinstance(found, dict)}
-    if name not in profiles and must_exist:
+    profiles = {name: fields for name, fields in _table(stored).items() if isinstance(fields, dict)}
+    name = profile or env.get("MINUTE8_PROFILE")
+    if name is not None and name not in profiles:
         raise typer.BadParameter(f"no profile {name!r} in {path}; there are: {', '.join(profiles) or 'none'}")
-    return {field: value for field, value in profiles.get(name, {}).items() if isinstance(value, str)}
+    fields = profiles.get(name or "default", {})
+    return {field: value for field, value in fields.items() if isinstance(value, str)}
 
 
 def _table(stored: object) -> dict[str, Any]:
@@ -128,6 +134,6 @@ class Session:
 
 def session(ctx: typer.Context) -> Session:
     """The session of a command."""
-    found = ctx.find_object(Session)
-    assert found is not None
-    return found
+    current = ctx.find_object(Session)
+    assert current is not None
+    return current

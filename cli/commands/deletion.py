@@ -36,13 +36,13 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Stop a tenant at once and for good, and remove all of it: keys, jobs, runs, audit. Asks first."""
-    with platform(ctx, stage) as here:
+    with platform(ctx, stage) as api:
         if not yes:
-            jobs = here.get_tenant(tenant_id)["usage"]["jobs"]
+            jobs = api.get_tenant(tenant_id)["usage"]["jobs"]
             question = f"Remove {tenant_id} with its {jobs} jobs and all of their runs? It cannot be undone."
             typer.confirm(question, abort=True, err=True)
-        begun = here.delete_tenant(tenant_id)
-        _show(_waited(here, session(ctx).clock, begun) if wait else begun, session(ctx).clock, as_json)
+        deletion = api.delete_tenant(tenant_id)
+        _show_deletion(api, deletion, session(ctx).clock, wait, as_json)
 
 
 def deletion(
@@ -53,63 +53,64 @@ def deletion(
     as_json: AsJson = False,
 ) -> None:
     """Show how far the removal of a tenant is."""
-    with platform(ctx, stage) as here:
-        found = here.deletion_of(tenant_id)
-        _show(_waited(here, session(ctx).clock, found) if wait else found, session(ctx).clock, as_json)
+    with platform(ctx, stage) as api:
+        _show_deletion(api, api.deletion_of(tenant_id), session(ctx).clock, wait, as_json)
 
 
-def _waited(here: Platform, clock: Clock, found: TenantDeletion) -> TenantDeletion:
+def _waited(api: Platform, clock: Clock, deletion: TenantDeletion) -> TenantDeletion:
     """Wait until it is finished, or Ctrl-C: the removal continues without this command."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[gone]}"),
+        TextColumn("{task.fields[removed]}"),
     )
     with suppress(KeyboardInterrupt), Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", gone="")
+        bar = progress.add_task("", removed="")
         while True:
-            jobs, finished = found["removed"]["jobs"], found["state"] == "finished"
+            jobs, finished = deletion["removed"]["jobs"], deletion["state"] == "finished"
             progress.update(
                 bar,
-                description=f"{found['tenant_id']}: {found['state']}",
+                description=f"{deletion['tenant_id']}: {deletion['state']}",
                 completed=jobs,
                 # The number of jobs is known; the number of runs and other items is not, so for those the bar has no
                 # total.
-                total=found["jobs_registered"] if jobs < found["jobs_registered"] or finished else None,
-                gone=_gone(found),
+                total=deletion["jobs_registered"] if jobs < deletion["jobs_registered"] or finished else None,
+                removed=_removed_words(deletion),
             )
             if finished:
-                return found
-            before, found = found, _moved_on(here, found["tenant_id"])
-            if found["removed"] == before["removed"] and found["state"] != "finished":
+                return deletion
+            before, deletion = deletion, _moved_on(api, deletion["tenant_id"])
+            if deletion["removed"] == before["removed"] and deletion["state"] != "finished":
                 clock.sleep(_POLL_S)
-    return found
+    return deletion
 
 
-def _moved_on(here: Platform, tenant_id: str) -> TenantDeletion:
+def _moved_on(api: Platform, tenant_id: str) -> TenantDeletion:
     """The next state of the removal. With AWS credentials a slice is removed here, else the ticks do it."""
-    from cli.platform_tables import TablesPlatform  # boto3 costs every command its start
+    from cli.platform_tables import TablesPlatform  # boto3 would slow the start of every command
 
-    return here.move_on(tenant_id) if isinstance(here, TablesPlatform) else here.deletion_of(tenant_id)
-
-
-def _gone(found: TenantDeletion) -> str:
-    return ", ".join(f"{count:,} {kind}" for kind, count in found["removed"].items()) + " removed"
+    return api.move_on(tenant_id) if isinstance(api, TablesPlatform) else api.deletion_of(tenant_id)
 
 
-def _show(found: TenantDeletion, clock: Clock, as_json: bool) -> None:
+def _removed_words(deletion: TenantDeletion) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in deletion["removed"].items()) + " removed"
+
+
+def _show_deletion(api: Platform, deletion: TenantDeletion, clock: Clock, wait: bool, as_json: bool) -> None:
+    if wait:
+        deletion = _waited(api, clock, deletion)
     if as_json:
-        print_json(found)
+        print_json(deletion)
         return
-    say, tenant_id, now = console(), found["tenant_id"], clock.now()
-    if found["finished_at"]:
-        words = f"{tenant_id} is removed, {relative(found['finished_at'], now)}"
+    out, tenant_id, now = console(), deletion["tenant_id"], clock.now()
+    if deletion["finished_at"]:
+        words = f"{tenant_id} is removed, {relative(deletion['finished_at'], now)}"
     else:
-        words = f"{tenant_id} is stopped, since {relative(found['started_at'], now)}, and being removed"
-    say.print(f"{words}: {_gone(found)}", markup=False, soft_wrap=True)
-    if not found["finished_at"]:
-        say.print(
+        words = f"{tenant_id} is stopped, since {relative(deletion['started_at'], now)}, and being removed"
+    out.print(f"{words}: {_removed_words(deletion)}", markup=False, soft_wrap=True)
+    if not deletion["finished_at"]:
+        out.print(
             f"The ticks go on with it; minute8 tenants deletion {tenant_id} tells how far they are.",
             markup=False,
             soft_wrap=True,

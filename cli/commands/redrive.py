@@ -49,8 +49,10 @@ def redrive(
 def _rows(done: HandledLetters) -> list[dict[str, str]]:
     """Each letter with what became of it; `found` if a dry run would move it."""
     results = [
-        *(("moved", one) for one in done.moved),
-        *(("discarded", one) for one in done.discarded),
-        *(("left" if one.problem else "found", one) for one in done.remaining),
+        *(("moved", letter) for letter in done.moved),
+        *(("discarded", letter) for letter in done.discarded),
+        *(("left" if letter.problem else "found", letter) for letter in done.remaining),
     ]
-    return [{"result": result, "what": one.problem or ", ".join(one.about)} for result, one in results]
+    return [
+        {"result": result, "what": letter.problem or ", ".join(letter.about)} for result, letter in results
+    ]

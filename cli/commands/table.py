@@ -16,11 +16,11 @@ from typer.core import TyperCommand, TyperGroup
 class Entry:
     """A command: the first paragraph of its help, and `module:name` of its function, or of a group's Typer.
 
-    `more` are commands of the group in other modules.
+    `more` are the group's commands that other modules hold.
     """
 
     summary: str
-    place: str
+    location: str
     more: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -153,7 +153,7 @@ class Commands(TyperGroup):
 
 
 class _Group(TyperGroup):
-    """A group whose commands of other modules are loaded on demand."""
+    """A group that loads the commands of other modules on demand."""
 
     more: Mapping[str, str] = {}
 
@@ -172,11 +172,11 @@ class _Group(TyperGroup):
 def load(name: str) -> Any:
     """The command, or the group of commands, of that name."""
     entry = ENTRIES[name]
-    found = _object(entry.place)
-    if not isinstance(found, typer.Typer):
-        return _command(name, found)
+    command = _object(entry.location)
+    if not isinstance(command, typer.Typer):
+        return _command(name, command)
     parent = typer.Typer(add_completion=False)
-    parent.add_typer(found, name=name, cls=type("Group", (_Group,), {"more": entry.more}))
+    parent.add_typer(command, name=name, cls=type("Group", (_Group,), {"more": entry.more}))
     return typer.main.get_group(parent).commands[name]
 
 
@@ -186,7 +186,7 @@ def _command(name: str, function: Any) -> Any:
     return typer.main.get_command(parent)
 
 
-def _object(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _object(location: str) -> Any:
+    module, _, name = location.partition(":")
     # Relative: in the wheel this package has another name.
     return getattr(import_module(module, __package__), name)

@@ -31,11 +31,14 @@ def upcoming(
     """List the next executions of all jobs, the earliest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        found = list(islice(client.upcoming(until_at=_until(within, now)), limit))
+        executions = list(islice(client.upcoming(until_at=_until(within, now)), limit))
     if as_json:
-        print_json(found)
+        print_json(executions)
         return
-    rows = [(one["due_at"], relative(one["due_at"], now), one["job_id"]) for one in found]
+    rows = [
+        (execution["due_at"], relative(execution["due_at"], now), execution["job_id"])
+        for execution in executions
+    ]
     console().print(output.table(("DUE", "", "JOB"), rows) if rows else "nothing")
 
 
@@ -45,16 +48,18 @@ def density(
     platform: Annotated[
         bool, typer.Option("--platform", help="Show all tenants; needs an operator key.")
     ] = False,
-    most: Annotated[int, typer.Option("--most", min=1, help="Read at most this many pages of jobs.")] = 20,
+    max_pages: Annotated[
+        int, typer.Option("--most", min=1, help="Read at most this many pages of jobs.")
+    ] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show how many executions are due by hour, which minutes are crowded, and what would spread them."""
     now = session(ctx).clock.now()
     span = {"from_at": rfc3339(int(now)), "until_at": _until(within, now)}
     with operator_api(ctx) if platform else session(ctx).client() as client:
-        pages: list[Mapping[str, Any]] = list(islice(client.densities(**span), most))
+        pages: list[Mapping[str, Any]] = list(islice(client.densities(**span), max_pages))
     minutes = _merged(pages, "minutes", "minute_at")
-    named = {one["minute_at"]: one for page in pages for one in page["crowded"]}
+    named = {minute["minute_at"]: minute for page in pages for minute in page["crowded"]}
     span_s = parse_instant(span["until_at"], "within") - int(now)
     full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
     figures = {
@@ -96,20 +101,20 @@ def clock_changes(
             changed = list(client.tzdata_changes(None if tzdata == "last" else tzdata))
             columns = ("JOB", "ZONE", "WAS TO FIRE", "FIRES")
             rows = [
-                (one["job_id"], one["timezone"], one["before_at"] or "-", one["after_at"] or "-")
-                for one in changed
+                (job["job_id"], job["timezone"], job["before_at"] or "-", job["after_at"] or "-")
+                for job in changed
             ]
-            found: object = changed
+            listed: object = changed
         else:
-            moved = sorted(client.clock_changes(), key=lambda one: (one["change_at"], one["job_id"]))
+            moved = sorted(client.clock_changes(), key=lambda job: (job["change_at"], job["job_id"]))
             columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
             rows = [
-                (relative(one["change_at"], now), one["job_id"], one["timezone"], one["text"])
-                for one in moved
+                (relative(job["change_at"], now), job["job_id"], job["timezone"], job["text"])
+                for job in moved
             ]
-            found = moved
+            listed = moved
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
     console().print(output.table(columns, rows) if rows else "no job is moved")
 
@@ -134,20 +139,20 @@ def _until(within: str, now: float) -> str:
 def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for page in pages:
-        for one in page[field]:
-            counts[one[key]] += one["executions"]
+        for entry in page[field]:
+            counts[entry[key]] += entry["executions"]
     return counts
 
 
 def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each pace once. Over several pages these are the least figures: each page knows its own jobs only."""
+    """Each pace once. Each page knows its own jobs only, so over several pages these figures are lower bounds."""
     paces: dict[str, dict[str, Any]] = {}
-    for one in (one for page in pages for one in page.get("paces", ())):
-        known = paces.setdefault(one["key"], {**one, "executions": 0, "delayed": 0, "over": 0})
+    for pace in (pace for page in pages for pace in page.get("paces", ())):
+        total = paces.setdefault(pace["key"], {**pace, "executions": 0, "delayed": 0, "over": 0})
         for name in ("executions", "delayed", "over"):
-            known[name] += one[name]
-        known["per_second"] = min(known["per_second"], one["per_second"])
-        known["longest_s"] = max(known["longest_s"], one["longest_s"])
+            total[name] += pace[name]
+        total["per_second"] = min(total["per_second"], pace["per_second"])
+        total["longest_s"] = max(total["longest_s"], pace["longest_s"])
     return list(paces.values())
 
 
@@ -163,8 +168,13 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
         out.print(output.table(("HOUR", "DUE", ""), bars))
     if figures["crowded"]:
         rows = [
-            (one["minute_at"], relative(one["minute_at"], now), one["executions"], _spread(one))
-            for one in figures["crowded"]
+            (
+                minute["minute_at"],
+                relative(minute["minute_at"], now),
+                minute["executions"],
+                _proposals(minute),
+            )
+            for minute in figures["crowded"]
         ]
         out.print(output.table(("CROWDED MINUTE", "", "DUE", "TO SPREAD IT"), rows))
     if figures["paces"]:
@@ -172,7 +182,7 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
         out.print(
             output.table(
                 ("PACE", "A SECOND", "DUE", "DELAYED", "BY AT MOST, S", "TOO MANY"),
-                [tuple(one[name] for name in names) for one in figures["paces"]],
+                [tuple(pace[name] for name in names) for pace in figures["paces"]],
             )
         )
     for tenant, count in figures.get("tenants", {}).items():
@@ -181,7 +191,7 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
         typer.echo("minute8: there are more jobs; --most reads on", err=True)
 
 
-def _spread(minute: Mapping[str, Any]) -> str:
+def _proposals(minute: Mapping[str, Any]) -> str:
     proposals = [
         f"{job['job_id']}: {', '.join(f'{name} {value}' for name, value in job['proposal'].items())}"
         for job in minute.get("jobs", [])

@@ -13,7 +13,7 @@ from common.jobs.job import MAX_ATTEMPTS
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
-_BACKOFF_LIMIT = 6
+_DEFAULT_BACKOFF_LIMIT = 6
 # The fields that are read, and the fields that the server adds.
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 KNOWN: Known = {
@@ -83,7 +83,7 @@ def _nodes(value: Any, known: dict[int, float]) -> float:
     if id(value) not in known:
         known[id(value)] = math.inf  # until it is counted
         inside = value.values() if isinstance(value, Mapping) else value
-        known[id(value)] = 1 + sum(_nodes(one, known) for one in inside)
+        known[id(value)] = 1 + sum(_nodes(inner, known) for inner in inside)
     return known[id(value)]
 
 
@@ -129,11 +129,13 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
         definition["start_deadline_s"] = max(deadline, 1)
         if deadline < 1:
             notes.append(f"startingDeadlineSeconds {deadline} becomes 1, the shortest")
-    given = job.get("backoffLimit")
-    attempts = (_BACKOFF_LIMIT if given is None else given) + 1
+    backoff_limit = job.get("backoffLimit")
+    attempts = (_DEFAULT_BACKOFF_LIMIT if backoff_limit is None else backoff_limit) + 1
     definition["retry"] = {"max_attempts": min(attempts, MAX_ATTEMPTS)}
     if attempts > MAX_ATTEMPTS:
-        notes.append(f"backoffLimit {given} becomes {MAX_ATTEMPTS - 1}: {MAX_ATTEMPTS} attempts are the most")
+        notes.append(
+            f"backoffLimit {backoff_limit} becomes {MAX_ATTEMPTS - 1}: {MAX_ATTEMPTS} attempts are the most"
+        )
     for number in range(1, len(containers)):
         notes.append(f"containers.{number} is left out: only the first container is taken")
     notes += left_out(document, KNOWN, _WHY)

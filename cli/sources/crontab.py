@@ -13,7 +13,8 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
@@ -33,62 +34,72 @@ _SLUG_CHARS = 60
 
 def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each entry. The effect of a variable is noted with the first entry after it."""
-    zone, environment = defaults.timezone, dict[str, str]()
-    seen = Counter[str]()
-    notes: list[str] = []
-    noted_zone: str | None = ""
+    crontab = _Crontab(defaults, defaults.timezone)
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if variable := _VARIABLE.match(line):
-            name, value = variable[1], variable[2].strip("\"'")
-            if name == "CRON_TZ":
-                zone = value or defaults.timezone
-            elif name not in _CRONS_OWN and name != "RANDOM_DELAY":
-                environment[name] = value
-            if name in _WHY or name in _CRONS_OWN:
-                notes.append(f"{name} of line {number}: {_WHY.get(name, 'is left out')}")
-            continue
-        if zone != noted_zone and zone is None:
-            notes.append(
+            crontab.set_variable(variable[1], variable[2].strip("\"'"), number)
+        else:
+            yield crontab.job(f"line {number}", line)
+
+
+@dataclass(slots=True)
+class _Crontab:
+    """The variables so far, the ids in use, and the notes for the next entry."""
+
+    defaults: Defaults
+    zone: str | None
+    environment: dict[str, str] = field(default_factory=dict)
+    seen: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    noted_zone: str | None = ""
+
+    def set_variable(self, name: str, value: str, line_number: int) -> None:
+        if name == "CRON_TZ":
+            self.zone = value or self.defaults.timezone
+        elif name not in _CRONS_OWN and name != "RANDOM_DELAY":
+            self.environment[name] = value
+        if name in _WHY or name in _CRONS_OWN:
+            self.notes.append(f"{name} of line {line_number}: {_WHY.get(name, 'is left out')}")
+
+    def job(self, where: str, line: str) -> SourceJob:
+        if self.zone != self.noted_zone and self.zone is None:
+            self.notes.append(
                 "no zone is named, so the times are read as UTC; cron reads them in the machine's zone"
             )
-        noted_zone = zone
-        yield _job(f"line {number}", line, zone, environment, seen, defaults, tuple(notes))
-        notes.clear()
+        self.noted_zone = self.zone
+        notes = tuple(self.notes)
+        self.notes.clear()
+        try:
+            job_id, definition = self._definition(line)
+        except NoEquivalent as refusal:
+            return SourceJob(where, refusal=str(refusal), notes=notes)
+        return SourceJob(where, job_id, definition, notes=notes)
 
-
-def _job(
-    where: str,
-    line: str,
-    zone: str | None,
-    environment: dict[str, str],
-    seen: Counter[str],
-    defaults: Defaults,
-    notes: tuple[str, ...],
-) -> SourceJob:
-    entry = _ENTRY.match(line)
-    if not entry:
-        return SourceJob(where, refusal=f"not a crontab line: {line.strip()[:100]!r}", notes=notes)
-    cron, command = entry[1], entry[2]
-    if cron == "@reboot":
-        return SourceJob(where, refusal="@reboot: nothing reboots here", notes=notes)
-    if not defaults.target:
-        return SourceJob(where, refusal="a command needs a target that runs it: --target", notes=notes)
-    try:
-        written = vixie_cron(_NICKNAMES.get(cron, re.sub(r"\s+", " ", cron)))
-    except NoEquivalent as refusal:
-        return SourceJob(where, refusal=str(refusal), notes=notes)
-    command, stdin = _split_stdin(command)
-    job_id = _id_of(command, seen)
-    payload: dict[str, object] = {"command": command}
-    if stdin is not None:
-        payload["stdin"] = stdin
-    if environment:
-        payload["environment"] = dict(environment)
-    schedule = {"cron": written} | ({"timezone": zone} if zone else {})
-    definition = {"schedule": schedule, "target": defaults.target, "payload": payload_of(payload)}
-    return SourceJob(where, job_id, definition, notes=notes)
+    def _definition(self, line: str) -> tuple[str, dict[str, Any]]:
+        """The entry's id and definition. Raises NoEquivalent."""
+        entry = _ENTRY.match(line)
+        if not entry:
+            raise NoEquivalent(f"not a crontab line: {line.strip()[:100]!r}")
+        cron = entry[1]
+        if cron == "@reboot":
+            raise NoEquivalent("@reboot: nothing reboots here")
+        if not self.defaults.target:
+            raise NoEquivalent("a command needs a target that runs it: --target")
+        converted = vixie_cron(_NICKNAMES.get(cron, re.sub(r"\s+", " ", cron)))
+        command, stdin = _split_stdin(entry[2])
+        payload: dict[str, object] = {"command": command}
+        if stdin is not None:
+            payload["stdin"] = stdin
+        if self.environment:
+            payload["environment"] = dict(self.environment)
+        definition = {
+            "schedule": {"cron": converted} | ({"timezone": self.zone} if self.zone else {}),
+            "target": self.defaults.target,
+            "payload": payload_of(payload),
+        }
+        return _id_of(command, self.seen), definition
 
 
 def _split_stdin(command: str) -> tuple[str, str | None]:
@@ -150,7 +161,7 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
 
 def _numbers(field: str, low: int, high: int) -> set[int]:
     """The numbers of a field; empty if cron cannot read it."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for item in map(_ITEM.fullmatch, field.split(",")):
         step = int(item["step"] or 1) if item else 0
         if not item or not 0 < step <= high:
@@ -159,5 +170,5 @@ def _numbers(field: str, low: int, high: int) -> set[int]:
         last = high if item["free"] or (item["step"] and not item["high"]) else int(item["high"] or first)
         if not low <= first <= last <= high:
             return set()
-        found.update(range(first, last + 1, step))
-    return found
+        numbers.update(range(first, last + 1, step))
+    return numbers

@@ -43,10 +43,10 @@ class SourceJob:
 
 
 def left_out(
-    given: Mapping[str, Any], known: Known, why: Mapping[str, str], within: str = ""
+    fields: Mapping[str, Any], known: Known, why: Mapping[str, str], within: str = ""
 ) -> Iterator[str]:
     """A note for each field of the source that is not read; `why` has reasons for some."""
-    for name, value in given.items():
+    for name, value in fields.items():
         path = f"{within}{name}"
         inner = known.get(name)
         if value is None:
