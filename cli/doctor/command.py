@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
 
 import typer
 from rich.text import Text
@@ -12,8 +13,8 @@ from rich.text import Text
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
-from cli.doctor.fix import Done, after, fix, repairs
-from cli.options import AsJson
+from cli.doctor.fix import RepairResult, fix, reexamined, repairs
+from cli.options import AsJson, with_options
 from cli.output import console, plural, print_json
 from cli.session import api_url, session
 from common.platform.findings import Finding, Level, Repair, failed
@@ -22,56 +23,51 @@ from common.timing.instants import rfc3339
 _STYLES = {Level.FAILED: "bold red", Level.WARNING: "yellow", Level.NOT_CHECKED: "cyan", Level.OK: "green"}
 
 
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """What counts as healthy, and whether to repair."""
+
+    strict: Annotated[bool, typer.Option(help="Exit with 1 on warnings too.")] = False
+    timeout: Annotated[float, typer.Option(min=1, help="Wait for each check at most this many seconds.")] = 30
+    fixes: Annotated[
+        bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False
+
+    def is_healthy(self, findings: Sequence[Finding]) -> bool:
+        levels = {finding.level for finding in findings}
+        return Level.FAILED not in levels and not (self.strict and Level.WARNING in levels)
+
+
+@with_options
 def doctor(
     ctx: typer.Context,
     stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
-    strict: Annotated[bool, typer.Option(help="Exit with 1 on warnings too.")] = False,
-    timeout: Annotated[
-        float, typer.Option(min=1, help="Wait for each check at most this many seconds.")
-    ] = 30,
-    fixes: Annotated[
-        bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
+    *,
+    options: DoctorOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.
 
     Exits with 0 if nothing has failed (with --strict: and there are no warnings), else with 1.
     """
-    clock = session(ctx).clock
-    if as_json and fixes and not yes:
+    if as_json and options.fixes and not options.yes:
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
-    deployment = connect(stage, clock, api_url(session(ctx).url, session(ctx).profile))
-    findings = examine(deployment, timeout) if deployment.is_there() else [_nothing(deployment)]
-    done: list[Done] = []
-    if fixes:
-        if not as_json:
-            _print(deployment, findings)
-        done = fix(
-            deployment,
-            findings,
-            lambda finding, repair: _agrees(finding, repair, yes, as_json),
-            lambda one: _print_done(one, as_json),
-        )
-        if any(one.result != "left" for one in done):
-            findings = after(deployment, done, timeout)
-        elif not as_json:
-            console().print("nothing was repaired" if done else "there is nothing that --fix can repair")
-    counts = Counter(finding.level for finding in findings)
-    well = not counts[Level.FAILED] and not (strict and counts[Level.WARNING])
-    if as_json:
-        view = _view(deployment, findings, well, clock.now())
-        print_json(view | ({"repairs": [asdict(one) for one in done]} if fixes else {}))
-    elif not fixes or any(one.result != "left" for one in done):
-        _print(deployment, findings)
-    if not as_json and not fixes and (found := repairs(deployment, findings)):
-        has = f"has {plural(len(found), 'repair')}; it shows each and asks first"
-        console().print(f"`minute8 doctor --stage {stage} --fix` {has}", soft_wrap=True, markup=False)
-    raise typer.Exit(0 if well else 1)
+    current = session(ctx)
+    deployment = connect(stage, current.clock, api_url(current.url, current.profile))
+    report: _Report = (_JsonReport if as_json else _TextReport)(deployment, options)
+    findings = examine(deployment, options.timeout) if deployment.exists() else [_no_stage(deployment)]
+    results: list[RepairResult] = []
+    if options.fixes:
+        report.begin_repairs(findings)
+        results = fix(deployment, findings, report.agrees, report.repaired)
+        if any(result.was_tried for result in results):
+            findings = reexamined(deployment, results, options.timeout)
+    report.finish(findings, results)
+    raise typer.Exit(0 if options.is_healthy(findings) else 1)
 
 
-def _nothing(deployment: Deployment) -> Finding:
+def _no_stage(deployment: Deployment) -> Finding:
     where = f"in {deployment.region} of account {deployment.account}"
     finding = failed(
         f"there is no Minute8 of stage {deployment.stage!r} {where}",
@@ -80,45 +76,101 @@ def _nothing(deployment: Deployment) -> Finding:
     return Finding(finding.level, finding.message, finding.remedy, "deployment")
 
 
-def _agrees(finding: Finding, repair: Repair, yes: bool, as_json: bool) -> bool:
-    if not as_json:
-        console().print(
-            f"\n{finding.check}: {finding.message}\n→ {repair.description}", soft_wrap=True, markup=False
-        )
-    return yes or typer.confirm("Do it?")
+class _Report(Protocol):
+    """The command's output: for people, or as JSON."""
+
+    def __init__(self, deployment: Deployment, options: DoctorOptions) -> None: ...
+    def begin_repairs(self, findings: Sequence[Finding]) -> None: ...
+    def agrees(self, finding: Finding, repair: Repair) -> bool: ...
+    def repaired(self, result: RepairResult) -> None: ...
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None: ...
 
 
-def _print_done(done: Done, as_json: bool) -> None:
-    if not as_json:
-        console().print(f"{done.check}: {done.result}", soft_wrap=True, markup=False)
+@dataclass(frozen=True, slots=True)
+class _JsonReport:
+    """Prints one JSON object at the end. Repairs were agreed to by `--yes`."""
+
+    deployment: Deployment
+    options: DoctorOptions
+
+    def begin_repairs(self, findings: Sequence[Finding]) -> None: ...
+
+    def agrees(self, finding: Finding, repair: Repair) -> bool:
+        return True
+
+    def repaired(self, result: RepairResult) -> None: ...
+
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
+        view: dict[str, Any] = {
+            "stage": self.deployment.stage,
+            "region": self.deployment.region,
+            "account": self.deployment.account,
+            "checked_at": rfc3339(int(self.deployment.clock.now())),
+            "ok": self.options.is_healthy(findings),
+            "findings": [
+                {
+                    "check": finding.check,
+                    "level": finding.level,
+                    "found": finding.message,
+                    "remedy": finding.remedy,
+                }
+                for finding in findings
+            ],
+        }
+        if self.options.fixes:
+            view["repairs"] = [
+                {"check": result.check, "told": result.description, "result": result.result}
+                for result in results
+            ]
+        print_json(view)
 
 
-def _print(deployment: Deployment, findings: list[Finding]) -> None:
-    counts = Counter(finding.level for finding in findings)
-    totals = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
-    where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
-    console().print(f"{where}: {totals}", markup=False)
-    worst_first = sorted(findings, key=lambda finding: list(Level).index(finding.level))
-    rows = [
-        (
-            Text(finding.level, style=_STYLES[finding.level]),
-            finding.check,
-            f"{finding.message}\n→ {finding.remedy}" if finding.remedy else finding.message,
-        )
-        for finding in worst_first
-    ]
-    console().print(output.table(("", "CHECK", "FOUND"), rows))
+@dataclass(frozen=True, slots=True)
+class _TextReport:
+    """Prints a table of findings, worst first, and each repair before and after it is made."""
 
+    deployment: Deployment
+    options: DoctorOptions
 
-def _view(deployment: Deployment, findings: list[Finding], well: bool, now: float) -> dict[str, Any]:
-    return {
-        "stage": deployment.stage,
-        "region": deployment.region,
-        "account": deployment.account,
-        "checked_at": rfc3339(int(now)),
-        "ok": well,
-        "findings": [
-            {"check": one.check, "level": one.level, "found": one.message, "remedy": one.remedy}
-            for one in findings
-        ],
-    }
+    def begin_repairs(self, findings: Sequence[Finding]) -> None:
+        self._print(findings)
+
+    def agrees(self, finding: Finding, repair: Repair) -> bool:
+        line = f"\n{finding.check}: {finding.message}\n→ {repair.description}"
+        console().print(line, soft_wrap=True, markup=False)
+        return self.options.yes or typer.confirm("Do it?")
+
+    def repaired(self, result: RepairResult) -> None:
+        console().print(f"{result.check}: {result.result}", soft_wrap=True, markup=False)
+
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
+        if not self.options.fixes:
+            self._print(findings)
+            self._point_to_repairs(findings)
+        elif any(result.was_tried for result in results):
+            self._print(findings)
+        else:
+            console().print("nothing was repaired" if results else "there is nothing that --fix can repair")
+
+    def _print(self, findings: Sequence[Finding]) -> None:
+        deployment = self.deployment
+        counts = Counter(finding.level for finding in findings)
+        totals = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
+        where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
+        console().print(f"{where}: {totals}", markup=False)
+        worst_first = sorted(findings, key=lambda finding: list(Level).index(finding.level))
+        rows = [
+            (
+                Text(finding.level, style=_STYLES[finding.level]),
+                finding.check,
+                f"{finding.message}\n→ {finding.remedy}" if finding.remedy else finding.message,
+            )
+            for finding in worst_first
+        ]
+        console().print(output.table(("", "CHECK", "FOUND"), rows))
+
+    def _point_to_repairs(self, findings: Sequence[Finding]) -> None:
+        if possible := repairs(self.deployment, findings):
+            has = f"has {plural(len(possible), 'repair')}; it shows each and asks first"
+            command = f"`minute8 doctor --stage {self.deployment.stage} --fix`"
+            console().print(f"{command} {has}", soft_wrap=True, markup=False)

@@ -20,7 +20,7 @@ from common.storage.aws import new_session
 from common.storage.table import Table
 
 SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "ssm", "sts")
-_RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
+_TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 
 def _fetched(url: str) -> httpx.Response:
@@ -40,9 +40,9 @@ class Deployment:
     api_url: str | None = None
     get: Callable[[str], httpx.Response] = _fetched
 
-    def named(self, what: str = "") -> str:
-        """Such as minute8-prod-tick; without `what` the name of the stack and the bus."""
-        return f"minute8-{self.stage}-{what}" if what else f"minute8-{self.stage}"
+    def named(self, part: str = "") -> str:
+        """Such as minute8-prod-tick; without `part` the name of the stack and the bus."""
+        return f"minute8-{self.stage}-{part}" if part else f"minute8-{self.stage}"
 
     def function_arn(self, function: str) -> str:
         return f"arn:{self.partition}:lambda:{self.region}:{self.account}:function:{self.named(function)}"
@@ -54,17 +54,17 @@ class Deployment:
         """The ARN of a resource as serverless.yml names it; None for a deployment's own targets."""
         if resource == "*":
             return resource
-        here = f"{self.region}:{self.account}"
+        region_account = f"{self.region}:{self.account}"
         if resource == "EventsBus":
-            return f"arn:{self.partition}:events:{here}:event-bus/{self.named()}"
+            return f"arn:{self.partition}:events:{region_account}:event-bus/{self.named()}"
         if resource == "SigningMasters":
-            return f"arn:{self.partition}:ssm:{here}:parameter{parameter_name(self.stage)}"
-        if not (match := _RESOURCE.fullmatch(resource)):
+            return f"arn:{self.partition}:ssm:{region_account}:parameter{parameter_name(self.stage)}"
+        if not (match := _TABLE_OR_QUEUE.fullmatch(resource)):
             return None
         name, kind, rest = match[1].lower(), match[2], match[3] or ""
         if kind == "Queue":
             return self.queue_arn(name.replace("deadletter", "-dead"))
-        return f"arn:{self.partition}:dynamodb:{here}:table/{self.named(name)}{rest}"
+        return f"arn:{self.partition}:dynamodb:{region_account}:table/{self.named(name)}{rest}"
 
     def function(self, function: str) -> Any:
         """A function's configuration; None if it does not exist."""
@@ -81,10 +81,9 @@ class Deployment:
             url = client.get_queue_url(QueueName=self.named(queue))["QueueUrl"]
         except client.exceptions.QueueDoesNotExist:
             return None
-        found: dict[str, str] = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
-            "Attributes"
-        ]
-        return found
+        answer = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        attributes: dict[str, str] = answer["Attributes"]
+        return attributes
 
     def due_table(self) -> Table:
         return Table(self.client("dynamodb"), self.named("due"))
@@ -104,8 +103,8 @@ class Deployment:
     def quarantine(self) -> Quarantine:
         return Quarantine(self.due_table())
 
-    def is_there(self) -> bool:
-        """Whether any part of it exists."""
+    def exists(self) -> bool:
+        """Whether any function of the stage exists."""
         return any(self.function(function) for function in FUNCTIONS)
 
 

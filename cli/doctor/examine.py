@@ -60,16 +60,18 @@ def examine(deployment: Deployment, deadline_s: float, checks: Sequence[Check] =
         Thread(
             target=lambda check=check: answers.put((check.name, _look(check, deployment))), daemon=True
         ).start()
-    found: dict[str, list[Finding]] = {}
+    by_check: dict[str, list[Finding]] = {}
     until = monotonic() + deadline_s
-    while len(found) < len(checks):
+    while len(by_check) < len(checks):
         try:
             name, findings = answers.get(timeout=max(0.0, until - monotonic()))
         except Empty:
             break
-        found[name] = findings
+        by_check[name] = findings
     late = [failed(f"no answer within {deadline_s:g} s", "try again; --timeout gives it longer")]
-    return [replace(finding, check=check.name) for check in checks for finding in found.get(check.name, late)]
+    return [
+        replace(finding, check=check.name) for check in checks for finding in by_check.get(check.name, late)
+    ]
 
 
 def _look(check: Check, deployment: Deployment) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""`minute8 doctor --fix`: does what findings say, one after the other; each is shown before."""
+"""`minute8 doctor --fix`: makes the repairs of findings, one after the other. Each is shown before it is made."""
 
 from __future__ import annotations
 
@@ -12,74 +12,87 @@ from common.platform.findings import Finding, Level, Repair
 
 _TICK_ORDER: Final = 1
 # A cold start and a window of a large stage.
-_TICK_S: Final = 120
-# How long AWS may take to show a repair: IAM for a policy, SQS for a count.
-_SHOWS_WITHIN_S: Final = 60
-_LOOK_AGAIN_S: Final = 5
-# The checks whose findings a tick puts right.
-_BY_A_TICK: Final = ("mark", "unfinished planning")
+_TICK_TIMEOUT_S: Final = 120
+# AWS may take this long to show a repair: IAM for a policy, SQS for a count.
+_REPAIR_SHOWS_WITHIN_S: Final = 60
+_EXAMINE_AGAIN_S: Final = 5
+# A tick repairs the findings of these checks.
+_CHECKS_REPAIRED_BY_TICK: Final = ("mark", "unfinished planning")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RepairResult:
     """What became of a repair: `result` is `left`, `failed: …`, `done`, or says what was done."""
 
     check: str
-    told: str
+    description: str
     result: str
 
     @property
-    def is_made(self) -> bool:
-        return self.result != "left" and not self.result.startswith("failed")
+    def was_tried(self) -> bool:
+        return self.result != "left"
+
+    @property
+    def succeeded(self) -> bool:
+        return self.was_tried and not self.result.startswith("failed")
 
 
 def repairs(deployment: Deployment, findings: Iterable[Finding]) -> list[tuple[Finding, Repair]]:
     """What can be repaired, in the order in which to do it; each repair once."""
-    found: dict[str, tuple[Finding, Repair]] = {}
-    for one in findings:
-        repair = one.repair
-        if repair is None and one.check in _BY_A_TICK and one.level in (Level.FAILED, Level.WARNING):
+    by_description: dict[str, tuple[Finding, Repair]] = {}
+    for finding in findings:
+        repair = finding.repair
+        if repair is None and _needs_tick(finding):
             repair = tick(deployment)
         if repair:
-            found.setdefault(repair.description, (one, repair))
-    return sorted(found.values(), key=lambda one: one[1].order)
+            by_description.setdefault(repair.description, (finding, repair))
+    return sorted(by_description.values(), key=lambda possible: possible[1].order)
+
+
+def _needs_tick(finding: Finding) -> bool:
+    return finding.check in _CHECKS_REPAIRED_BY_TICK and finding.level in (Level.FAILED, Level.WARNING)
 
 
 def fix(
     deployment: Deployment,
     findings: Iterable[Finding],
     agrees: Callable[[Finding, Repair], bool],
-    tell: Callable[[Done], None],
-) -> list[Done]:
-    """Make each repair that `agrees` lets pass. An error of one does not stop the others."""
-    done = []
+    report: Callable[[RepairResult], None],
+) -> list[RepairResult]:
+    """Make each repair that `agrees` allows, and report it. An error of one does not stop the others."""
+    results = []
     for finding, repair in repairs(deployment, findings):
-        result = "left"
-        if agrees(finding, repair):
-            try:
-                said = repair.do()
-                result = str(said) if isinstance(said, str) else "done"
-            except Exception as error:  # noqa: BLE001  the others may succeed, and the report that follows shows it
-                result = f"failed: {error}"
-        done.append(Done(finding.check, repair.description, result))
-        tell(done[-1])
-    return done
+        result = RepairResult(
+            finding.check, repair.description, _outcome(repair) if agrees(finding, repair) else "left"
+        )
+        results.append(result)
+        report(result)
+    return results
 
 
-def after(deployment: Deployment, done: Iterable[Done], deadline_s: float) -> list[Finding]:
-    """The findings after these repairs, as soon as none of them is to be made again, or a minute later.
+def _outcome(repair: Repair) -> str:
+    try:
+        outcome = repair.do()
+    except Exception as error:  # noqa: BLE001  the others may succeed, and the report that follows shows it
+        return f"failed: {error}"
+    return str(outcome) if isinstance(outcome, str) else "done"
 
-    An alarm looks back, so one that is on may be about what was repaired. It is a warning.
+
+def reexamined(deployment: Deployment, results: Iterable[RepairResult], deadline_s: float) -> list[Finding]:
+    """The findings after these repairs: as soon as none of the repairs is needed again, or a minute later.
+
+    An alarm looks back, so an alarm that is on may be about what was repaired. Its finding is a warning.
     """
-    made = {one.told: one.check for one in done if one.is_made}
-    checks = [check for check in CHECKS if check.name in made.values()]
-    until = deployment.clock.now() + _SHOWS_WITHIN_S
+    check_by_description = {result.description: result.check for result in results if result.succeeded}
+    checks = [check for check in CHECKS if check.name in check_by_description.values()]
+    until = deployment.clock.now() + _REPAIR_SHOWS_WITHIN_S
     while deployment.clock.now() < until and any(
-        repair.description in made
+        repair.description in check_by_description
         for _, repair in repairs(deployment, examine(deployment, deadline_s, checks))
     ):
-        deployment.clock.sleep(_LOOK_AGAIN_S)
-    return [_looks_back(one) if made else one for one in examine(deployment, deadline_s)]
+        deployment.clock.sleep(_EXAMINE_AGAIN_S)
+    findings = examine(deployment, deadline_s)
+    return [_looks_back(finding) for finding in findings] if check_by_description else findings
 
 
 def _looks_back(finding: Finding) -> Finding:
@@ -90,20 +103,20 @@ def _looks_back(finding: Finding) -> Finding:
 
 
 def tick(deployment: Deployment) -> Repair:
-    """Start a tick, and wait until the mark has moved. A tick more does no harm."""
+    """Start a tick, and wait until the mark has moved. An extra tick does no harm."""
 
     def run() -> None:
         clock, index = deployment.clock, deployment.index()
         before = index.mark()
         deployment.client("lambda").invoke(FunctionName=deployment.named("scheduler"), InvocationType="Event")
-        until = clock.now() + _TICK_S
+        until = clock.now() + _TICK_TIMEOUT_S
         while clock.now() < until:
             clock.sleep(2)
             mark = index.mark()
             if mark and not mark.is_open and (before is None or mark.planned_until > before.planned_until):
                 return
         raise TimeoutError(
-            f"no tick has moved the mark within {_TICK_S} s; look at the log of {deployment.named('scheduler')}"
+            f"no tick has moved the mark within {_TICK_TIMEOUT_S} s; look at the log of {deployment.named('scheduler')}"
         )
 
     function = deployment.named("scheduler")

@@ -18,28 +18,30 @@ from common.version import VERSION
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-_AT_ONCE: Final = {"scheduler": 1, "planner": 5, "executor": 5, "outcomes": 5, "api": 4}
+_CONCURRENT_EXECUTIONS: Final = {"scheduler": 1, "planner": 5, "executor": 5, "outcomes": 5, "api": 4}
 _INVOKES_PER_POLLER: Final = 10
 
 
 def function(deployment: Deployment, name: str) -> Iterator[Finding]:
     """Whether it exists, accepts invocations, and runs the latest deployment."""
-    found = deployment.function(name)
-    if found is None:
+    configuration = deployment.function(name)
+    if configuration is None:
         yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
-    if found["State"] == "Failed":
-        yield failed(f"it takes no invocations: {found.get('StateReason', 'state Failed')}", DEPLOY)
-    elif found["State"] != "Active":
-        yield warning(f"it is {found['State'].lower()}: its next invocation waits", "look again in a minute")
-    update = found.get("LastUpdateStatus", "Successful")
+    if configuration["State"] == "Failed":
+        yield failed(f"it takes no invocations: {configuration.get('StateReason', 'state Failed')}", DEPLOY)
+    elif configuration["State"] != "Active":
+        yield warning(
+            f"it is {configuration['State'].lower()}: its next invocation waits", "look again in a minute"
+        )
+    update = configuration.get("LastUpdateStatus", "Successful")
     if update == "Failed":
-        reason = found.get("LastUpdateStatusReason", "no reason is given")
+        reason = configuration.get("LastUpdateStatusReason", "no reason is given")
         yield failed(f"its last update failed, so it runs what was there before: {reason}", DEPLOY)
     elif update != "Successful":
         yield warning("its update is under way", "look again in a minute")
-    if found["Runtime"] != RUNTIME:
-        yield warning(f"it runs on {found['Runtime']} instead of {RUNTIME}", DEPLOY)
+    if configuration["Runtime"] != RUNTIME:
+        yield warning(f"it runs on {configuration['Runtime']} instead of {RUNTIME}", DEPLOY)
     reserved = (
         deployment.client("lambda")
         .get_function_concurrency(FunctionName=deployment.named(name))
@@ -52,33 +54,32 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
             switch_on, lambda: client.delete_function_concurrency(FunctionName=deployment.named(name))
         )
         yield failed("its reserved concurrency is 0: it is switched off", switch_on, repair)
-    yield from _believed_timeout(deployment, found)
+    yield from _believed_timeout(deployment, configuration)
     if name == "executor":
-        yield from _loops(deployment)
+        yield from _recursion(deployment)
         yield from _reserved_too_little(deployment, reserved)
     limit = f", at most {reserved} at once" if reserved else ""
-    yield ok(f"active, {found['Runtime']}, {found['MemorySize']} MB, {found['Timeout']} s{limit}")
+    memory_mb, timeout_s = configuration["MemorySize"], configuration["Timeout"]
+    yield ok(f"active, {configuration['Runtime']}, {memory_mb} MB, {timeout_s} s{limit}")
 
 
 def _reserved_too_little(deployment: Deployment, reserved: int | None) -> Iterator[Finding]:
     """Whether the executor may start as many batches at once as its queue asks for."""
-    asked = _asked_for(deployment)
-    if not reserved or reserved >= asked:
+    requested = _requested_concurrency(deployment)
+    if not reserved or reserved >= requested:
         return
     name, put = deployment.named("executor"), deployment.client("lambda").put_function_concurrency
-    reserve = (
-        f"aws lambda put-function-concurrency --reserved-concurrent-executions {asked} --function-name {name}"
-    )
+    reserve = f"aws lambda put-function-concurrency --reserved-concurrent-executions {requested} --function-name {name}"
     yield warning(
-        f"its reserved concurrency is {reserved}, and its queue starts up to {asked} at once:"
+        f"its reserved concurrency is {reserved}, and its queue starts up to {requested} at once:"
         " batches are throttled and executions late",
         reserve,
-        Repair(reserve, lambda: put(FunctionName=name, ReservedConcurrentExecutions=asked)),
+        Repair(reserve, lambda: put(FunctionName=name, ReservedConcurrentExecutions=requested)),
     )
 
 
-def _loops(deployment: Deployment) -> Iterator[Finding]:
-    """Whether the executor may send to its own queue; else Lambda stops a backfill or a retry after 16 rounds."""
+def _recursion(deployment: Deployment) -> Iterator[Finding]:
+    """Whether the executor may send to its own queue. If not, Lambda stops a backfill or a retry after 16 rounds."""
     name = deployment.named("executor")
     answer = deployment.client("lambda").get_function_recursion_config(FunctionName=name)
     if answer["RecursiveLoop"] != "Allow":
@@ -91,9 +92,9 @@ def _loops(deployment: Deployment) -> Iterator[Finding]:
         )
 
 
-def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Iterator[Finding]:
+def _believed_timeout(deployment: Deployment, configuration: dict[str, object]) -> Iterator[Finding]:
     """Whether a function knows the executor's time limit, which decides which time limits of jobs it accepts."""
-    environment = found.get("Environment", {})
+    environment = configuration.get("Environment", {})
     assert isinstance(environment, dict)
     believed = environment.get("Variables", {}).get("EXECUTOR_TIMEOUT_S")
     executor = deployment.function("executor") if believed else None
@@ -109,15 +110,15 @@ def version(deployment: Deployment) -> Iterator[Finding]:
     """Whether all functions run one version of Minute8, and whether this command is of that version."""
     deployed: dict[str, list[str]] = {}
     for name in FUNCTIONS:
-        if found := deployment.function(name):
-            named = (
-                found.get("Environment", {})
+        if configuration := deployment.function(name):
+            its_version = (
+                configuration.get("Environment", {})
                 .get("Variables", {})
                 .get("VERSION", "none, so it is before 0.2.0")
             )
-            deployed.setdefault(named, []).append(name)
+            deployed.setdefault(its_version, []).append(name)
     if len(deployed) > 1:
-        versions = "; ".join(f"{', '.join(names)}: {one}" for one, names in deployed.items())
+        versions = "; ".join(f"{', '.join(names)}: {number}" for number, names in deployed.items())
         yield failed(f"the functions run different versions: {versions}", DEPLOY)
     elif deployed and VERSION not in deployed:
         yield warning(
@@ -128,16 +129,16 @@ def version(deployment: Deployment) -> Iterator[Finding]:
 
 
 def concurrency(deployment: Deployment) -> Iterator[Finding]:
-    """What the account lets run at once is enough for the stage's parameters. A new account can have 10."""
+    """Whether the account's concurrency is enough for the stage's parameters. A new account can have 10."""
     client = deployment.client("lambda")
     limit = client.get_account_settings()["AccountLimit"]
     needed = 0
-    for name, least in _AT_ONCE.items():
+    for name, executions in _CONCURRENT_EXECUTIONS.items():
         if deployment.function(name) is None:
             continue
         own = client.get_function_concurrency(FunctionName=deployment.named(name))
         if own.get("ReservedConcurrentExecutions") is None:
-            needed += _asked_for(deployment) if name == "executor" else least
+            needed += _requested_concurrency(deployment) if name == "executor" else executions
     account, common = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
     if common < needed:
         yield warning(
@@ -148,35 +149,35 @@ def concurrency(deployment: Deployment) -> Iterator[Finding]:
     yield ok(f"{account} in the account, {common} not reserved; this stage asks for {needed}")
 
 
-def _asked_for(deployment: Deployment) -> int:
-    """How many executors the queue's mapping may start at once; without parameters, how many it starts with."""
+def _requested_concurrency(deployment: Deployment) -> int:
+    """The number of executors that the queue's mapping may start at once, or starts with if it has no parameters."""
     (feed,) = (feed for feed in FEEDS if feed.function == "executor")
     for mapping in deployment.client("lambda").list_event_source_mappings(
         FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
     )["EventSourceMappings"]:
-        if most := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
-            return int(most)
+        if maximum := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
+            return int(maximum)
         if pollers := mapping.get("ProvisionedPollerConfig", {}).get("MaximumPollers"):
             return _INVOKES_PER_POLLER * int(pollers)
-    return _AT_ONCE["executor"]
+    return _CONCURRENT_EXECUTIONS["executor"]
 
 
 def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
     """Whether the role allows what the function does, by IAM's own simulator; boundaries and SCPs count too."""
-    found = deployment.function(name)
-    if found is None:
+    configuration = deployment.function(name)
+    if configuration is None:
         yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
-    checked, restore = 0, restoring(deployment, name, found["Role"])
+    checked, restore = 0, restoring(deployment, name, configuration["Role"])
     for resource, actions in PERMISSIONS[name.title()].items():
         if arn := deployment.arn(resource):
             checked += len(actions)
-            if refused := sorted(actions - allowed(deployment, found["Role"], sorted(actions), arn)):
+            if refused := sorted(actions - allowed(deployment, configuration["Role"], sorted(actions), arn)):
                 yield repairable(f"its role may not {', '.join(refused)} on {arn}", restore)
     if name == "executor":
         for own in FUNCTIONS:
             arn = deployment.function_arn(own)
-            if allowed(deployment, found["Role"], ["lambda:InvokeFunction"], arn):
+            if allowed(deployment, configuration["Role"], ["lambda:InvokeFunction"], arn):
                 yield repairable(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", restore)
     yield ok(f"its role may do all of its {checked} things")
 
@@ -186,10 +187,14 @@ def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> 
     answer = deployment.client("iam").simulate_principal_policy(
         PolicySourceArn=role, ActionNames=actions, ResourceArns=[arn]
     )
-    return {one["EvalActionName"] for one in answer["EvaluationResults"] if one["EvalDecision"] == "allowed"}
+    return {
+        result["EvalActionName"]
+        for result in answer["EvaluationResults"]
+        if result["EvalDecision"] == "allowed"
+    }
 
 
-_NAMED: Final = re.compile(r"\$\{([\w:.]+)\}")
+_REFERENCE: Final = re.compile(r"\$\{([\w:.]+)\}")
 
 
 def restoring(deployment: Deployment, function: str, role_arn: str) -> Repair:
@@ -222,19 +227,19 @@ def policies(deployment: Deployment, function: str) -> dict[str, Any]:
 def resolved(deployment: Deployment, value: Any) -> Any:
     """A value of the template with its references replaced. Raises LookupError."""
     if isinstance(value, list):
-        return [resolved(deployment, one) for one in value]
+        return [resolved(deployment, inner) for inner in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"Fn::GetAtt": [name, "Arn"]}:
             return _arn(deployment, name)
         case {"Fn::Sub": str(text)}:
-            return _NAMED.sub(lambda found: _named(deployment, found[1]), text)
+            return _REFERENCE.sub(lambda reference: _named(deployment, reference[1]), text)
         case {"Fn::Split": [separator, inner]}:
             return resolved(deployment, inner).split(separator)
     if unknown := [name for name in value if name == "Ref" or name.startswith("Fn::")]:
         raise LookupError(f"the template has {unknown[0]} in a policy: {json.dumps(value)[:200]}")
-    return {name: resolved(deployment, one) for name, one in value.items()}
+    return {name: resolved(deployment, inner) for name, inner in value.items()}
 
 
 def _named(deployment: Deployment, name: str) -> str:

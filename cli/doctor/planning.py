@@ -32,13 +32,13 @@ def notify_rule(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _rule(
-    deployment: Deployment, what: str, function: str, wanted: str, consequence: str
+    deployment: Deployment, rule_name: str, function: str, schedule: str, consequence: str
 ) -> Iterator[Finding]:
-    events, name = deployment.client("events"), deployment.named(what)
+    events, name = deployment.client("events"), deployment.named(rule_name)
     called = deployment.function_arn(function)
     put = Repair(
-        f"aws events put-rule --name {name} --schedule-expression {wanted!r}",
-        lambda: events.put_rule(Name=name, ScheduleExpression=wanted, State="ENABLED"),
+        f"aws events put-rule --name {name} --schedule-expression {schedule!r}",
+        lambda: events.put_rule(Name=name, ScheduleExpression=schedule, State="ENABLED"),
     )
     target = Repair(
         f"aws events put-targets --rule {name} --targets Id={function},Arn={called}",
@@ -47,25 +47,25 @@ def _rule(
     )
     let_in = _letting_in(deployment, name, function)
     try:
-        found = events.describe_rule(Name=name)
+        current = events.describe_rule(Name=name)
     except events.exceptions.ResourceNotFoundException:
         repair = Repair(
             f"{put.description}, put-targets, and aws lambda add-permission",
-            lambda: [one.do() for one in (put, target, let_in)],
+            lambda: [repair.do() for repair in (put, target, let_in)],
         )
         yield repairable(f"there is no rule {name}: {consequence}", repair)
         return
-    if found["State"] == "DISABLED":
+    if current["State"] == "DISABLED":
         enable = f"aws events enable-rule --name {name}"
         repair = Repair(enable, lambda: events.enable_rule(Name=name))
         yield failed(f"{name} is disabled: {consequence}", enable, repair)
-    expression = found.get("ScheduleExpression", "")
-    if expression != wanted:
-        yield repairable(f"{name} fires at {expression!r} instead of {wanted!r}", put)
+    expression = current.get("ScheduleExpression", "")
+    if expression != schedule:
+        yield repairable(f"{name} fires at {expression!r} instead of {schedule!r}", put)
     targets = [target["Arn"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]
     if called not in targets:
         yield repairable(f"{name} calls {', '.join(targets) or 'nothing'} instead of {called}", target)
-    if not _may_invoke(deployment, function, found["Arn"]):
+    if not _may_invoke(deployment, function, current["Arn"]):
         yield repairable(f"{name} may not invoke {deployment.named(function)}: {consequence}", let_in)
     yield ok(f"{name} is enabled, {expression}, and calls the {function}")
 
@@ -113,13 +113,13 @@ def _lets_in(statement: dict[str, Any], rule_arn: str) -> bool:
 
 def time_zones(deployment: Deployment) -> Iterator[Finding]:
     """Whether this machine's previews and the deployment's ticks use the same time zone rules."""
-    found = deployment.index().mark()
-    if found is None or not found.tzdata:
+    mark = deployment.index().mark()
+    if mark is None or not mark.tzdata:
         yield not_checked("no tick has said yet which time zone database it plans by")
-    elif found.tzdata != TZDATA_VERSION:
-        newer = "this machine" if found.tzdata < TZDATA_VERSION else "the deployment"
+    elif mark.tzdata != TZDATA_VERSION:
+        newer = "this machine" if mark.tzdata < TZDATA_VERSION else "the deployment"
         yield warning(
-            f"ticks plan by tzdata {found.tzdata}, this machine previews by {TZDATA_VERSION}",
+            f"ticks plan by tzdata {mark.tzdata}, this machine previews by {TZDATA_VERSION}",
             f"{newer} has the newer rules: "
             + (DEPLOY if newer == "this machine" else "update this checkout"),
         )
@@ -129,12 +129,12 @@ def time_zones(deployment: Deployment) -> Iterator[Finding]:
 
 def sdk(deployment: Deployment) -> Iterator[Finding]:
     """Whether the functions run with the version of the AWS SDK that Minute8 was tested with."""
-    found = deployment.index().mark()
-    if found is None or not found.sdk:
+    mark = deployment.index().mark()
+    if mark is None or not mark.sdk:
         yield not_checked("no tick has said yet which version of botocore it runs with")
-    elif found.sdk != SDK:
+    elif mark.sdk != SDK:
         yield warning(
-            f"the last tick ran with botocore {found.sdk}, and this version was tested with {SDK}", DEPLOY
+            f"the last tick ran with botocore {mark.sdk}, and this version was tested with {SDK}", DEPLOY
         )
     else:
-        yield ok(f"botocore {found.sdk}, as tested")
+        yield ok(f"botocore {mark.sdk}, as tested")

@@ -18,28 +18,27 @@ from common.timing.instants import rfc3339
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
-# How many dead letters of a queue one repair sorts out.
-_MAX_LETTERS: Final = 1_000
+_MAX_REPAIRED_LETTERS: Final = 1_000
 
 
 def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """Whether a queue exists, fits its function, and has no backlog."""
-    name, found = deployment.named(feed.queue), deployment.queue(feed.queue)
-    if found is None:
+    name, attributes = deployment.named(feed.queue), deployment.queue(feed.queue)
+    if attributes is None:
         yield failed(f"there is no queue {name}", RESTORE)
         return
     function = deployment.function(feed.function)
-    hidden_s = int(found["VisibilityTimeout"])
+    hidden_s = int(attributes["VisibilityTimeout"])
     if function and hidden_s < function["Timeout"]:
         yield failed(
             f"messages come back after {hidden_s} s while {feed.function} may still work on them,"
             f" for {function['Timeout']} s",
             DEPLOY,
         )
-    dead = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
+    dead = json.loads(attributes.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
     if dead != deployment.queue_arn(f"{feed.queue}-dead"):
         yield failed(f"{name} has the dead-letter queue {dead} instead of {name}-dead", RESTORE)
-    waiting, delayed = (int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "Delayed"))
+    waiting, delayed = (int(attributes[f"ApproximateNumberOfMessages{state}"]) for state in ("", "Delayed"))
     if waiting > _BACKLOG:
         yield warning(
             f"{waiting} messages are due and wait for {feed.function}",
@@ -50,11 +49,11 @@ def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """Messages that were given up, which a person must examine."""
-    name, found = deployment.named(f"{feed.queue}-dead"), deployment.queue(f"{feed.queue}-dead")
-    if found is None:
+    name, attributes = deployment.named(f"{feed.queue}-dead"), deployment.queue(f"{feed.queue}-dead")
+    if attributes is None:
         yield failed(f"there is no queue {name}", RESTORE)
         return
-    count = sum(int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "NotVisible"))
+    count = sum(int(attributes[f"ApproximateNumberOfMessages{state}"]) for state in ("", "NotVisible"))
     if count:
         repair = Repair(
             f"send what is readable in {name} again, and discard what no version of Minute8 has written",
@@ -73,7 +72,7 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
     """Send them again or discard them, and note it in the audit. Returns the counts as text."""
     sqs = deployment.client("sqs")
     url = sqs.get_queue_url(QueueName=deployment.named(EXECUTIONS))["QueueUrl"]
-    done = DeadLetters(sqs, url).redrive(queue, _MAX_LETTERS, discard_garbage=True)
+    done = DeadLetters(sqs, url).redrive(queue, _MAX_REPAIRED_LETTERS, discard_garbage=True)
     commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
     audit_letters(commit, queue, done, deployment.clock.now())
     counts = {"moved": done.moved, "discarded": done.discarded, "left": done.remaining}
@@ -84,58 +83,63 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
 
 def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """The event source mapping: exactly one, enabled, with its batch size, and reports of failed messages."""
-    found = deployment.client("lambda").list_event_source_mappings(
+    mappings = deployment.client("lambda").list_event_source_mappings(
         FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
     )["EventSourceMappings"]
-    if len(found) != 1:
+    if len(mappings) != 1:
         remedy = "aws lambda delete-event-source-mapping --uuid … for those that the stack does not have"
         yield failed(
-            f"{len(found) or 'no'} event source mappings lead from {feed.queue} to {feed.function}",
-            remedy if found else RESTORE,
+            f"{len(mappings) or 'no'} event source mappings lead from {feed.queue} to {feed.function}",
+            remedy if mappings else RESTORE,
         )
         return
-    (only,) = found
+    (source_mapping,) = mappings
     update = deployment.client("lambda").update_event_source_mapping
-    if only["State"] in ("Disabled", "Disabling"):
-        enable = f"aws lambda update-event-source-mapping --enabled --uuid {only['UUID']}"
+    if source_mapping["State"] in ("Disabled", "Disabling"):
+        enable = f"aws lambda update-event-source-mapping --enabled --uuid {source_mapping['UUID']}"
         yield failed(
-            f"it is {only['State'].lower()}: nothing reads the queue {feed.queue}",
+            f"it is {source_mapping['State'].lower()}: nothing reads the queue {feed.queue}",
             enable,
-            Repair(enable, lambda: update(UUID=only["UUID"], Enabled=True)),
+            Repair(enable, lambda: update(UUID=source_mapping["UUID"], Enabled=True)),
         )
-    elif only["State"] != "Enabled":
-        yield warning(f"it is {only['State'].lower()}", "look again in a minute")
-    if only["BatchSize"] != feed.batch_size:
-        yield warning(f"it takes batches of {only['BatchSize']} instead of {feed.batch_size}", RESTORE)
-    if (window_s := only.get("MaximumBatchingWindowInSeconds", 0)) and feed.queue == "executions":
+    elif source_mapping["State"] != "Enabled":
+        yield warning(f"it is {source_mapping['State'].lower()}", "look again in a minute")
+    if source_mapping["BatchSize"] != feed.batch_size:
+        yield warning(
+            f"it takes batches of {source_mapping['BatchSize']} instead of {feed.batch_size}", RESTORE
+        )
+    if (window_s := source_mapping.get("MaximumBatchingWindowInSeconds", 0)) and feed.queue == "executions":
         yield warning(f"it waits {window_s} s for a fuller batch: executions are late by that", RESTORE)
-    if feed.reports_failures and "ReportBatchItemFailures" not in only.get("FunctionResponseTypes", []):
+    if feed.reports_failures and "ReportBatchItemFailures" not in source_mapping.get(
+        "FunctionResponseTypes", []
+    ):
         report = "--function-response-types ReportBatchItemFailures"
         yield repairable(
             "one message's failure brings its whole batch back: no ReportBatchItemFailures",
             Repair(
-                f"aws lambda update-event-source-mapping {report} --uuid {only['UUID']}",
-                lambda: update(UUID=only["UUID"], FunctionResponseTypes=["ReportBatchItemFailures"]),
+                f"aws lambda update-event-source-mapping {report} --uuid {source_mapping['UUID']}",
+                lambda: update(
+                    UUID=source_mapping["UUID"], FunctionResponseTypes=["ReportBatchItemFailures"]
+                ),
             ),
         )
-    yield ok(f"enabled, batches of {only['BatchSize']}")
+    yield ok(f"enabled, batches of {source_mapping['BatchSize']}")
 
 
-# What one call of the doctor looks at.
-MAX_UNRECORDED: Final = 1_000
+_MAX_UNRECORDED: Final = 1_000
 
 
 def without_record(deployment: Deployment) -> Iterator[Finding]:
-    """Those that have none now."""
-    found, more = deployment.unrecorded().page(limit=MAX_UNRECORDED)
-    if not found:
+    """Planned executions that ticks looked for and that have no record now."""
+    executions, more = deployment.unrecorded().page(limit=_MAX_UNRECORDED)
+    if not executions:
         yield ok("every planned execution that ticks looked for has a record")
         return
-    ids = [one.execution.execution_id for one in found]
-    first = min(found, key=lambda one: one.execution.due_at).execution
+    ids = [unrecorded.execution.execution_id for unrecorded in executions]
+    first = min(executions, key=lambda unrecorded: unrecorded.execution.due_at).execution
     command = f"minute8 unrecorded run --all --stage {deployment.stage}"
     yield failed(
-        f"{'over ' if more else ''}{len(found)} executions that were due have no record,"
+        f"{'over ' if more else ''}{len(executions)} executions that were due have no record,"
         f" the earliest of {rfc3339(first.due_at)}: {first.execution_id}",
         f"look at dead letters and queues first; `{command}` sends them again, and each runs once",
         Repair(command, lambda: _run_again(deployment, ids), order=2),
@@ -150,7 +154,7 @@ def _run_again(deployment: Deployment, ids: list[str]) -> str:
     sent = sum(len(again.run(ids[at : at + MAX_RUN])[0]) for at in range(0, len(ids), MAX_RUN))
     # They have their records in seconds if the executor runs.
     for _ in range(10):
-        if not deployment.unrecorded().page(limit=MAX_UNRECORDED)[0]:
+        if not deployment.unrecorded().page(limit=_MAX_UNRECORDED)[0]:
             break
         deployment.clock.sleep(1)
     return f"{sent} sent again"

@@ -30,13 +30,13 @@ def stack(deployment: Deployment) -> Iterator[Finding]:
     """The result of the last deployment."""
     client = deployment.client("cloudformation")
     try:
-        (found,) = client.describe_stacks(StackName=deployment.named())["Stacks"]
+        (stack,) = client.describe_stacks(StackName=deployment.named())["Stacks"]
     except client.exceptions.ClientError as error:
         if "does not exist" not in str(error):
             raise
         yield not_checked(f"there is no stack {deployment.named()}: it was deployed by other means")
         return
-    status = found["StackStatus"]
+    status = stack["StackStatus"]
     if status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         yield ok(status)
     elif status.endswith("_IN_PROGRESS"):
@@ -44,7 +44,7 @@ def stack(deployment: Deployment) -> Iterator[Finding]:
     elif status == "UPDATE_ROLLBACK_COMPLETE":
         yield warning("the last deployment was rolled back: what runs is the version before it", DEPLOY)
     else:
-        reason = found.get("StackStatusReason", "")
+        reason = stack.get("StackStatusReason", "")
         yield failed(f"the last deployment ended as {status} {reason}".strip(), DEPLOY)
 
 
@@ -62,8 +62,8 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
     """Whether the masters of AWS key pairs are there. Their values are not read."""
     name = parameter_name(deployment.stage)
     pages = deployment.client("ssm").get_paginator("describe_parameters")
-    wanted = [{"Key": "Name", "Option": "Equals", "Values": [name]}]
-    if not any(page["Parameters"] for page in pages.paginate(ParameterFilters=wanted)):
+    filters = [{"Key": "Name", "Option": "Equals", "Values": [name]}]
+    if not any(page["Parameters"] for page in pages.paginate(ParameterFilters=filters)):
         yield warning(
             f"there is no parameter {name}: key pairs of AWS cannot be made, and existing ones cannot sign",
             "restore it if there are pairs (they need the same masters); else deploy the stage again",
@@ -74,9 +74,9 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
 def alarms(deployment: Deployment) -> Iterator[Finding]:
     """Whether they exist, are quiet, and in production notify somebody. A stage may be without the canary's."""
     names = {deployment.named(alarm): alarm for alarm in (*ALARMS, CANARY_ALARM)}
-    found = described(deployment.client("cloudwatch"), list(names))
+    descriptions = described(deployment.client("cloudwatch"), list(names))
     for name, short in names.items():
-        alarm = found.get(name)
+        alarm = descriptions.get(name)
         if alarm is None:
             if short != CANARY_ALARM:
                 yield warning(f"there is no alarm {name}", RESTORE)
@@ -86,25 +86,25 @@ def alarms(deployment: Deployment) -> Iterator[Finding]:
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):
             yield warning(f"{name} tells nobody", "deploy with alarmTopicArn")
-    silent = [one for one in found.values() if one["StateValue"] == "INSUFFICIENT_DATA"]
+    silent = [alarm for alarm in descriptions.values() if alarm["StateValue"] == "INSUFFICIENT_DATA"]
     if silent:
-        since = min(one["StateUpdatedTimestamp"] for one in silent)
-        shown = ", ".join(sorted(one["AlarmName"] for one in silent)[:3])
+        since = min(alarm["StateUpdatedTimestamp"] for alarm in silent)
+        shown = ", ".join(sorted(alarm["AlarmName"] for alarm in silent)[:3])
         yield not_checked(
-            f"{len(silent)} of {len(found)} alarms have no data, the first since"
+            f"{len(silent)} of {len(descriptions)} alarms have no data, the first since"
             f" {rfc3339(int(since.timestamp()))}: {shown}{', …' if len(silent) > 3 else ''}",
             "that is no sign of health; a new stage, and one where nothing ran, has such alarms",
         )
-    yield ok(f"{len(found)}, all quiet")
+    yield ok(f"{len(descriptions)}, all quiet")
 
 
 def figures(deployment: Deployment) -> Iterator[Finding]:
     """CloudWatch's counts of the last hour: errors and throttles of the functions, the age of the oldest message."""
     end = datetime.fromtimestamp(deployment.clock.now(), UTC)
-    wanted = [(name, metric) for name in FUNCTIONS for metric in ("Invocations", "Errors", "Throttles")]
+    metrics = [(name, metric) for name in FUNCTIONS for metric in ("Invocations", "Errors", "Throttles")]
     queries = [
         _query(f"m{n}", "AWS/Lambda", metric, "FunctionName", deployment.named(name), "Sum")
-        for n, (name, metric) in enumerate(wanted)
+        for n, (name, metric) in enumerate(metrics)
     ]
     age = _query(
         "age",
@@ -120,11 +120,11 @@ def figures(deployment: Deployment) -> Iterator[Finding]:
         EndTime=end,
         ScanBy="TimestampDescending",
     )
-    values = {one["Id"]: one["Values"] for one in answer["MetricDataResults"]}
+    values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
     if not any(values.values()):
         yield not_checked("CloudWatch has no figures of the last hour")
         return
-    sums = {key: int(sum(values.get(f"m{n}", []))) for n, key in enumerate(wanted)}
+    sums = {key: int(sum(values.get(f"m{n}", []))) for n, key in enumerate(metrics)}
     for name in FUNCTIONS:
         if errors := sums[name, "Errors"]:
             yield warning(
@@ -147,8 +147,12 @@ def figures(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _query(ident: str, namespace: str, metric: str, dimension: str, name: str, statistic: str) -> Any:
-    what = {"Namespace": namespace, "MetricName": metric, "Dimensions": [{"Name": dimension, "Value": name}]}
-    return {"Id": ident, "MetricStat": {"Metric": what, "Period": 300, "Stat": statistic}}
+    source = {
+        "Namespace": namespace,
+        "MetricName": metric,
+        "Dimensions": [{"Name": dimension, "Value": name}],
+    }
+    return {"Id": ident, "MetricStat": {"Metric": source, "Period": 300, "Stat": statistic}}
 
 
 def clock(deployment: Deployment) -> Iterator[Finding]:
@@ -182,8 +186,8 @@ def clock_off_s(before: float, date: float, after: float) -> float:
     return min(0.0, after - date)
 
 
-# It needs no key, and the handler answers it. So an answer shows that gateway, permission, function and code work.
-_ASKED: Final = "/v1/openapi.json"
+# It needs no key, and the handler answers it. An answer shows that gateway, permission, function and code work.
+_PATH_WITHOUT_KEY: Final = "/v1/openapi.json"
 
 
 def api(deployment: Deployment) -> Iterator[Finding]:
@@ -192,7 +196,7 @@ def api(deployment: Deployment) -> Iterator[Finding]:
     if url is None:
         yield not_checked("the stack does not tell the API's address", "`minute8 --url … doctor` does")
         return
-    address, began = url.rstrip("/") + _ASKED, deployment.clock.now()
+    address, began = url.rstrip("/") + _PATH_WITHOUT_KEY, deployment.clock.now()
     log = f"look at the log of {deployment.named('api')}"
     try:
         answer = deployment.get(address)
@@ -217,6 +221,6 @@ def _output_of_the_stack(deployment: Deployment) -> str | None:
         if "does not exist" not in str(error):
             raise
         return None
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", [])}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     url: str | None = outputs.get("ApiUrl")
     return url

@@ -14,15 +14,15 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
     """Whether a table is active, deletes expired items, and in production can be restored."""
     dynamodb, full_name = deployment.client("dynamodb"), deployment.named(name)
     try:
-        found = dynamodb.describe_table(TableName=full_name)["Table"]
+        description = dynamodb.describe_table(TableName=full_name)["Table"]
     except dynamodb.exceptions.ResourceNotFoundException:
         yield failed(f"there is no table {full_name}", RESTORE)
         return
-    if found["TableStatus"] == "UPDATING":
+    if description["TableStatus"] == "UPDATING":
         yield warning("it is being updated", "look again in a minute")
-    elif found["TableStatus"] != "ACTIVE":
-        yield failed(f"it is {found['TableStatus']}", "look at it in the console")
-    indexes = {one["IndexName"]: one for one in found.get("GlobalSecondaryIndexes", [])}
+    elif description["TableStatus"] != "ACTIVE":
+        yield failed(f"it is {description['TableStatus']}", "look at it in the console")
+    indexes = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
     for index in INDEXES.get(name, ()):
         status = indexes.get(index, {"IndexStatus": "missing"}).get("IndexStatus", "ACTIVE")
         if status != "ACTIVE":
@@ -36,24 +36,26 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
             f"aws dynamodb update-time-to-live --table-name {full_name}"
             f" --time-to-live-specification Enabled=true,AttributeName={TTL_ATTRIBUTE}"
         )
-        wanted = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
+        ttl_setting = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         yield failed(
             "its time to live is off: what has expired stays for ever",
             expire,
             Repair(
                 expire,
-                lambda: dynamodb.update_time_to_live(TableName=full_name, TimeToLiveSpecification=wanted),
+                lambda: dynamodb.update_time_to_live(
+                    TableName=full_name, TimeToLiveSpecification=ttl_setting
+                ),
             ),
         )
     if deployment.stage in STAGES_TO_LOSE:
-        yield ok(f"active, {_billed(found)}, expires what is over")
+        yield ok(f"active, {_billed(description)}, expires what is over")
         return
-    yield from _safe(deployment, full_name, bool(found.get("DeletionProtectionEnabled")))
-    yield ok(f"active, {_billed(found)}, expires what is over, backed up, cannot be deleted")
+    yield from _safe(deployment, full_name, bool(description.get("DeletionProtectionEnabled")))
+    yield ok(f"active, {_billed(description)}, expires what is over, backed up, cannot be deleted")
 
 
-def _billed(found: Any) -> str:
-    units = found.get("ProvisionedThroughput", {})
+def _billed(description: Any) -> str:
+    units = description.get("ProvisionedThroughput", {})
     if not (reads := units.get("ReadCapacityUnits")):
         return "on demand"
     return f"{reads} reads and {units['WriteCapacityUnits']} writes a second"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.doctor.examine import examine
-from cli.doctor.fix import Done, fix
+from cli.doctor.fix import RepairResult, fix
 from cli.doctor.queues import without_record
 from common.planning.execution import Execution
 from common.planning.packs import Wake
@@ -57,13 +57,13 @@ def ticking(patient: Patient) -> list[str]:
     return invoked
 
 
-def fixed(patient: Patient, agrees: bool = True) -> list[Done]:
-    told: list[Done] = []
-    done = fix(
-        patient.deployment, examine(patient.deployment, 60), lambda finding, repair: agrees, told.append
+def fixed(patient: Patient, agrees: bool = True) -> list[RepairResult]:
+    reported: list[RepairResult] = []
+    results = fix(
+        patient.deployment, examine(patient.deployment, 60), lambda finding, repair: agrees, reported.append
     )
-    assert told == done
-    return done
+    assert reported == results
+    return results
 
 
 @pytest.mark.parametrize("name", REPAIRED)
@@ -73,8 +73,8 @@ def test_what_it_repairs_is_well_afterwards(patient: Patient, name: str) -> None
     ticking(patient)
     assert problems(patient) != before
     running(patient)
-    done = fixed(patient)
-    assert done and all(not one.result.startswith("failed") for one in done), done
+    results = fixed(patient)
+    assert results and all(not result.result.startswith("failed") for result in results), results
     assert problems(patient) == before
 
 
@@ -99,9 +99,9 @@ def running(patient: Patient) -> None:
 def test_without_consent_nothing_is_changed(patient: Patient) -> None:
     patient["events"].disable_rule(Name="minute8-test-tick")
     before = problems(patient)
-    (done,) = fixed(patient, agrees=False)
-    assert (done.check, done.result) == ("rule", "left")
-    assert done.told == "aws events enable-rule --name minute8-test-tick"
+    (result,) = fixed(patient, agrees=False)
+    assert (result.check, result.result) == ("rule", "left")
+    assert result.description == "aws events enable-rule --name minute8-test-tick"
     assert problems(patient) == before
 
 
@@ -147,8 +147,8 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
         return {"Successful": Entries}
 
     patient.alter("sqs", send_message_batch=send)
-    (done,) = fixed(patient)
-    assert done.result.startswith("1 moved, 3 discarded, 1 left")
+    (result,) = fixed(patient)
+    assert result.result.startswith("1 moved, 3 discarded, 1 left")
     assert moved == [(url, readable)]
     counts = patient["sqs"].get_queue_attributes(QueueUrl=dead, AttributeNames=["All"])["Attributes"]
     assert counts["ApproximateNumberOfMessages"] == "1"
@@ -169,8 +169,8 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
 def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> None:
     _BREAKS["late"](patient)
     patient.alter("lambda", invoke=lambda **_: None)
-    (done,) = fixed(patient)
-    assert "no tick has moved the mark within 120 s" in done.result
+    (result,) = fixed(patient)
+    assert "no tick has moved the mark within 120 s" in result.result
 
 
 def test_what_has_a_record_by_now_is_not_reported(patient: Patient) -> None:
