@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-_SHOWN_VALUE_CHARS = 120
+_MAX_SHOWN_CHARS = 120
 # The most problems of one input that an answer names.
 MAX_PROBLEMS = 50
 
@@ -42,17 +42,17 @@ class InvalidInput(Minute8Error):
     def __str__(self) -> str:
         at = f" at position {self.position}" if self.position is not None else ""
         got = f" (got {self.value})" if self.value else ""
-        wanted = f"; accepted: {self.accepted}" if self.accepted else ""
-        return f"{self.field}{at}: {self.message}{got}{wanted}"
+        accepted = f"; accepted: {self.accepted}" if self.accepted else ""
+        return f"{self.field}{at}: {self.message}{got}{accepted}"
 
 
 def together(problems: Iterable[InvalidInput]) -> InvalidInput | None:
     """The first problem, with the next ones in `also`. Beyond MAX_PROBLEMS none is made: a body can have thousands."""
-    found = tuple(islice(problems, MAX_PROBLEMS))
-    if not found:
+    first_problems = tuple(islice(problems, MAX_PROBLEMS))
+    if not first_problems:
         return None
-    found[0].also = found[1:]
-    return found[0]
+    first_problems[0].also = first_problems[1:]
+    return first_problems[0]
 
 
 class ItemTooLarge(InvalidInput):
@@ -102,8 +102,10 @@ class Conflict(Minute8Error):
 class UndoneSince(Conflict):
     """A request came again, by its ClientToken, after another one had undone what it did. Nothing was changed."""
 
-    def __init__(self, kind: str, name: str, *, made: bool) -> None:
-        did, since, again = ("made", "deleted", "make") if made else ("deleted", "made again", "delete")
+    def __init__(self, kind: str, name: str, *, is_creation: bool) -> None:
+        did, since, again = (
+            ("made", "deleted", "make") if is_creation else ("deleted", "made again", "delete")
+        )
         super().__init__(
             f"this request {did} {kind} {shown(name)} before, and it was {since} since; "
             f"send another ClientToken to {again} it again"
@@ -154,13 +156,13 @@ class TenantSuspended(Minute8Error):
 class QuotaExceeded(Minute8Error):
     """The change exceeds a quota of the tenant. Waiting does not help, so the status is not 429."""
 
-    def __init__(self, quota: str, most: int, used: int, wanted: int) -> None:
+    def __init__(self, quota: str, most: int, used: int, needed: int) -> None:
         self.quota = quota
         self.most = most
         self.used = used
-        self.wanted = wanted
+        self.needed = needed
         super().__init__(
-            f"quota {quota}: {used} of {most} are in use, and this needs {wanted} more; "
+            f"quota {quota}: {used} of {most} are in use, and this needs {needed} more; "
             "delete or slow down other jobs, or have the platform raise it"
         )
 
@@ -178,7 +180,7 @@ def shown(value: object) -> str:
     if value is None:
         return ""
     try:
-        text = repr(value[: _SHOWN_VALUE_CHARS + 1]) if isinstance(value, str) else repr(value)
+        text = repr(value[: _MAX_SHOWN_CHARS + 1]) if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001  a hostile __repr__, or an int of over 4,300 digits
         return f"<{type(value).__name__}>"
-    return text if len(text) <= _SHOWN_VALUE_CHARS else text[:_SHOWN_VALUE_CHARS] + "…"
+    return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "…"

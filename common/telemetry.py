@@ -39,10 +39,10 @@ def logger() -> Logger:
     """The logger of this process. Logs are JSON, one object a line."""
     from aws_lambda_powertools import Logger
 
-    ours = Logger(service="minute8")
+    powertools = Logger(service="minute8")
     # Powertools takes the level of Lambda's own filter. That has to let INFO pass, which is what metrics count as.
     logging.getLogger("minute8").setLevel(config().log_level)
-    return ours
+    return powertools
 
 
 @cache
@@ -50,6 +50,6 @@ def metrics() -> EphemeralMetrics:
     """The metrics of this process. `flush_metrics` writes them into the log."""
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
-    ours = EphemeralMetrics(namespace=NAMESPACE, service="minute8")
-    ours.set_default_dimensions(stage=config().stage)  # two stages may share an account
-    return ours
+    powertools = EphemeralMetrics(namespace=NAMESPACE, service="minute8")
+    powertools.set_default_dimensions(stage=config().stage)  # two stages may share an account
+    return powertools

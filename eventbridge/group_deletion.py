@@ -71,7 +71,7 @@ class GroupDeletions:
             if not request.was_done(lost):
                 raise NotFound("schedule group", name) from None
             if request.is_named and (group := self._groups.get(tenant, name)) and group.state == ACTIVE:
-                raise UndoneSince("schedule group", name, made=False) from None
+                raise UndoneSince("schedule group", name, is_creation=False) from None
             return False
         return True
 

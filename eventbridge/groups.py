@@ -168,7 +168,7 @@ class ScheduleGroups:
                     raise AlreadyExists("schedule group", name) from None
                 group = self.get(tenant, name)
                 if request.is_named and (group is None or group.state != ACTIVE):
-                    raise UndoneSince("schedule group", name, made=True) from None
+                    raise UndoneSince("schedule group", name, is_creation=True) from None
 
         retry_on_conflict(attempt, "the schedule groups", sleep=audited.clock.sleep)
 

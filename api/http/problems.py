@@ -152,7 +152,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
                 "name": error.quota,
                 "most": error.most,
                 "used": error.used,
-                "wanted": error.wanted,
+                "wanted": error.needed,
             }
         case RateExceeded() | IssuerUnreachable():
             headers["Retry-After"] = str(error.retry_after_s)

@@ -211,7 +211,7 @@ def next_fires(services: Services, request: Request) -> Response:
     timing = job.schedule.timing
     times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
     executions = [Execution(job.tenant, job.job_id, at, at, job.schedule_revision) for at in times]
-    records = services.runs.found(executions)
+    records = services.runs.of_executions(executions)
     zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
     fires = [
         {

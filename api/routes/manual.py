@@ -73,7 +73,7 @@ def skip_fires(services: Services, request: Request) -> Response:
     body: SkipFires = request.shaped()
     services.count_as(request.tenant, request.now, body.count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), body.count, body.note)
-    items = services.runs.found(executions)
+    items = services.runs.of_executions(executions)
     return Response(
         {"job_id": request.path["job_id"], "runs": [run_view(items[name]) for name in sorted(items)]}
     )

@@ -23,12 +23,13 @@ from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
 # Its runs may all end at once, and only one of them moves the pointer at each try. A backfill runs 100 at most.
-_TRIES = 100
+_MAX_TRIES = 100
 # How long it is kept after its last run ended.
-_KEPT_S = 90 * DAY_S
+_RETENTION_S = 90 * DAY_S
 # A mark on a run's record: the end of this run has moved its backfill's pointer. The fire time that it took; True as
 # soon as that is enqueued.
 MOVED_ON = "moved_on"
+_STORED_NAMES = {"is_started": "begun"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,8 @@ class Backfill:
     next_at: int
     created_at: int
     sent: int = 0
-    # Whether its first executions are known to be enqueued.
-    begun: bool = True
+    # Its first executions are known to be enqueued. Stored as `begun`.
+    is_started: bool = True
     # When a person cancelled it; 0: not.
     cancelled_at: int = 0
 
@@ -58,12 +59,13 @@ class Backfill:
         return self.sent < self.total and self.next_at < self.end_at
 
     def to_item(self) -> dict[str, Any]:
-        item = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + _KEPT_S}
+        item = {_STORED_NAMES.get(name, name): getattr(self, name) for name in self.__dataclass_fields__}
+        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + _RETENTION_S}
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Backfill:
-        fields = {name: item[name] for name in cls.__dataclass_fields__ if name in item}
+        stored = {name: _STORED_NAMES.get(name, name) for name in cls.__dataclass_fields__}
+        fields = {name: item[stored_name] for name, stored_name in stored.items() if stored_name in item}
         return cls(**(fields | {"schedule": Schedule.from_item(item["schedule"])}))
 
     def execution(self, fire_at: int, now: int) -> Execution:
@@ -123,7 +125,7 @@ class Backfills:
                 lambda: self._take_next(key, execution, now),
                 f"the backfill of {execution.execution_id}",
                 on=(ConditionFailed, TransactionConflict),
-                tries=_TRIES,
+                tries=_MAX_TRIES,
                 sleep=self._clock.sleep,
             )
         else:
@@ -147,8 +149,8 @@ class Backfills:
             return []
         try:
             self._move(key, backfill, moved, by, now)
-        except ConditionFailed as lost:
-            if lost.nth == 0:
+        except ConditionFailed as conflict:
+            if conflict.nth == 0:
                 raise
             # Another delivery of this run's message took one, and may have died before it enqueued it.
             mark = (self._runs.get(_run_key(by)) or {}).get(MOVED_ON)
@@ -159,7 +161,7 @@ class Backfills:
         tx = Transaction(self._jobs.client)
         change = Expression(
             "SET #next_at = :next, #sent = :sent, #expires_at = :expires",
-            {":next": moved.next_at, ":sent": moved.sent, ":expires": now + _KEPT_S},
+            {":next": moved.next_at, ":sent": moved.sent, ":expires": now + _RETENTION_S},
         )
         tx.update(self._jobs, key, change, Expression("#next_at = :before", {":before": backfill.next_at}))
         tx.update(

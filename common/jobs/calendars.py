@@ -167,29 +167,29 @@ class RememberedCalendars:
 
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """As `Calendars.excluded`."""
-        return any_of(tuple(self._one(tenant, name) for name in names)) if names else frozenset()
+        return any_of(tuple(self._dates_of(tenant, name) for name in names)) if names else frozenset()
 
-    def _one(self, tenant: str, name: str) -> Dates:
-        found = self._read.get((tenant, name))
-        if found is None:
-            found = self._remember(tenant, name)
+    def _dates_of(self, tenant: str, name: str) -> Dates:
+        dates = self._read.get((tenant, name))
+        if dates is None:
+            dates = self._remember(tenant, name)
         self._read.move_to_end((tenant, name))
-        if isinstance(found, MissingCalendar):
-            raise found
-        return found
+        if isinstance(dates, MissingCalendar):
+            raise dates
+        return dates
 
     def _remember(self, tenant: str, name: str) -> Dates | MissingCalendar:
-        found: Dates | MissingCalendar
+        dates: Dates | MissingCalendar
         try:
-            found = self._calendars.dates(tenant, name)
+            dates = self._calendars.dates(tenant, name)
         except MissingCalendar as missing:
-            found = missing.with_traceback(None)
-        self._read[tenant, name] = found
-        self._weight += _weight(found)
+            dates = missing.with_traceback(None)
+        self._read[tenant, name] = dates
+        self._weight += _weight(dates)
         while self._weight > self.MAX_DATES and len(self._read) > 1:
             _, forgotten = self._read.popitem(last=False)
             self._weight -= _weight(forgotten)
-        return found
+        return dates
 
 
 def _weight(remembered: Dates | MissingCalendar) -> int:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from common.jobs.job import Job
 
 # Longer than any outage of the ticks without an alarm.
-_KEPT_S: Final = 15 * DAY_S
+_NOTE_LIFETIME_S: Final = 15 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class EndedJobs:
     def note(self, execution: Execution, now: float) -> None:
         """Let a tick look at the job. Repeating it changes nothing."""
         key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
-        self._due.put({**key, "expires_at": int(now) + _KEPT_S})
+        self._due.put({**key, "expires_at": int(now) + _NOTE_LIFETIME_S})
 
     def excluded(self, job: Job) -> Container[str]:
         """The dates of its calendars that exist."""

@@ -31,8 +31,8 @@ class FailureCounts:
         change = Expression("SET #failed_run = :run ADD #failures_in_row :one", {":run": run_name, ":one": 1})
         try:
             item = self.jobs.update(keys.job(tenant, job_id), change, new)
-        except ConditionFailed as lost:
-            item = lost.existing or {}
+        except ConditionFailed as conflict:
+            item = conflict.existing or {}
             if item.get("state") == DELETED:
                 return 0
         return int(item.get("failures_in_row", 0))

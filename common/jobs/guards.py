@@ -16,7 +16,7 @@ from common.storage.wire import Expression
 # Jobs before and after a change.
 JobChanges = Sequence[tuple[Job | None, Job]]
 
-_KEPT: Final = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
+_NOT_DELETING: Final = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
 
 
 class Guard(Protocol):
@@ -47,7 +47,7 @@ class NamedCalendars(Guard):
             if old is None or old.state == DELETED or name not in old.schedule.calendars
         }
         for tenant, name in sorted(newly_named):
-            tx.check(self.calendars.table, keys.calendar(tenant, name), _KEPT)
+            tx.check(self.calendars.table, keys.calendar(tenant, name), _NOT_DELETING)
 
     def explain(self, failed: keys.Key) -> None:
         """Raises InvalidInput, Conflict."""

@@ -23,7 +23,7 @@ from common.storage.table import Table, Transaction
 from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
-KEPT_S: Final = DAY_S
+RECORD_LIFETIME_S: Final = DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class IdempotencyKey:
             **self.item_key,
             "fingerprint": self.fingerprint,
             "job": asdict(created),
-            "expires_at": math.floor(now) + KEPT_S,
+            "expires_at": math.floor(now) + RECORD_LIFETIME_S,
         }
         # DynamoDB removes expired items only after some time, up to days.
         free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": now})

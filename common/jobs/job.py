@@ -246,4 +246,4 @@ class ScheduledJob:
         )
 
 
-SCHEDULED_JOB_ATTRIBUTES = tuple(one.name for one in fields(ScheduledJob))
+SCHEDULED_JOB_ATTRIBUTES = tuple(field.name for field in fields(ScheduledJob))

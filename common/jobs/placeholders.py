@@ -30,7 +30,7 @@ from common.timing.instants import rfc3339
 RENDERED_BYTES: Final = 224 * 1024
 
 # The longest text of each placeholder; tests compare it with the limits of ids and times.
-LONGEST: Final[Mapping[str, int]] = {
+MAX_VALUE_CHARS: Final[Mapping[str, int]] = {
     "fire_time": 20,
     "fire_date": 10,
     "due_time": 24,
@@ -56,15 +56,16 @@ def check_payload(payload: object) -> None:
             name = match[1]
             if match[0] == "{{{{":
                 continue
-            if name not in LONGEST:
+            if name not in MAX_VALUE_CHARS:
                 raise InvalidInput(
                     path,
                     "has no such placeholder" if name else "has a {{ that begins no placeholder",
                     value=text[match.start() : match.start() + 40],
-                    accepted=", ".join(f"{{{{{known}}}}}" for known in LONGEST) + "; {{{{ for a literal {{",
+                    accepted=", ".join(f"{{{{{known}}}}}" for known in MAX_VALUE_CHARS)
+                    + "; {{{{ for a literal {{",
                     position=match.start(),
                 )
-            growth += LONGEST[name] - len(match[0])
+            growth += MAX_VALUE_CHARS[name] - len(match[0])
     try:
         size = _size(payload) + growth
     except ValueError as error:  # NaN, Infinity, or a lone surrogate

@@ -37,8 +37,8 @@ class Placement:
                     new.group, self._rng, conflicts, pace=new.pace_number, consistent=self._tries > 0
                 )
         self._tries += 1
-        unlisted = [one for one in group_shards.values() if not one.is_open]
-        self._may_be_empty |= {(one.shard.group, one.shard.shard) for one in unlisted}
+        unlisted = [choice for choice in group_shards.values() if not choice.is_open]
+        self._may_be_empty |= {(choice.shard.group, choice.shard.shard) for choice in unlisted}
         self._directory.open(unlisted)
         placed: list[tuple[Job | None, Job]] = []
         for old, new in moved:
@@ -64,9 +64,9 @@ class Placement:
 
     def committed(self) -> None:
         """Note which shards may be empty, after what `count` added is stored."""
-        gained = {name for name, change in self._entries.items() if change > 0}
-        lost = {name for name, change in self._entries.items() if change < 0}
-        self._may_be_empty = self._may_be_empty - gained | lost
+        grown = {name for name, change in self._entries.items() if change > 0}
+        shrunk = {name for name, change in self._entries.items() if change < 0}
+        self._may_be_empty = self._may_be_empty - grown | shrunk
 
     def tidy(self) -> None:
         """Remove the shards that the change left empty, also one that failed: no tick may look at them before days."""

@@ -169,20 +169,20 @@ class JobStore:
                 return news
             try:
                 return news | self._commit(tenant, moved, now, placement, conflicts, idempotency_key)
-            except ConditionFailed as lost:
-                self._check_still_possible(tenant, moved, now, lost.key)
+            except ConditionFailed as conflict:
+                self._check_still_possible(tenant, moved, now, conflict.key)
                 raise  # the job changed meanwhile, or a quota has room again: decide again
-            except TransactionConflict as lost:
-                if idempotency_key and idempotency_key.item_key in lost.keys:
-                    raise RequestUnderWay(idempotency_key.key) from lost
+            except TransactionConflict as conflict:
+                if idempotency_key and idempotency_key.item_key in conflict.keys:
+                    raise RequestUnderWay(idempotency_key.key) from conflict
                 conflicts += 1
                 raise
 
-        which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
+        subject = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
         try:
             changed = retry_on_conflict(
                 attempt,
-                f"{which}, its schedule's shard or its tenant",
+                f"{subject}, its schedule's shard or its tenant",
                 on=(ConditionFailed, TransactionConflict),
                 sleep=self.clock.sleep,
                 uniform=self.rng.uniform,
@@ -201,15 +201,15 @@ class JobStore:
         return new
 
     def _check_still_possible(
-        self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, lost: keys.Key | None
+        self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, failed_key: keys.Key | None
     ) -> None:
-        """Raises the reason if trying again is of no use. `lost` is the key whose condition failed."""
-        if lost == keys.tenant(tenant):
+        """Raises the reason if trying again is of no use. `failed_key` is the key whose condition failed."""
+        if failed_key == keys.tenant(tenant):
             self.ledger.check_room(tenant, moved, now)
-        if lost is None:
+        if failed_key is None:
             return
         for guard in self.guards:
-            guard.explain(lost)
+            guard.explain(failed_key)
 
     def _commit(
         self,
@@ -236,7 +236,7 @@ class JobStore:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
         placement.committed()
-        self._hand_over([one for one in pending if one])
+        self._hand_over([entry for entry in pending if entry])
         return {new.job_id: new for _, new in placed}
 
     def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> Pending | None:
@@ -267,11 +267,11 @@ class JobStore:
             calendars = RememberedCalendars(Calendars(self.jobs))
             executions = [
                 execution
-                for one in pending
+                for registration in pending
                 for execution in plan_registered(
-                    one.entry,
+                    registration.entry,
                     mark.planning_until,
-                    calendars.excluded(one.entry.tenant, one.entry.schedule.calendars),
+                    calendars.excluded(registration.entry.tenant, registration.entry.schedule.calendars),
                 )
             ]
             self.before_hand_over(pending[0].entry.tenant, len(executions))

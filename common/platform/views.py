@@ -9,7 +9,7 @@ from typing import Any
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import KINDS, Deletion
 from common.platform.tenants import Tenant
-from common.runs.unrecorded import WithoutRecord
+from common.runs.unrecorded import UnrecordedExecution
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
 from common.timing.instants import rfc3339
@@ -92,7 +92,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def unrecorded_view(unrecorded: WithoutRecord) -> dict[str, Any]:
+def unrecorded_view(unrecorded: UnrecordedExecution) -> dict[str, Any]:
     """An execution without a record."""
     execution = unrecorded.execution
     return {

@@ -328,7 +328,7 @@ class BackfillCommands:
             total=len(times),
             next_at=times[0] if times else end,
             created_at=now,
-            begun=False,
+            is_started=False,
         )
         first, begun = first_steps(whole, now)
         key = keys.backfill(tenant, job_id, backfill_id)
@@ -340,12 +340,12 @@ class BackfillCommands:
             self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
         except ConditionFailed as before:
             stored = Backfill.from_item(before.existing or begun.to_item())
-            if stored.begun or (stored.start_at, stored.end_at) != (start, end):
+            if stored.is_started or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
             first, begun = stored.first(now), stored  # the request that began it was interrupted
         self.queue.send(first)
         self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
-        return replace(begun, begun=True)
+        return replace(begun, is_started=True)
 
     def progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
         """The progress of a backfill. Raises NotFound."""

@@ -58,13 +58,13 @@ class RunChanges:
 
         A message of one execution is deleted then. A pack comes again for the part of it that failed.
         """
-        mine = Expression(
+        same_attempt = Expression(
             "#status = :dispatched AND #claimed_by = :message AND #attempt = :attempt",
             {":dispatched": DISPATCHED, ":message": message_id, ":attempt": execution.attempt},
         )
         change = Expression("SET #settled_attempt = :attempt", {":attempt": execution.attempt})
         try:
-            self._table.update(_key(execution), change, mine)
+            self._table.update(_key(execution), change, same_attempt)
         except ConditionFailed:
             return False
         return True
@@ -81,8 +81,8 @@ class RunChanges:
         """Like `cancel`: all of them, or none if one has started."""
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         tx = Transaction(self._table.client)
-        for one in executions:
-            tx.update(self._table, _key(one), _cancellation(one, note, now), waiting)
+        for execution in executions:
+            tx.update(self._table, _key(execution), _cancellation(execution, note, now), waiting)
         return _committed(tx, commit)
 
     def cancelled(
@@ -92,7 +92,7 @@ class RunChanges:
 
         Looks at the first MAX_SEEN records there: those of former schedules are among them.
         """
-        wanted = {
+        cancelled = {
             "status": SKIPPED,
             "reason": CANCELLED,
             "trigger": SCHEDULE,
@@ -104,15 +104,15 @@ class RunChanges:
                 sk_between=keys.runs_between(from_at, until_at),
                 limit=MAX_SEEN,
                 page=_PAGE,
-                attributes=("fire_at", "due_at", *wanted),
+                attributes=("fire_at", "due_at", *cancelled),
             )
         )
-        found = (
+        executions = (
             Execution(tenant, job_id, item["fire_at"], item["due_at"], schedule_revision)
             for item in items
-            if all(item.get(name) == value for name, value in wanted.items())
+            if all(item.get(name) == value for name, value in cancelled.items())
         )
-        return list(islice(found, most))
+        return list(islice(executions, most))
 
     def take_back(self, executions: Sequence[Execution], commit: Commit = Transaction.commit) -> bool:
         """Delete the records of cancelled executions that are not due yet, so that they run.
@@ -123,8 +123,8 @@ class RunChanges:
             "#status = :skipped AND #reason = :cancelled", {":skipped": SKIPPED, ":cancelled": CANCELLED}
         )
         tx = Transaction(self._table.client)
-        for one in executions:
-            tx.delete(self._table, _key(one), cancelled)
+        for execution in executions:
+            tx.delete(self._table, _key(execution), cancelled)
         return _committed(tx, commit)
 
     def cancel_retry(
@@ -142,7 +142,7 @@ class RunChanges:
                 ":note": note,
             },
         )
-        return self._made(
+        return self._update(
             execution, change, Expression("#status = :retrying", {":retrying": RETRYING}), commit
         )
 
@@ -156,9 +156,11 @@ class RunChanges:
         failed = Expression(
             "#status = :failed AND #attempt = :attempt", {":failed": FAILED, ":attempt": execution.attempt}
         )
-        return self._made(execution, change, failed, commit)
+        return self._update(execution, change, failed, commit)
 
-    def _made(self, execution: Execution, change: Expression, condition: Expression, commit: Commit) -> bool:
+    def _update(
+        self, execution: Execution, change: Expression, condition: Expression, commit: Commit
+    ) -> bool:
         tx = Transaction(self._table.client)
         tx.update(self._table, _key(execution), change, condition)
         return _committed(tx, commit)

@@ -91,8 +91,8 @@ def taking_over(claim: Claim, status: str, record: Item) -> Expression:
         more = ", #lost_calls = list_append(if_not_exists(#lost_calls, :none), :lost_calls)"
         started_at = record["started_at"]
         late_s = max(0.0, started_at - claim.execution.due_at)
-        lost = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
-        values |= {":none": [], ":lost_calls": [lost]}
+        lost_call = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
+        values |= {":none": [], ":lost_calls": [lost_call]}
     return Expression(_words(tuple(written), kept, more), values)
 
 
@@ -123,13 +123,13 @@ def finishing(
     words = [f"#{name} = :{name}" for name in written]
     values = {f":{name}": value for name, value in written.items()}
     if not outcome.throttled or throttles <= THROTTLES_KEPT:
-        made = _attempt(claim, outcome, finished_at)
+        attempt = _attempt(claim, outcome, finished_at)
         if execution.attempt - throttles + min(throttles, THROTTLES_KEPT) <= ATTEMPTS_KEPT:
             words.append("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)")
-            values |= {":none": [], ":attempts": [made]}
+            values |= {":none": [], ":attempts": [attempt]}
         else:  # an index beyond the end appends
             words.append(f"#attempts[{ATTEMPTS_KEPT}] = :attempt_made")
-            values[":attempt_made"] = made
+            values[":attempt_made"] = attempt
             removed.append("#attempts[0]")
     return Expression(f"SET {', '.join(words)} REMOVE {', '.join(removed)}", values)
 

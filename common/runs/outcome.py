@@ -13,7 +13,7 @@ from common.timing.instants import DAY_S
 LOG_TAIL_BYTES: Final = 800
 ERROR_BYTES: Final = 400
 TYPE_BYTES: Final = 100
-_KEPT_BYTES: Final = {
+_MAX_FIELD_BYTES: Final = {
     "error_type": TYPE_BYTES,
     "error": ERROR_BYTES,
     "log_tail": LOG_TAIL_BYTES,
@@ -55,7 +55,7 @@ class Outcome:
     throttled: bool = False
 
     def __post_init__(self) -> None:
-        for name, most_bytes in _KEPT_BYTES.items():
+        for name, most_bytes in _MAX_FIELD_BYTES.items():
             object.__setattr__(self, name, cut(getattr(self, name), most_bytes))
         if self.retry_after_s is not None:
             is_number = self.retry_after_s >= 0  # false for NaN
@@ -64,7 +64,7 @@ class Outcome:
             )
 
     def to_item(self) -> Item:
-        item: Item = {name: text for name in _KEPT_BYTES if (text := getattr(self, name))}
+        item: Item = {name: text for name in _MAX_FIELD_BYTES if (text := getattr(self, name))}
         if self.retry_after_s is not None:
             item["retry_after_s"] = self.retry_after_s
         if self.throttled:

@@ -42,8 +42,8 @@ class Runs:
     def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Item | None:
         try:
             self._table.update(_key(claim.execution), change, condition)
-        except ConditionFailed as lost:
-            record = lost.existing or {}
+        except ConditionFailed as conflict:
+            record = conflict.existing or {}
             return None if _is_own(claim, record) else record
         return None
 
@@ -60,7 +60,7 @@ class Runs:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
         change = finishing(claim, outcome, status, finished_at, retry_at)
-        mine = Expression(
+        own_claim = Expression(
             "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
             {
                 ":mine": claim.message_id,
@@ -70,9 +70,9 @@ class Runs:
             },
         )
         try:
-            self._table.update(_key(claim.execution), change, mine)
-        except ConditionFailed as lost:
-            record = lost.existing or {}
+            self._table.update(_key(claim.execution), change, own_claim)
+        except ConditionFailed as conflict:
+            record = conflict.existing or {}
             return _is_own(claim, record) and record["status"] == status
         return True
 
@@ -124,8 +124,8 @@ class Runs:
         item |= {"skipped_count": missed.count, "skipped_from_at": missed.first_fire_at}
         try:
             self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
-        except ConditionFailed as taken:
-            return self._add_missed(execution, missed, detail, taken.existing or {})
+        except ConditionFailed as conflict:
+            return self._add_missed(execution, missed, detail, conflict.existing or {})
         return True
 
     def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Item) -> bool:
@@ -152,12 +152,15 @@ class Runs:
         """The record of an execution; None if it has none."""
         return self._table.get(_key(execution))
 
-    def found(self, executions: Sequence[Execution]) -> dict[str, Item]:
+    def of_executions(self, executions: Sequence[Execution]) -> dict[str, Item]:
         """The records of one job's executions that exist, by their run names, in one query."""
         if not executions:
             return {}
-        first, last = min(one.fire_at for one in executions), max(one.fire_at for one in executions)
-        names = {one.run_name for one in executions}
+        first, last = (
+            min(execution.fire_at for execution in executions),
+            max(execution.fire_at for execution in executions),
+        )
+        names = {execution.run_name for execution in executions}
         partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
         items = self._table.query(Query(partition, sk_between=keys.runs_between(first, last + 1)))
         return {item["sk"]: item for item in items if item["sk"] in names}

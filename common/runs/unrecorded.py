@@ -20,12 +20,12 @@ from common.timing.instants import DAY_S
 
 # How many are listed. Ticks look for no others before these are run or dismissed.
 MAX_LISTED: Final = 10_000
-_KEPT_S: Final = 30 * DAY_S
+_RETENTION_S: Final = 30 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutRecord:
-    """One of them: when a tick found it, and when it was last sent again (None: never)."""
+class UnrecordedExecution:
+    """An execution without a record: when a tick found it, and when it was last sent again (None: never)."""
 
     execution: Execution
     found_at: int
@@ -41,69 +41,75 @@ class Unrecorded:
 
     def missing(self, executions: Sequence[Execution], *, consistent: bool = True) -> list[Execution]:
         """Those of these executions that have no record, each once."""
-        wanted = {
-            (key["pk"], key["sk"]): one
-            for one in executions
-            for key in (keys.run(one.tenant, one.job_id, one.run_name),)
+        unseen = {
+            (key["pk"], key["sk"]): execution
+            for execution in executions
+            for key in (keys.run(execution.tenant, execution.job_id, execution.run_name),)
         }
-        asked: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in wanted]
-        for record in self._runs.get_many(asked, consistent=consistent):
-            wanted.pop((record["pk"], record["sk"]), None)
-        return list(wanted.values())
+        run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in unseen]
+        for record in self._runs.get_many(run_keys, consistent=consistent):
+            unseen.pop((record["pk"], record["sk"]), None)
+        return list(unseen.values())
 
     def add(self, executions: Iterable[Execution], now: float) -> None:
         """List them; those that are listed keep when they were found, and when they were sent."""
-        known = {one.execution.execution_id for one in self.all()}
+        known = {listed.execution.execution_id for listed in self.all()}
         items = [
             {
-                **keys.unrecorded(one.execution_id),
-                "body": one.encode(),
-                "due_at": one.due_at,
+                **keys.unrecorded(execution.execution_id),
+                "body": execution.encode(),
+                "due_at": execution.due_at,
                 "found_at": int(now),
-                "expires_at": int(now) + _KEPT_S,
+                "expires_at": int(now) + _RETENTION_S,
             }
-            for one in executions
-            if one.execution_id not in known
+            for execution in executions
+            if execution.execution_id not in known
         ]
         self._due.put_many(items)
 
     def remove(self, executions: Sequence[Execution]) -> None:
         """Take these from the list: they have a record now, or nobody waits for one."""
-        self._due.delete_many([keys.unrecorded(one.execution_id) for one in executions])
+        self._due.delete_many([keys.unrecorded(execution.execution_id) for execution in executions])
 
-    def all(self) -> Iterator[WithoutRecord]:
+    def all(self) -> Iterator[UnrecordedExecution]:
         """The whole list, by execution ids."""
         return _read(self._due.query(Query(keys.UNRECORDED)))
 
     def page(
         self, after_id: str = "", from_at: int = 0, limit: int = MAX_LISTED
-    ) -> tuple[list[WithoutRecord], str]:
+    ) -> tuple[list[UnrecordedExecution], str]:
         """Those due from `from_at` on that have no record now, by their ids, and where the list continues."""
         after = keys.unrecorded(after_id) if after_id else None
         items = list(self._due.query(Query(keys.UNRECORDED, after=after, limit=limit + 1)))
-        found = [one for one in _read(items[:limit]) if one.execution.due_at >= from_at]
-        left = {one.execution_id for one in self.missing([one.execution for one in found])}
+        page = [listed for listed in _read(items[:limit]) if listed.execution.due_at >= from_at]
+        missing = {
+            execution.execution_id for execution in self.missing([listed.execution for listed in page])
+        }
         next_id = items[limit - 1]["sk"] if len(items) > limit else ""
-        return [one for one in found if one.execution.execution_id in left], next_id
+        return [listed for listed in page if listed.execution.execution_id in missing], next_id
 
-    def named(self, execution_ids: Sequence[str]) -> dict[str, WithoutRecord]:
+    def named(self, execution_ids: Sequence[str]) -> dict[str, UnrecordedExecution]:
         """Those of these ids that are listed."""
-        items = self._due.get_many([keys.unrecorded(one) for one in dict.fromkeys(execution_ids)])
-        return {one.execution.execution_id: one for one in _read(items)}
+        items = self._due.get_many(
+            [keys.unrecorded(execution_id) for execution_id in dict.fromkeys(execution_ids)]
+        )
+        return {listed.execution.execution_id: listed for listed in _read(items)}
 
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
         """Enqueue them again; the age of their retries counts from now. Raises HandOverFailed."""
-        queue.send([replace(one, first_due_at=one.first_due_at or int(now)) for one in executions])
-        for one in executions:
+        queue.send(
+            [replace(execution, first_due_at=execution.first_due_at or int(now)) for execution in executions]
+        )
+        for execution in executions:
             with suppress(ConditionFailed):  # a tick has found its record
                 self._due.update(
-                    keys.unrecorded(one.execution_id),
+                    keys.unrecorded(execution.execution_id),
                     Expression("SET #sent_at = :now", {":now": int(now)}),
                     Expression("attribute_exists(pk)", {}),
                 )
 
 
-def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[WithoutRecord]:
+def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[UnrecordedExecution]:
     for item in items:
         with suppress(UnreadableMessage):  # of a later version, which lists it again
-            yield WithoutRecord(Execution.decode(item["body"]), item["found_at"], item.get("sent_at"))
+            yield UnrecordedExecution(Execution.decode(item["body"]), item["found_at"], item.get("sent_at"))

@@ -11,7 +11,7 @@ from common.errors import Busy, ItemTooLarge
 from common.storage.keys import Key
 from common.storage.wire import Item, from_wire
 
-TRIES = 12
+MAX_TRIES = 12
 # A transaction holds an item for some tens of milliseconds.
 _FIRST_WAIT_S = 0.04
 _MAX_WAIT_S = 0.5
@@ -59,10 +59,10 @@ def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | I
 
 def retry_on_conflict(
     attempt: Callable[[], _T],
-    what: str,
+    subject: str,
     *,
     on: tuple[type[Exception], ...] = (TransactionConflict,),
-    tries: int = TRIES,
+    tries: int = MAX_TRIES,
     sleep: Callable[[float], None] = time.sleep,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> _T:
@@ -77,5 +77,5 @@ def retry_on_conflict(
         try:
             return attempt()
         except on as error:
-            lost = error
-    raise Busy(f"{what} is being changed by too many writers at once") from lost
+            conflict = error
+    raise Busy(f"{subject} is being changed by too many writers at once") from conflict

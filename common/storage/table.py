@@ -41,7 +41,7 @@ _WRITES_A_REQUEST = 25
 _INSERTS_A_REQUEST = 25
 
 # The waits add up to half a second on average.
-WRITE_TRIES = 6
+MAX_WRITE_TRIES = 6
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MAX_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
@@ -143,7 +143,7 @@ class Table:
 
     def get_many(
         self,
-        wanted: Sequence[Key],
+        keys: Sequence[Key],
         *,
         consistent: bool = True,
         attributes: Sequence[str] = (),
@@ -155,25 +155,25 @@ class Table:
         Raises:
             Busy: DynamoDB returned none of the requested items, several times in a row.
         """
-        for start in range(0, len(wanted), _BATCH_GET):
-            keys = [to_wire(key) for key in wanted[start : start + _BATCH_GET]]
-            request: dict[str, Any] = {"Keys": keys, "ConsistentRead": consistent}
+        for start in range(0, len(keys), _BATCH_GET):
+            wire_keys = [to_wire(key) for key in keys[start : start + _BATCH_GET]]
+            request: dict[str, Any] = {"Keys": wire_keys, "ConsistentRead": consistent}
             if attributes:
                 request["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
                 request["ExpressionAttributeNames"] = {f"#{name}": name for name in attributes}
-            asked: Any = {self.name: request}
+            remaining: Any = {self.name: request}
             pauses = iter(_PAUSES_S)
-            while asked:
-                answer = self.client.batch_get_item(RequestItems=asked)
-                found = answer["Responses"].get(self.name, [])
-                yield from map(from_wire, found)
-                asked = answer.get("UnprocessedKeys")
-                if found:
+            while remaining:
+                answer = self.client.batch_get_item(RequestItems=remaining)
+                items = answer["Responses"].get(self.name, [])
+                yield from map(from_wire, items)
+                remaining = answer.get("UnprocessedKeys")
+                if items:
                     pauses = iter(_PAUSES_S)
-                elif asked:
+                elif remaining:
                     if (pause_s := next(pauses, None)) is None:
                         raise Busy(
-                            f"{len(asked[self.name]['Keys'])} items could not be read now; try again later"
+                            f"{len(remaining[self.name]['Keys'])} items could not be read now; try again later"
                         )
                     self._sleep(pause_s)
 
@@ -209,32 +209,32 @@ class Table:
                     raise
                 raise refused from error
 
-        return retry_on_conflict(attempt, "the item", tries=WRITE_TRIES, sleep=self._sleep)
+        return retry_on_conflict(attempt, "the item", tries=MAX_WRITE_TRIES, sleep=self._sleep)
 
     def put_many(self, items: Sequence[Mapping[str, Any]]) -> None:
         """Write whole items, in any order, not atomically; no two have the same key. Raises Busy, ItemTooLarge."""
         for first in range(0, len(items), _WRITES_A_REQUEST):
-            some = [
+            requests = [
                 {"PutRequest": {"Item": item_to_wire(item)}}
                 for item in items[first : first + _WRITES_A_REQUEST]
             ]
-            left: Any = {self.name: some}
+            remaining: Any = {self.name: requests}
             for pause_s in (*_PAUSES_S, None):
-                left = self.client.batch_write_item(RequestItems=left).get("UnprocessedItems")
-                if not left:
+                remaining = self.client.batch_write_item(RequestItems=remaining).get("UnprocessedItems")
+                if not remaining:
                     break
                 if pause_s is None:
-                    raise Busy(f"{len(left[self.name])} items could not be written now; try again later")
+                    raise Busy(f"{len(remaining[self.name])} items could not be written now; try again later")
                 self._sleep(pause_s)
 
-    def delete_many(self, which: Sequence[Key]) -> int:
+    def delete_many(self, keys: Sequence[Key]) -> int:
         """Delete the existing items, in any order, not atomically. Returns how many: fewer if DynamoDB throttles."""
         deleted = 0
-        for first in range(0, len(which), _WRITES_A_REQUEST):
-            some = which[first : first + _WRITES_A_REQUEST]
-            request: Any = {self.name: [{"DeleteRequest": {"Key": to_wire(key)}} for key in some]}
-            left = self.client.batch_write_item(RequestItems=request).get("UnprocessedItems", {})
-            deleted += len(some) - len(left.get(self.name, ()))
+        for first in range(0, len(keys), _WRITES_A_REQUEST):
+            batch = keys[first : first + _WRITES_A_REQUEST]
+            request: Any = {self.name: [{"DeleteRequest": {"Key": to_wire(key)}} for key in batch]}
+            unprocessed = self.client.batch_write_item(RequestItems=request).get("UnprocessedItems", {})
+            deleted += len(batch) - len(unprocessed.get(self.name, ()))
         return deleted
 
     def insert_many(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
@@ -243,33 +243,33 @@ class Table:
         Returns for each whether it is certain that it was inserted now. The caller writes the others one by one: that
         also returns existing items, and tries again. Raises ItemTooLarge, and whatever a request raises.
         """
-        found: list[bool] = []
+        inserted: list[bool] = []
         for first in range(0, len(items), _INSERTS_A_REQUEST):
-            some = [item_to_wire(item) for item in items[first : first + _INSERTS_A_REQUEST]]
+            batch = [item_to_wire(item) for item in items[first : first + _INSERTS_A_REQUEST]]
             statements: Any = [
                 {"Statement": _insertion(self.name, tuple(item)), "Parameters": list(item.values())}
-                for item in some
+                for item in batch
             ]
             answer = self.client.batch_execute_statement(Statements=statements)
-            found += ["Error" not in one for one in answer["Responses"]]
-        return found
+            inserted += ["Error" not in result for result in answer["Responses"]]
+        return inserted
 
     def query(self, query: Query) -> Iterator[Item]:
         """The items of a query, which are read while the caller consumes them."""
         return self._pages(query.request(self.name), query.limit, query.page)
 
     def _pages(self, request: QueryInputTypeDef, limit: int | None, page: int | None) -> Iterator[Item]:
-        left = limit
+        remaining = limit
         while True:
-            if left is not None and "FilterExpression" not in request:
-                request["Limit"] = min(left, page or left)
+            if remaining is not None and "FilterExpression" not in request:
+                request["Limit"] = min(remaining, page or remaining)
             answer = self.client.query(**request)
-            if left is None:
+            if remaining is None:
                 yield from map(from_wire, answer["Items"])
             else:
-                yield from map(from_wire, answer["Items"][:left])
-                left -= len(answer["Items"])
-                if left <= 0:
+                yield from map(from_wire, answer["Items"][:remaining])
+                remaining -= len(answer["Items"])
+                if remaining <= 0:
                     return
             if "LastEvaluatedKey" not in answer:
                 return
@@ -328,11 +328,11 @@ class Transaction:
         kind: str,
         table: Table,
         key: Key,
-        what: dict[str, Any],
+        arguments: dict[str, Any],
         condition: Expression | None,
         change: Expression | None = None,
     ) -> None:
-        write: Any = {kind: {"TableName": table.name, **what, **expression_arguments(condition, change)}}
+        write: Any = {kind: {"TableName": table.name, **arguments, **expression_arguments(condition, change)}}
         self._writes.append(write)
         self._keys.append(key)
 
@@ -392,10 +392,10 @@ class Addition:
         """Let `tx` fail if another item was added since the mark was read."""
         tx.put(self._table, {**self._key, "mark": secrets.token_hex(8)}, self._unchanged)
 
-    def check_first(self, lost: ConditionFailed) -> None:
+    def check_first(self, conflict: ConditionFailed) -> None:
         """Raise TransactionConflict if `tx` failed because another item was added: count again."""
-        if lost.key == self._key:
-            raise TransactionConflict([self._key]) from lost
+        if conflict.key == self._key:
+            raise TransactionConflict([self._key]) from conflict
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,9 @@ def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     """
     patterns = tuple(patterns)
     reached = list(_reached(target))
-    return bool(reached) and all(any(_covers(pattern, one) for pattern in patterns) for one in reached)
+    return bool(reached) and all(
+        any(_covers(pattern, address) for pattern in patterns) for address in reached
+    )
 
 
 def is_minute8_resource(target: Mapping[str, Any]) -> bool:
@@ -86,10 +88,10 @@ def _covers(pattern: object, reached: str | WebAddress | None) -> bool:
 @lru_cache(maxsize=1024)  # each execution asks, most for the same few targets
 def _arn_matches(pattern: str, arn: str) -> bool:
     """Compare part by part, so that a wildcard cannot match across parts (from the region into the account, say)."""
-    wanted, parts = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)
-    if len(wanted) != _ARN_PARTS or len(parts) != _ARN_PARTS or parts[0] != "arn":
+    globs, parts = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)
+    if len(globs) != _ARN_PARTS or len(parts) != _ARN_PARTS or parts[0] != "arn":
         return False
-    return all(glob_matches(glob, part) for glob, part in zip(wanted, parts, strict=True))
+    return all(glob_matches(glob, part) for glob, part in zip(globs, parts, strict=True))
 
 
 def _host_matches(pattern: str, address: WebAddress) -> bool:
@@ -122,7 +124,7 @@ def glob_matches(glob: str, text: str) -> bool:
             at_glob, at_text = star + 1, resume_text
         else:
             return False
-    return all(left == "*" for left in glob[at_glob:])
+    return all(character == "*" for character in glob[at_glob:])
 
 
 def is_held(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:

@@ -24,7 +24,7 @@ from common.storage.wire import Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 
-KEPT_S: Final = 400 * DAY_S
+RETENTION_S: Final = 400 * DAY_S
 # The author if no key was used: AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
 ITSELF: Final = "minute8"
@@ -71,16 +71,20 @@ class EntryFilter:
     action: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> EntryFilter:
+    def of(cls, parameters: Mapping[str, str]) -> EntryFilter:
         """A filter from texts; unknown names are ignored. Raises InvalidInput."""
         for name in ("subject", "action"):
-            word = given.get(name, "")
+            word = parameters.get(name, "")
             if len(word) > _MAX_WORD:
                 raise InvalidInput(
                     name, "is too long", value=word, accepted=f"at most {_MAX_WORD} characters"
                 )
-        bounds = {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
-        return cls(**bounds, subject=given.get("subject", ""), action=given.get("action", ""))
+        bounds = {
+            name: parse_instant(parameters[name], name)
+            for name in ("from_at", "until_at")
+            if name in parameters
+        }
+        return cls(**bounds, subject=parameters.get("subject", ""), action=parameters.get("action", ""))
 
     def takes(self, entry: Entry) -> bool:
         """Whether the filter takes an entry."""
@@ -141,7 +145,7 @@ class Audit:
             "subject": subject,
             "before": _text(was),
             "after": _text(became),
-            "expires_at": int(now) + KEPT_S,
+            "expires_at": int(now) + RETENTION_S,
         }
 
     def newest(self, tenant: str, limit: int, before_id: str = "") -> Iterator[Entry]:
@@ -150,28 +154,28 @@ class Audit:
         return (_entry(item) for item in islice(items, limit))
 
     def page(
-        self, tenant: str, wanted: EntryFilter, *, limit: int, before_id: str = ""
+        self, tenant: str, entry_filter: EntryFilter, *, limit: int, before_id: str = ""
     ) -> tuple[list[Entry], str]:
         """The entries, newest first, and the id after which the next page starts; empty at the end.
 
         A call reads at most MAX_SEEN entries, and returns where the next call continues even if it found none.
         """
-        found: list[Entry] = []
+        entries: list[Entry] = []
         seen_id = before_id
-        most = MAX_SEEN if wanted.subject or wanted.action else limit
-        for seen, item in enumerate(self._between(tenant, wanted, before_id, most + 2)):
+        most = MAX_SEEN if entry_filter.subject or entry_filter.action else limit
+        for seen, item in enumerate(self._between(tenant, entry_filter, before_id, most + 2)):
             entry = _entry(item)
-            if seen == MAX_SEEN or (len(found) == limit and wanted.takes(entry)):
-                return found, seen_id
-            if wanted.takes(entry):
-                found.append(entry)
+            if seen == MAX_SEEN or (len(entries) == limit and entry_filter.takes(entry)):
+                return entries, seen_id
+            if entry_filter.takes(entry):
+                entries.append(entry)
             seen_id = entry.entry_id
-        return found, ""
+        return entries, ""
 
-    def _between(self, tenant: str, wanted: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
-        first = _time_id(wanted.from_at) if wanted.from_at is not None else ""
+    def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
+        first = _time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
         # An id is longer than its time, so it sorts after the end's own text.
-        last = _time_id(wanted.until_at) if wanted.until_at is not None else _LAST
+        last = _time_id(entry_filter.until_at) if entry_filter.until_at is not None else _LAST
         last = min(last, before_id) if before_id else last
         if first >= last:
             return iter(())

@@ -40,10 +40,10 @@ class Holds:
         added = Hold(check_pattern("pattern", pattern), check_note(note), int(now), by)
 
         def change(holds: list[Hold]) -> list[Hold]:
-            others = [one for one in holds if one.pattern != added.pattern]
-            if len(others) == MAX_HOLDS:
+            unchanged = [hold for hold in holds if hold.pattern != added.pattern]
+            if len(unchanged) == MAX_HOLDS:
                 raise Conflict(f"there are {MAX_HOLDS} holds, which are the most; release one first")
-            return [*others, added]
+            return [*unchanged, added]
 
         return self._change(change, "target.held", added.pattern, now, by, {"note": added.note or None})
 
@@ -51,10 +51,10 @@ class Holds:
         """Let the targets of a pattern be called again. Raises NotFound, Busy."""
 
         def change(holds: list[Hold]) -> list[Hold]:
-            left = [one for one in holds if one.pattern != pattern]
-            if len(left) == len(holds):
+            remaining = [hold for hold in holds if hold.pattern != pattern]
+            if len(remaining) == len(holds):
                 raise NotFound("hold", pattern)
-            return left
+            return remaining
 
         return self._change(change, "target.released", pattern, now, by, {})
 
@@ -74,7 +74,7 @@ class Holds:
             if revision:
                 unchanged = Expression("#revision = :old", {":old": revision})
             tx = Transaction(self._table.client)
-            new = {"revision": revision + 1, "holds": [asdict(one) for one in holds]}
+            new = {"revision": revision + 1, "holds": [asdict(hold) for hold in holds]}
             tx.put(self._table, {**keys.holds(), **new}, unchanged)
             Audit(self._table).add(tx, keys.OPERATORS, by, action, pattern, now, after=after)
             tx.commit()

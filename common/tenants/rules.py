@@ -24,7 +24,7 @@ _PATTERN: Final = re.compile(
     r"\*|arn(:[^:\s]*){4}:\S+|(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?",
     re.ASCII | re.IGNORECASE,
 )
-_MOST: Final = {
+_MAX_QUOTAS: Final = {
     "jobs": 10_000_000,
     "executions_per_day": 10_000_000_000,
     "shortest_interval_s": 366 * DAY_S,
@@ -67,8 +67,8 @@ class TenantRules:
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> TenantRules:
         """The inverse of `to_item`; also reads items with some or no rules, or with quotas of a later version."""
-        given = item.get("quotas", {})
-        known = {one.name: given[one.name] for one in fields(Quotas) if one.name in given}
+        quotas = item.get("quotas", {})
+        known = {field.name: quotas[field.name] for field in fields(Quotas) if field.name in quotas}
         return cls(
             state=item.get("state", ACTIVE),
             allowed_targets=tuple(item.get("allowed_targets", ())),
@@ -93,22 +93,23 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
         raise InvalidInput(name, "is not a known field", value=changes[name], accepted=", ".join(EDITABLE))
     new = TenantRules()
     if "allowed_targets" in changes:
-        given = changes["allowed_targets"]
-        patterns = new.allowed_targets if given is None else _patterns(given)
+        patterns = changes["allowed_targets"]
+        patterns = new.allowed_targets if patterns is None else _patterns(patterns)
         rules = replace(rules, allowed_targets=patterns)
     if "add_targets" in changes or "remove_targets" in changes:
         rules = replace(rules, allowed_targets=_edited(rules.allowed_targets, changes))
     if "retention_days" in changes:
-        given = changes["retention_days"]
-        days = new.retention_days if given is None else _whole("retention_days", given, _MAX_DAYS)
+        days = changes["retention_days"]
+        days = new.retention_days if days is None else _whole_number("retention_days", days, _MAX_DAYS)
         rules = replace(rules, retention_days=days)
     if "spread_s" in changes:
-        given = changes["spread_s"]
-        spread_s = None if given is None else _whole("spread_s", given, MAX_SPREAD_S, least=0)
+        spread_s = changes["spread_s"]
+        if spread_s is not None:
+            spread_s = _whole_number("spread_s", spread_s, MAX_SPREAD_S, least=0)
         rules = replace(rules, spread_s=spread_s)
     if "quotas" in changes:
-        given = changes["quotas"]
-        rules = replace(rules, quotas=new.quotas if given is None else _quotas(rules.quotas, given))
+        quotas = changes["quotas"]
+        rules = replace(rules, quotas=new.quotas if quotas is None else _quotas(rules.quotas, quotas))
     return rules
 
 
@@ -130,18 +131,18 @@ def _edited(patterns: tuple[str, ...], changes: Mapping[str, Any]) -> tuple[str,
                 value=pattern,
                 accepted=patterns_shown(patterns),
             )
-    return _patterns([*(one for one in patterns if one not in removed), *added])
+    return _patterns([*(pattern for pattern in patterns if pattern not in removed), *added])
 
 
-def _patterns(given: object, name: str = "allowed_targets") -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or len(given) > _MAX_PATTERNS:
+def _patterns(value: object, name: str = "allowed_targets") -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or len(value) > _MAX_PATTERNS:
         raise InvalidInput(
             name,
             "must be a list of patterns",
-            value=given,
+            value=value,
             accepted=f"at most {_MAX_PATTERNS} texts",
         )
-    return tuple(dict.fromkeys(check_pattern(f"{name}.{at}", pattern) for at, pattern in enumerate(given)))
+    return tuple(dict.fromkeys(check_pattern(f"{name}.{at}", pattern) for at, pattern in enumerate(value)))
 
 
 def check_pattern(field: str, pattern: object) -> str:
@@ -156,21 +157,23 @@ def check_pattern(field: str, pattern: object) -> str:
     return pattern
 
 
-def _quotas(quotas: Quotas, given: object) -> Quotas:
-    names = [one.name for one in fields(Quotas)]
-    if not isinstance(given, Mapping):
-        raise InvalidInput("quotas", "must be an object", value=given, accepted=f"some of {', '.join(names)}")
-    if unknown := sorted(set(given) - set(names)):
+def _quotas(quotas: Quotas, changes: object) -> Quotas:
+    names = [field.name for field in fields(Quotas)]
+    if not isinstance(changes, Mapping):
+        raise InvalidInput(
+            "quotas", "must be an object", value=changes, accepted=f"some of {', '.join(names)}"
+        )
+    if unknown := sorted(set(changes) - set(names)):
         name = unknown[0]
         raise InvalidInput(
-            f"quotas.{name}", "is not a known quota", value=given[name], accepted=", ".join(names)
+            f"quotas.{name}", "is not a known quota", value=changes[name], accepted=", ".join(names)
         )
     default = Quotas()
     values = {
         name: getattr(default, name)
         if value is None
-        else _whole(f"quotas.{name}", value, _MOST[name], least(name))
-        for name, value in given.items()
+        else _whole_number(f"quotas.{name}", value, _MAX_QUOTAS[name], least(name))
+        for name, value in changes.items()
     }
     return replace(quotas, **values)
 
@@ -180,7 +183,7 @@ def least(quota: str) -> int:
     return 0 if quota in ("jobs", "executions_per_day", "requests_per_minute") else 1
 
 
-def _whole(name: str, value: object, most: int, least: int = 1) -> int:
+def _whole_number(name: str, value: object, most: int, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise InvalidInput(
             name, "is out of range", value=value, accepted=f"a whole number from {least} to {most}"

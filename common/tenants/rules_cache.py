@@ -25,7 +25,7 @@ TRUSTED_FOR_S: Final = 15
 # How long cached rules are valid if the log does not name the tenant. This bounds the effect of a writer that does not
 # write the log: an earlier version during a deployment.
 _MAX_TRUST_S: Final = 3_600
-_KEPT: Final = 10_000
+_MAX_TENANTS: Final = 10_000
 # Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
 _LOCKS: Final = 64
 # Conflicting transactions are retried, and the clocks of two machines differ.
@@ -53,7 +53,7 @@ class KnownTenants:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._kept: Cache[str, TenantRules | None] = Cache(_MAX_TRUST_S, _KEPT)
+        self._kept: Cache[str, TenantRules | None] = Cache(_MAX_TRUST_S, _MAX_TENANTS)
         self._lock = threading.Lock()
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
@@ -85,9 +85,9 @@ class KnownTenants:
         names = {tenant for tenant in tenants if not self._trusted(tenant, now)} - self._named
         if len(names) < 2:
             return
-        wanted = {keys.tenant(name)["pk"]: name for name in names}
+        tenants = {keys.tenant(name)["pk"]: name for name in names}
         for item in self._table.get_many([keys.tenant(name) for name in names], consistent=False):
-            self._kept.put(wanted[item["pk"]], TenantRules.from_item(item), now)
+            self._kept.put(tenants[item["pk"]], TenantRules.from_item(item), now)
         with self._lock:
             self.reads += len(names)
 
@@ -175,4 +175,4 @@ def held_targets(table: Table, *, consistent: bool = True) -> list[Hold]:
 
 def holds_of(item: Mapping[str, Any] | None) -> list[Hold]:
     """The holds of their item; None if there is none."""
-    return [Hold(**{**one, "held_at": int(one["held_at"])}) for one in (item or {}).get("holds", [])]
+    return [Hold(**{**hold, "held_at": int(hold["held_at"])}) for hold in (item or {}).get("holds", [])]

@@ -46,7 +46,7 @@ class SigningSecrets:
         """The secrets that sign a call now, newest first; empty if the tenant never had one."""
         known = self._known.get(tenant, now)
         item = known.value if known else self._read(tenant, now)
-        return (item["secret"], *(one["secret"] for one in old_secrets(item, now))) if item else ()
+        return (item["secret"], *(old["secret"] for old in old_secrets(item, now))) if item else ()
 
     def _read(self, tenant: str, now: float) -> Item | None:
         item = self._table.get(keys.webhook_secret(tenant))
@@ -68,8 +68,8 @@ class WebhookSecrets(SigningSecrets):
         tx.put(self._table, item, Expression("attribute_not_exists(pk)", {}))
         try:
             self._commit(tx, tenant, by, "webhook_secret.made", now)
-        except ConditionFailed as there:
-            return str((there.existing or {})["secret"])
+        except ConditionFailed as conflict:
+            return str((conflict.existing or {})["secret"])
         return fresh
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
@@ -110,7 +110,7 @@ def new_secret() -> str:
 def old_secrets(item: Item, now: float) -> list[Item]:
     """The replaced secrets that still sign: each `secret` and its `until`, newest first."""
     previous = {"secret": item.get("previous"), "until": item.get("previous_until", 0)}
-    return [one for one in (previous, *item.get("earlier", ())) if one["until"] > now]
+    return [secret for secret in (previous, *item.get("earlier", ())) if secret["until"] > now]
 
 
 def signature(signing: Iterable[str], webhook_id: str, timestamp: int, body: bytes) -> str:

@@ -36,7 +36,7 @@ def create(services: Services, asked: Asked) -> Mapping[str, Any]:
     def change(old: Job | None, made: Callable[[], Job], now: float) -> Job:
         if old is not None and is_known(requests_of(old), token):
             if "ClientToken" in request and not schedule_of(old):
-                raise UndoneSince("schedule", asked.label, made=True)
+                raise UndoneSince("schedule", asked.label, is_creation=True)
             return old
         if exists(old):
             raise AlreadyExists("schedule", asked.label)
@@ -79,7 +79,7 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
         job = _existing(old, asked.label)
         if is_known(job.origin, token):
             if given:
-                raise UndoneSince("schedule", asked.label, made=False)
+                raise UndoneSince("schedule", asked.label, is_creation=False)
             return job
         tombstone = deleted(job, now)
         return replace(tombstone, origin=with_known(of_deleted(requests_of(job)), token, now))

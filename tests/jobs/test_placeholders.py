@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from common.jobs.placeholders import (
-    LONGEST,
+    MAX_VALUE_CHARS,
     RENDERED_BYTES,
     PayloadTooLarge,
     check_payload,
@@ -98,7 +98,7 @@ def test_no_value_is_longer_than_it_is_counted() -> None:
         "x" * 128,
     )
     for name, value in values_for(longest, "UTC").items():
-        assert len(value) <= LONGEST[name], name
+        assert len(value) <= MAX_VALUE_CHARS[name], name
 
 
 json_values = st.recursive(
@@ -114,7 +114,7 @@ def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(p
         check_payload(payload)
     except InvalidInput:
         return
-    blank = dict.fromkeys(LONGEST, "")
+    blank = dict.fromkeys(MAX_VALUE_CHARS, "")
     assert render(payload, blank) == render(payload, blank | {"unknown": "never"})
 
 

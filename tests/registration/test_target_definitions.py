@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.jobs.placeholders import LONGEST
+from common.jobs.placeholders import MAX_VALUE_CHARS
 from common.registration.definition import Limits, parse_definition
 from common.registration.target_definitions import MODELS, stored
 
@@ -179,7 +179,7 @@ def test_the_targets_and_placeholders_of_the_documentation_are_the_ones_there_ar
     text = (Path(__file__).resolve().parents[2] / "docs" / "targets.md").read_text()
     examples = re.findall(r"^(\{\"kind\".*\})$", text, re.MULTILINE)
     assert {parsed(json.loads(example))["kind"] for example in examples} == set(MODELS)
-    assert set(re.findall(r"\{\{([a-z_]+)\}\}", text)) == set(LONGEST)
+    assert set(re.findall(r"\{\{([a-z_]+)\}\}", text)) == set(MAX_VALUE_CHARS)
 
 
 LOCAL = ("http://localhost:8000/", "http://127.0.0.1:8000/", "http://[::1]:8000/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Busy
-from common.storage.conflicts import TRIES, ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import MAX_TRIES, ConditionFailed, TransactionConflict, retry_on_conflict
 
 
 class InTheWay:
@@ -34,7 +34,7 @@ def test_the_waits_double_up_to_half_a_second() -> None:
     assert waits == [0.04, 0.08, 0.16, 0.32, 0.5, 0.5]
 
 
-@pytest.mark.parametrize(("conflicts", "done"), [(TRIES - 1, True), (TRIES, False)])
+@pytest.mark.parametrize(("conflicts", "done"), [(MAX_TRIES - 1, True), (MAX_TRIES, False)])
 def test_it_gives_up_after_so_many_tries_and_names_what_is_busy(conflicts: int, done: bool) -> None:
     waits: list[float] = []
     attempt = InTheWay(*[TransactionConflict()] * conflicts)
@@ -46,7 +46,7 @@ def test_it_gives_up_after_so_many_tries_and_names_what_is_busy(conflicts: int, 
         ) as gave_up:
             retry_on_conflict(attempt, "job 'report'", sleep=waits.append)
         assert not isinstance(gave_up.value, TransactionConflict)
-    assert (attempt.attempts, len(waits)) == (TRIES, TRIES - 1)
+    assert (attempt.attempts, len(waits)) == (MAX_TRIES, MAX_TRIES - 1)
 
 
 def test_a_condition_that_fails_is_tried_again_only_where_that_is_asked_for() -> None:

@@ -12,7 +12,7 @@ from common.config import Config, MissingSetting
 from common.errors import Busy, ItemTooLarge
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.table import WRITE_TRIES, Query, Table, Tables, Transaction
+from common.storage.table import MAX_WRITE_TRIES, Query, Table, Tables, Transaction
 from common.storage.wire import Expression
 from scheduler import wiring
 from tests.worlds import World
@@ -131,7 +131,7 @@ def held(client: Any, times: int) -> Any:
     return Held()
 
 
-@pytest.mark.parametrize("conflicts", [1, WRITE_TRIES - 1, WRITE_TRIES])
+@pytest.mark.parametrize("conflicts", [1, MAX_WRITE_TRIES - 1, MAX_WRITE_TRIES])
 @pytest.mark.parametrize("kind", ["put", "update", "delete"])
 def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
     tables: NamedTables, kind: str, conflicts: int
@@ -144,14 +144,14 @@ def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
         "update": lambda: table.update(KEY, ADD_ONE),
         "delete": lambda: table.delete(KEY),
     }
-    if conflicts == WRITE_TRIES:
+    if conflicts == MAX_WRITE_TRIES:
         with pytest.raises(Busy, match="the item is being changed"):
             writes[kind]()
         assert jobs.get(KEY) is None
     else:
         writes[kind]()
         assert jobs.get(KEY) == (None if kind == "delete" else {**KEY, "n": 1})
-    assert len(waits) == min(conflicts, WRITE_TRIES - 1)
+    assert len(waits) == min(conflicts, MAX_WRITE_TRIES - 1)
 
 
 def test_transactions_in_each_others_way_lose_nothing(tables: NamedTables, engine: tuple[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from common.errors import Busy
 from common.runs.outcome import Outcome
 from common.storage import keys
-from common.storage.conflicts import TRIES, ConditionFailed, TransactionConflict
+from common.storage.conflicts import MAX_TRIES, ConditionFailed, TransactionConflict
 from common.storage.table import Transaction
 from common.storage.wire import Expression
 from common.tenants import audit as audit_file
@@ -60,7 +60,7 @@ def test_a_change_that_is_not_made_is_not_written_down(world: World) -> None:
     assert audit_of(world).page("alice", EntryFilter(), limit=9) == ([], "")
 
 
-@pytest.mark.parametrize(("conflicts", "made"), [(TRIES - 1, True), (TRIES, False)])
+@pytest.mark.parametrize(("conflicts", "made"), [(MAX_TRIES - 1, True), (MAX_TRIES, False)])
 def test_a_commit_waits_for_others_for_so_long(
     world: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, made: bool
 ) -> None:
