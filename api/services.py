@@ -18,7 +18,7 @@ from common.jobs.ledger import require_active
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.notices.subscription import Subscriptions
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters

@@ -15,18 +15,19 @@ from common.clock import Clock
 from common.events import NoEvents
 from common.jobs.calendars import Calendars
 from common.jobs.ended import EndedJobs
-from common.planning.carried import Carried
 from common.planning.directory import FILING, SHARD_ENTRIES
 from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
+from common.planning.queue import ExecutionsQueue
 from common.registration.schedule_text import parse_schedule
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Table as DynamoTable
 from common.timing.groups import group_can_fire, group_key
 from common.timing.slots import places
+from scheduler.pacing import PaceCarryover
+from scheduler.planner import Planner
 from scheduler.tick import Scheduler
 from scripts.measure.rounds import track
 
@@ -217,7 +218,7 @@ def scheduler_over(dynamodb: Any, sqs: Any, clock: Clock) -> Scheduler:
     """A scheduler on these clients, one stub for all of its tables."""
     due, jobs, runs = (DynamoTable(dynamodb, name) for name in ("due", "jobs", "runs"))
     queue = ExecutionsQueue(sqs, QUEUE_URL, clock)
-    return Scheduler(
+    planner = Planner(
         index=DueIndex(due),
         runs=Runs(runs),
         queue=queue,
@@ -227,5 +228,6 @@ def scheduler_over(dynamodb: Any, sqs: Any, clock: Clock) -> Scheduler:
         events=NoEvents(),
         quarantine=Quarantine(due),
         ended=EndedJobs(due, jobs),
-        carried=Carried(due),
+        carryover=PaceCarryover(due),
     )
+    return Scheduler(planner)

@@ -20,7 +20,7 @@ from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
 from common.storage.wire import to_wire
 from common.timing import groups
-from scheduler.tick import TickSummary
+from scheduler.summary import TickSummary
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import cpu_s, ratio, take_turns, track
 

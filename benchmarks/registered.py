@@ -13,8 +13,8 @@ from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.storage.table import Table as DynamoTable
-from scheduler.planner import Planner
-from scheduler.tick import HURRY_S, FanOut, TickSummary
+from scheduler.planner import HURRY_S, FanOut, SharePlanner
+from scheduler.summary import TickSummary
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
 
@@ -60,10 +60,11 @@ class Stage:
         }
         dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
         self._shares = Shares(DynamoTable(dynamodb, "due"))
-        self._scheduler = replace(
-            scheduler_over(dynamodb, sqs, ManualClock(_START - _TICK_AHEAD_S + 0.5)),
-            fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
-        )
+        self._planning_queue = PlanningQueue(sqs, QUEUE_URL)
+        fan_out = FanOut(self._shares, self._planning_queue, share_entries)
+        alone = scheduler_over(dynamodb, sqs, ManualClock(_START - _TICK_AHEAD_S + 0.5))
+        self._scheduler = replace(alone, fan_out=fan_out)
+        self._planner = alone.planner
 
     def tick(self) -> Measured:
         """Divide the window."""
@@ -73,13 +74,11 @@ class Stage:
 
     def shares(self) -> list[int]:
         """The numbers of those that the tick recorded."""
-        return self._shares.left(self._scheduler.index.ensure_mark(_START))
+        return self._shares.unconfirmed(self._planner.index.ensure_mark(_START))
 
     def plan(self, number: int) -> Measured:
         """Hand over one share."""
-        assert self._scheduler.fan_out
-        queue = self._scheduler.fan_out.queue
-        planner = Planner(replace(self._scheduler, fan_out=None), self._shares, queue)
+        planner = SharePlanner(self._planner, self._shares, self._planning_queue)
         with self._aws.measured() as cost:
             summary = planner.plan(encode(_START + 600, number))
         return Measured(summary, cost)

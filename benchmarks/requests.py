@@ -17,7 +17,7 @@ from benchmarks.strict_lateness import DEFAULT_MB
 from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
 from common.clock import ManualClock, SystemClock
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage.table import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
 from scripts.measure.prices import PRICES

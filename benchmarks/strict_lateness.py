@@ -20,8 +20,8 @@ from typing import Any
 import yaml
 
 from benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
-from common.planning.executions_queue import BATCH_SIZE
 from common.planning.packs import MAX_IN_A_PACK, Wake
+from common.planning.queue import BATCH_SIZE
 from scripts import build_layer
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 
 from common.clock import Clock
 from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion, Deletions
 from common.platform.run_again import RunAgain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from common.clock import Clock
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants

@@ -11,8 +11,8 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import is_wake
+from common.planning.queue import ExecutionsQueue
 from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants

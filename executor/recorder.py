@@ -10,7 +10,7 @@ from common.clock import Clock
 from common.errors import Minute8Error
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome, last_attempt

@@ -9,7 +9,7 @@ from common.clock import Clock
 from common.events import RUN_SKIPPED, Events
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.states import FAILED
 from common.storage.wire import Item

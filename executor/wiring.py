@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.events import Events
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use

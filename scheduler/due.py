@@ -1,142 +1,259 @@
-"""What is due in a window, from the directory of groups; unreadable groups are set aside.
+"""What is due in a window: first the shards, from the directory of groups, and then the executions of their entries.
 
-A tick reads what is listed for its window. It reads the whole directory where listings may be missing: for a day after
-code of another version, or with other time zones, was at work; after an outage; and in one window of each day.
+A tick reads the shards that are listed for its window. It reads the whole directory where listings may be missing: for
+a day after code of another version, or with other time zones, was at work; after an outage; and in one window of each
+day. Unreadable groups are quarantined. An error in one entry does not stop the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from itertools import groupby, islice
+from typing import Final
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
+from common.jobs.calendars import RememberedCalendars
+from common.jobs.ended import fires_again
 from common.planning.directory import BadShard, Listing, Shard
-from common.planning.due_index import DueIndex, Mark
+from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.due_index import DueIndex, Mark, Pending, Window, entry_position
+from common.planning.execution import Execution
+from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
+from common.planning.plan import Plan, plan, plan_registered, scattered
 from common.planning.quarantine import Quarantine
+from common.planning.shares import Share
 from common.storage.conflicts import TransactionConflict
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S
 from scheduler.concurrently import for_each
+from scheduler.pacing import PaceKeeper
+from scheduler.skipped import SkipRecorder
+from scheduler.summary import TickSummary
 
-if TYPE_CHECKING:
-    from scheduler.summary import TickSummary
-
-# The most empty shards, and the most misfiled ones, that a tick holds in memory to drop or file them.
-MAX_KEPT: Final = 200_000
-# How long code of an earlier version may write after a deployment or a rollback.
+# A tick holds at most this many empty shards in memory to drop them, and as many misfiled shards to file them.
+MAX_UNTIDY_SHARDS: Final = 200_000
+# After a deployment or a rollback, code of an earlier version may write for this long.
 _DISTRUST_S: Final = DAY_S
-# A longer window was left by an outage: it has so many places that reading everything costs less.
-_LONG_S: Final = 3_600
+# A longer window was left by an outage: it has so many listings that reading the whole directory costs less.
+_MAX_LISTED_WINDOW_S: Final = 3_600
 # The window that is checked every day begins at 03:50 UTC, when little is due.
 _CHECKED_AT_S: Final = 3 * 3_600 + 3_000
 # One batch read; common/storage/table.py.
-_AT_ONCE: Final = 100
-_TIDIED_BETWEEN_LOOKS: Final = 1_600
-_TIDIES_FOR_S: Final = 60
+_BATCH_SIZE: Final = 100
+_SHARDS_BETWEEN_CLOCK_READS: Final = 1_600
+_MAX_TIDYING_S: Final = 60
 
 
 @dataclass(slots=True)
 class Untidy:
-    """What reading the directory found to be dropped, or to be listed elsewhere."""
+    """The shards that reading the directory found empty, or listed at the wrong times."""
 
     empty: list[Listing] = field(default_factory=list)
     misfiled: list[Listing] = field(default_factory=list)
 
-    def look_at(self, found: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
-        """The same without the empty ones; keeps those that are to be tidied."""
-        for one in found:
-            if isinstance(one, BadShard):
-                yield one
-            elif one.shard.jobs <= 0:
-                if len(self.empty) < MAX_KEPT:
-                    self.empty.append(one)
+    def look_at(self, listings: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
+        """The same listings without those of empty shards. Keeps the listings that are to be tidied."""
+        for listing in listings:
+            if isinstance(listing, BadShard):
+                yield listing
+            elif listing.shard.jobs <= 0:
+                if len(self.empty) < MAX_UNTIDY_SHARDS:
+                    self.empty.append(listing)
             else:
-                if not one.is_right and len(self.misfiled) < MAX_KEPT:
-                    self.misfiled.append(one)
-                yield one
+                if not listing.is_right and len(self.misfiled) < MAX_UNTIDY_SHARDS:
+                    self.misfiled.append(listing)
+                yield listing
 
 
 def due_shards(
-    index: DueIndex, quarantine: Quarantine, window: Mark, summary: TickSummary, untidy: Untidy
+    index: DueIndex, quarantine: Quarantine, mark: Mark, summary: TickSummary, untidy: Untidy
 ) -> Iterator[Shard]:
-    """The shards that may fire in the window.
+    """The shards that may fire in the open window.
 
-    Unreadable ones are set aside after all are read, and therefore before the mark moves.
+    Unreadable ones are quarantined after all are read, and therefore before the mark moves.
     """
     unreadable: list[BadShard] = []
-    for one in _recurring(index, window, summary, untidy):
-        if isinstance(one, BadShard):
-            unreadable.append(one)
+    for listing in _recurring(index, mark, summary, untidy):
+        if isinstance(listing, BadShard):
+            unreadable.append(listing)
         else:
-            yield one.shard
-    for shard in index.directory.one_off_shards(window.planned_until, window.planning_until):
+            yield listing.shard
+    for shard in index.directory.one_off_shards(mark.planned_until, mark.planning_until):
         if isinstance(shard, BadShard):
             unreadable.append(shard)
         else:
             yield shard
     if untidy.misfiled:
         index.file_anew(summary.now)
-    for_each(unreadable, lambda bad: quarantine.add_group(bad.name, window, bad.problem, summary.now))
+    for_each(unreadable, lambda bad: quarantine.add_group(bad.name, mark.window, bad.problem, summary.now))
 
 
 def tidy(index: DueIndex, untidy: Untidy, clock: Clock) -> None:
-    """List what is misfiled, and drop what is empty; what is left after a minute is found again by later ticks.
+    """List misfiled shards anew, and drop empty ones. After a minute the rest is left; later ticks find it again.
 
-    Ticks may read what is in the directory, so nobody may fill it faster than it is emptied.
+    Ticks may read the whole directory, so nobody may fill it faster than it is emptied.
     """
-    stop_at = clock.now() + _TIDIES_FOR_S
+    stop_at = clock.now() + _MAX_TIDYING_S
 
-    def file(some: list[Listing]) -> None:
+    def file(misfiled: list[Listing]) -> None:
         with suppress(TransactionConflict):  # a writer holds one
-            index.directory.open(some)
+            index.directory.open(misfiled)
 
-    for kept, do in ((untidy.misfiled, file), (untidy.empty, index.directory.drop_empty)):
-        for first in range(0, len(kept), _TIDIED_BETWEEN_LOOKS):
+    for listings, do in ((untidy.misfiled, file), (untidy.empty, index.directory.drop_empty)):
+        for first in range(0, len(listings), _SHARDS_BETWEEN_CLOCK_READS):
             if clock.now() >= stop_at:
                 return
-            some = kept[first : first + _TIDIED_BETWEEN_LOOKS]
-            for_each([some[at : at + _AT_ONCE] for at in range(0, len(some), _AT_ONCE)], do)
+            portion = listings[first : first + _SHARDS_BETWEEN_CLOCK_READS]
+            for_each([portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], do)
 
 
 def _recurring(
-    index: DueIndex, window: Mark, summary: TickSummary, untidy: Untidy
+    index: DueIndex, mark: Mark, summary: TickSummary, untidy: Untidy
 ) -> Iterator[Listing | BadShard]:
-    if _reads_all(window, summary.now):
-        yield from _due(untidy.look_at(index.directory.whole()), window, summary)
+    if _reads_all(mark, summary.now):
+        yield from _due(untidy.look_at(index.directory.whole()), mark.window, summary)
         return
-    listed = _due(index.directory.listed(window.planned_until, window.planning_until), window, summary)
-    while some := list(islice(listed, _AT_ONCE)):
-        yield from (one for one in some if isinstance(one, BadShard))
-        readable = [one for one in some if isinstance(one, Listing)]
+    listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
+    while batch := list(islice(listed, _BATCH_SIZE)):
+        yield from (listing for listing in batch if isinstance(listing, BadShard))
+        readable = [listing for listing in batch if isinstance(listing, Listing)]
         yield from untidy.look_at(index.directory.counted(readable))
 
 
-def _reads_all(window: Mark, now: float) -> bool:
-    checks = [(at - _CHECKED_AT_S) // DAY_S for at in (window.planned_until - 1, window.planning_until - 1)]
+def _reads_all(mark: Mark, now: float) -> bool:
+    checks = [(at - _CHECKED_AT_S) // DAY_S for at in (mark.planned_until - 1, mark.planning_until - 1)]
     return (
-        not window.is_filed
-        or now < window.filed_since + _DISTRUST_S
-        or window.planning_until - window.planned_until > _LONG_S
+        not mark.is_filed
+        or now < mark.filing.since + _DISTRUST_S
+        or mark.planning_until - mark.planned_until > _MAX_LISTED_WINDOW_S
         or checks[0] < checks[1]
     )
 
 
 def _due(
-    found: Iterator[Listing | BadShard], window: Mark, summary: TickSummary
+    listings: Iterator[Listing | BadShard], window: Window, summary: TickSummary
 ) -> Iterator[Listing | BadShard]:
-    """Those that may fire in the window, and the unreadable ones."""
-    for one in found:
+    """The listings of shards that may fire in the window, and the unreadable ones."""
+    for listing in listings:
         summary.groups_known += 1
-        if isinstance(one, BadShard):
-            yield one
+        if isinstance(listing, BadShard):
+            yield listing
             continue
+        group, shard, _ = listing.shard
         try:
-            is_due = group_can_fire(one.shard.group, window.planned_until, window.planning_until)
+            is_due = group_can_fire(group, window.start, window.end)
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
-            yield BadShard(f"{one.shard.group}#{one.shard.shard}", f"unreadable group: {error!r}")
+            yield BadShard(f"{group}#{shard}", f"unreadable group: {error!r}")
             continue
         if is_due:
-            yield one
+            yield listing
+
+
+@dataclass(slots=True)
+class ShardWork:
+    """Shards to plan in a window, and how far that is: `done` shards, and the next one up to the position `after`.
+
+    `pace_slice` says which seconds are the planner's own, if the shards are one slice of a pace.
+    """
+
+    window: Window
+    shards: Sequence[Shard]
+    after: str = ""
+    pace_slice: PaceSlice = ALL_SECONDS
+    done: int = 0
+
+    @classmethod
+    def of(cls, share: Share) -> ShardWork:
+        """The work of a share."""
+        return cls(share.window, share.shards, share.after, share.pace_slice)
+
+    @property
+    def remaining(self) -> Sequence[Shard]:
+        """The shards that are not done."""
+        return self.shards[self.done :]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Reads due entries and registrations, and plans each of them."""
+
+    index: DueIndex
+    calendars: RememberedCalendars
+    clock: Clock
+    skipped: SkipRecorder
+    summary: TickSummary
+
+    def executions(self, work: ShardWork, keeper: PaceKeeper, until: float) -> Iterator[Execution]:
+        """The executions of the shards in their window, the shards of a pace together.
+
+        From `until` on no more entries are read. A pace is read to its end, or up to MAX_RESERVED_TOGETHER executions.
+        """
+
+        def is_time_up() -> bool:
+            return bool(until) and self.clock.now() >= until
+
+        for pace, group in groupby(work.shards, key=lambda shard: pace_of(shard.shard)):
+            shards = list(group)
+            if pace:
+                planned = self._planned(work, shards, lambda: False)
+                yield from keeper.keep(shards[0], planned, is_time_up)
+            else:
+                for entry, executions in self._planned(work, shards, is_time_up):
+                    yield from (scattered(entry, execution) for execution in executions)
+            if is_time_up():
+                return
+
+    def registered(self, registrations: Sequence[Pending | BadEntry], mark: Mark) -> Iterator[Execution]:
+        """The executions of interrupted registrations before the announced end."""
+        for registration in registrations:
+            if isinstance(registration, BadEntry):
+                self.skipped.bad_entry(registration, mark.planned_until)
+            else:
+                yield from self._plan(registration.entry, mark.window, _as_registered)
+
+    def _planned(
+        self, work: ShardWork, shards: Sequence[Shard], is_time_up: Callable[[], bool]
+    ) -> Iterator[tuple[DueEntry, list[Execution]]]:
+        for shard in shards:
+            self.summary.shards_due += 1
+            for entry in self.index.entries(shard, work.after):
+                self.summary.entries_read += 1
+                work.after = entry_position(entry)
+                if isinstance(entry, BadEntry):
+                    self.skipped.bad_entry(entry, work.window.start)
+                else:
+                    yield entry, self._plan(entry, work.window, _as_due)
+                if is_time_up():
+                    return
+            work.done += 1
+            work.after = ""
+
+    def _plan(self, entry: DueEntry, window: Window, plan_entry: _PlanEntry) -> list[Execution]:
+        try:
+            excluded = self.calendars.excluded(entry.tenant, entry.schedule.calendars)
+            planned = plan_entry(entry, window, excluded)
+        except (BotoCoreError, ClientError):  # not the entry's fault
+            raise
+        except Exception as error:  # noqa: BLE001
+            bad = BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}"[:500])
+            self.skipped.bad_entry(bad, window.start)
+            return []
+        if planned.missed:
+            again = planned.executions or fires_again(entry.schedule, window.end - 1, excluded)
+            self.skipped.missed(planned.missed, is_last=not again)
+        return planned.executions
+
+
+_PlanEntry = Callable[[DueEntry, Window, Container[str]], Plan]
+
+
+def _as_due(entry: DueEntry, window: Window, excluded: Container[str]) -> Plan:
+    return plan(entry, window.start, window.end, window.decided_at, excluded)
+
+
+def _as_registered(entry: DueEntry, window: Window, excluded: Container[str]) -> Plan:
+    return Plan(plan_registered(entry, window.end, excluded))

@@ -1,9 +1,15 @@
-"""The scheduler Lambda: EventBridge calls it at minute 8, 18, 28…; it ignores the event."""
+"""The Lambda functions of stage one: the scheduler, and the planner.
+
+EventBridge calls the scheduler at minute 8, 18, 28… The planner takes shares of a window from the planning queue if the
+tick has too much work.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,22 +18,27 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.planning.executions_queue import ExecutionsQueue
-from common.planning.planned_windows import PlannedWindow
+from common.planning.log import PlannedWindow
+from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
-from common.storage import aws
-from common.storage.table import Tables
+from common.storage import aws, keys
+from common.storage.table import Query, Table, Tables
+from eventbridge import keys as group_keys
 from scheduler import wiring
-from scheduler.leftovers import anything_left
+from scheduler.planner import FanOut, SharePlanner
 from scheduler.reconcile import Compared, Reconciler
-from scheduler.tick import FanOut, Scheduler, TickSummary
+from scheduler.summary import TickSummary
+from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
     from scheduler.removal import Removal
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
-    """Run a tick, then delete ended jobs, and some items of deleted tenants. Returns the tick's summary."""
+    """Run a tick, then delete ended jobs, and some items of deleted tenants. Returns the tick's summary.
+
+    The scheduler ignores the event.
+    """
     publish_lag(scheduler())
     summary = scheduler().tick()
     publish(summary, "tick")
@@ -37,25 +48,33 @@ def handle(event: object, context: object) -> dict[str, Any]:
     log_compared(compared)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
-    if _is_anything_left():
+    if _is_removal_due():
         _removal().run(summary.now)
     return asdict(summary)
 
 
+def handle_shares(event: Mapping[str, Any], context: object) -> None:
+    """Plan the shares of one message. If it raises, the queue delivers the message again."""
+    for record in event["Records"]:
+        summary = _share_planner().plan(record["body"])
+        publish(summary, "share")
+        write_down(summary, planners=1)
+
+
 def publish_lag(scheduler: Scheduler) -> None:
     """Count how late the mark is, before the tick, which may fail."""
-    now = scheduler.clock.now()
-    lag_s = max(0.0, now - scheduler.index.ensure_mark(now).planned_until)
+    now = scheduler.planner.clock.now()
+    lag_s = max(0.0, now - scheduler.planner.index.ensure_mark(now).planned_until)
     telemetry.metrics().add_metric(telemetry.MARK_LAG_S, "Seconds", lag_s)
     telemetry.metrics().flush_metrics()
 
 
-def publish(summary: TickSummary, what: str) -> None:
+def publish(summary: TickSummary, message: str) -> None:
     """Log and count the results of a tick or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:
         logger.error("bad due entry", tenant=bad.tenant, job_id=bad.job_id, problem=bad.problem)
-    logger.info(what, **{name: value for name, value in asdict(summary).items() if name != "bad"})
+    logger.info(message, **{name: value for name, value in asdict(summary).items() if name != "bad"})
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
     metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries)
@@ -71,11 +90,12 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
     """Write down how the planning of a window went. Nothing depends on it, so an error is only logged."""
     if summary.planning_until <= summary.start:
         return
-    part = PlannedWindow(
+    planner = scheduler().planner
+    window = PlannedWindow(
         start=summary.start,
         end=summary.planning_until,
         began_at=summary.now,
-        ended_at=scheduler().clock.now(),
+        ended_at=planner.clock.now(),
         planned=summary.planned,
         missed=summary.missed,
         bad_entries=summary.bad_entries,
@@ -83,7 +103,7 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         planners=planners,
     )
     try:
-        scheduler().index.windows.add(part)
+        planner.index.windows.add(window)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
@@ -97,13 +117,29 @@ def log_compared(compared: Compared) -> None:
         logger.warning("executions without a record", **asdict(compared))
 
 
-def _is_anything_left() -> bool:
+def is_removal_due(due: Table, tenants: Table) -> bool:
+    """Whether a job has ended, or a group of schedules or a tenant is being deleted.
+
+    True if this cannot be read: the removal reads it again, and logs the error.
+    """
+    ended = (due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
+    deletions = (
+        tenants.query(Query(partition, limit=1)) for partition in (group_keys.DELETIONS, keys.DELETIONS)
+    )
+    try:
+        return any(True for _ in chain.from_iterable(chain(ended, deletions)))
+    except Exception:  # noqa: BLE001  the tick stands, whatever this is
+        return True
+
+
+def _is_removal_due() -> bool:
     tables = Tables.of(config())
-    return anything_left(tables.due, tables.tenants)
+    return is_removal_due(tables.due, tables.tenants)
 
 
 @cache
 def _removal() -> Removal:
+    # Most ticks have nothing to delete, and load no code for it.
     from scheduler.removal import removal
 
     return removal(Tables.of(config()), _queue(), SystemClock())
@@ -111,7 +147,7 @@ def _removal() -> Removal:
 
 @cache
 def scheduler() -> Scheduler:
-    """This process's scheduler. A planner does not need the fan-out."""
+    """This process's scheduler. The planner does not need the fan-out."""
     settings, clock = config(), SystemClock()
     tables = Tables.of(settings)
     fan_out = None
@@ -126,8 +162,15 @@ def scheduler() -> Scheduler:
 
 
 @cache
+def _share_planner() -> SharePlanner:
+    shares = Shares(Tables.of(config()).due)
+    queue = PlanningQueue(aws.sqs(), config().required("planning_queue_url"))
+    return SharePlanner(scheduler().planner, shares, queue)
+
+
+@cache
 def reconciler() -> Reconciler:
-    """What looks for executions without a record after each tick."""
+    """This process's reconciler: it looks for executions without a record after each tick."""
     settings = config()
     return wiring.reconciler(Tables.of(settings), _queue(), SystemClock(), most=settings.reconciled_a_tick)
 

@@ -1,42 +1,308 @@
-"""A planner: enqueues the executions of one share, and moves the mark after the last share."""
+"""Plans windows: turns due entries into messages, in the tick or in planners.
+
+A planner is a Lambda function that takes messages from the planning queue. A message names a share of a window that is
+too large for one tick, or quarantined records.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final
 
-from common.planning.quarantine import Quarantine
-from common.planning.shares import PlanningQueue, Share, Shares, decode, encode, encode_set_aside
-from scheduler.tick import Scheduler, TickSummary
+from common.clock import Clock
+from common.events import Events
+from common.jobs.calendars import Calendars, RememberedCalendars
+from common.planning.directory import Shard
+from common.planning.due_entry import BadEntry
+from common.planning.due_index import DueIndex, Mark, Pending
+from common.planning.execution import Execution
+from common.planning.packs import PACK_FROM, packed
+from common.planning.postponed import Postponed
+from common.planning.quarantine import GROUP, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
+from common.planning.queue import ExecutionsQueue
+from common.planning.shares import (
+    PlanningQueue,
+    Share,
+    ShareDraft,
+    Shares,
+    decode,
+    divide,
+    encode,
+    encode_quarantined,
+    grouped_by_pace,
+)
+from common.storage import keys
+from common.timing.groups import group_can_fire
+from common.timing.windows import planning_end
+from scheduler.concurrently import for_each
+from scheduler.due import Entries, ShardWork, Untidy, due_shards, tidy
+from scheduler.pacing import PaceCarryover, PaceKeeper
+from scheduler.skipped import SkipRecorder
+from scheduler.summary import TickSummary
 
-# After this time a planner leaves the rest to another; its function has 300 s (serverless.yml).
-WORKS_FOR_S: Final = 180
+if TYPE_CHECKING:
+    from common.jobs.ended import EndedJobs
+    from common.runs.records import Runs
+
+# If a window begins sooner than this, its executions are enqueued as fast as possible.
+HURRY_S: Final = 30
+# If a window is behind, the tick waits this long for planners, so that it can plan the next window too.
+MAX_PLANNERS_WAIT_S: Final = 60
+# A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
+MIN_DIVIDED_TRIES: Final = 2
+_MIN_SHARE_ENTRIES: Final = 50
+# After this time a planner leaves the rest to another planner; its function has 300 s (serverless.yml).
+MAX_PLANNER_S: Final = 180
+# How many quarantined records one message names. A record that failed before is sent alone.
+MAX_MESSAGE_RECORDS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
+    """Plans the entries of shards, registrations and postponed executions.
+
+    A `patient` planner sends when executors hold messages least. Executions of one second are packed, if the second has
+    more than `pack_from` of them.
+    """
+
+    index: DueIndex
+    runs: Runs
+    queue: ExecutionsQueue
+    clock: Clock
+    postponed: Postponed
+    calendars: Calendars
+    events: Events
+    quarantine: Quarantine
+    ended: EndedJobs
+    carryover: PaceCarryover
+    patient: bool = False
+    pack_from: int = PACK_FROM
+
+    def plan_shards(self, work: ShardWork, summary: TickSummary, until: float = 0) -> None:
+        """Enqueue all executions of these shards in their window; from `until` on no more entries are read.
+
+        What remains then is in `work.remaining`. Without `until` nothing remains.
+        """
+        spare_until = work.window.start - HURRY_S if self.patient else 0
+        skipped = self._skip_recorder(summary)
+        keeper = PaceKeeper(self.carryover, self.events, work.window, work.pace_slice, summary)
+        executions = self._entries(skipped, summary).executions(work, keeper, until)
+        self._enqueue(executions, skipped, summary, spare_until)
+
+    def plan_registrations(
+        self, registrations: Sequence[Pending | BadEntry], mark: Mark, summary: TickSummary
+    ) -> None:
+        """Enqueue the executions of interrupted registrations up to the announced end."""
+        skipped = self._skip_recorder(summary)
+        executions = self._entries(skipped, summary).registered(registrations, mark)
+        self._enqueue(executions, skipped, summary)
+
+    def enqueue_postponed(self, mark: Mark, summary: TickSummary, stop_at: float) -> bool:
+        """Enqueue postponed executions of the window. Returns whether some may remain, for lack of time."""
+        skipped = self._skip_recorder(summary)
+        for enqueued in self.postponed.hand_over(mark.planning_until, stop_at):
+            if isinstance(enqueued, BadEntry):
+                skipped.bad_entry(enqueued, mark.planned_until)
+            else:
+                summary.planned += enqueued
+        self._enqueue(iter(()), skipped, summary)
+        return self.clock.now() >= stop_at
+
+    def retry_quarantined(self, name: str, summary: TickSummary) -> None:
+        """Plan the quarantined record with this sort key, without a time limit."""
+        if share := self.quarantine.take(name, summary.now):
+            self.plan_shards(ShardWork.of(share), summary)
+            self.quarantine.release(share)
+
+    def _entries(self, skipped: SkipRecorder, summary: TickSummary) -> Entries:
+        return Entries(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
+
+    def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
+        return SkipRecorder(self.runs, self.events, self.quarantine, self.ended, summary.now)
+
+    def _enqueue(
+        self,
+        executions: Iterator[Execution],
+        skipped: SkipRecorder,
+        summary: TickSummary,
+        spare_until: float = 0,
+    ) -> None:
+        log = self.index.planned.writer(self.clock.now())
+        near = self.postponed.keep_far(log.recording(executions))
+        planned, refused = self.queue.send_packs(packed(near, self.pack_from), spare_until=spare_until)
+        for refusal in refused:
+            skipped.refused(refusal.execution, refusal.reason)
+        skipped.write()
+        log.write()
+        summary.planned += planned
+        summary.refused += len(refused)
+        summary.missed += skipped.missed_count
+        summary.bad_entries += skipped.bad_entries
+        summary.bad += skipped.bad
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """The records of shares, and the queue to the planners. A share has up to `share_entries` due entries."""
+
+    shares: Shares
+    queue: PlanningQueue
+    share_entries: int
+
+    def max_entries(self, mark: Mark) -> int:
+        """How many entries a share may have: fewer for each tick that did not finish the window."""
+        return max(min(_MIN_SHARE_ENTRIES, self.share_entries), self.share_entries >> 2 * mark.tries)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlanner:
+    """Plans an announced window in one of three modes. Without `fan_out` it is always alone.
+
+    - Alone: the tick plans the whole window itself, and moves the mark.
+    - Divided: the window is too large, or two ticks did not finish it. Planners get its shares, and the last planner
+      moves the mark.
+    - Overdue: a divided window holds up the next one after planners had their time. Its remaining shares are
+      quarantined.
+    """
+
+    planner: Planner
+    fan_out: FanOut | None = None
+
+    def plan(self, mark: Mark, summary: TickSummary) -> Mark:
+        """Plan the open window. Returns the stored mark."""
+        if self.fan_out and mark.is_divided:
+            return self._resume_divided(self.fan_out, mark, summary)
+        index, untidy = self.planner.index, Untidy()
+        due = due_shards(index, self.planner.quarantine, mark, summary, untidy)
+        if self.fan_out is None:
+            mark = self._plan_alone(chain.from_iterable(grouped_by_pace(due)), mark, summary)
+        else:
+            mark = self._plan_or_divide(self.fan_out, due, mark, summary)
+        tidy(index, untidy, self.planner.clock)
+        return mark
+
+    def _plan_or_divide(
+        self, fan_out: FanOut, due: Iterator[Shard], mark: Mark, summary: TickSummary
+    ) -> Mark:
+        drafts = divide(due, mark.window, fan_out.max_entries(mark))
+        first_drafts = list(islice(drafts, 2))
+        if len(first_drafts) < 2 and mark.tries < MIN_DIVIDED_TRIES:
+            return self._plan_alone(
+                chain.from_iterable(draft.shards for draft in first_drafts), mark, summary
+            )
+        return self._divide(fan_out, chain(first_drafts, drafts), mark, summary)
+
+    def _plan_alone(self, shards: Iterable[Shard], mark: Mark, summary: TickSummary) -> Mark:
+        self.planner.plan_shards(ShardWork(mark.window, list(shards)), summary)
+        return self.planner.index.finish_planning(mark.planning_until)
+
+    def _divide(
+        self, fan_out: FanOut, drafts: Iterable[ShareDraft], mark: Mark, summary: TickSummary
+    ) -> Mark:
+        divided = fan_out.shares.record(mark.window, drafts)
+        return self._send_shares(fan_out, divided, summary) if divided.is_divided else divided
+
+    def _resume_divided(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+        """Send the remaining shares again; quarantine them if no planner finished and the window is overdue."""
+        latest = self._send_shares(fan_out, mark, summary)
+        if _is_behind(mark, summary) and latest == mark:
+            return self._quarantine_shares(fan_out, mark, summary)
+        return latest
+
+    def _send_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+        """Send the unconfirmed shares to the planners. Wait for them if the window holds up the next one."""
+        numbers = fan_out.shares.unconfirmed(mark)
+        summary.shares += len(numbers)
+        fan_out.queue.send(mark.planning_until, numbers)
+        if not numbers:
+            fan_out.shares.finish_if_last(mark.planning_until)
+        clock = self.planner.clock
+        until = clock.now() + (MAX_PLANNERS_WAIT_S if numbers and _is_behind(mark, summary) else 0)
+        while (latest := self.planner.index.ensure_mark(summary.now)).is_divided and clock.now() < until:
+            clock.sleep(1)
+        return latest
+
+    def _quarantine_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+        def add(number: int) -> None:
+            if share := fan_out.shares.load(mark.planning_until, number):
+                self.planner.quarantine.add_share(
+                    share, "no planner got through it before the next tick", summary.now
+                )
+
+        for_each(fan_out.shares.unconfirmed(mark), add)
+        fan_out.shares.finish_if_last(mark.planning_until)
+        return self.planner.index.ensure_mark(summary.now)
+
+
+def _is_behind(mark: Mark, summary: TickSummary) -> bool:
+    """Whether the open window holds up the window that the tick could plan next."""
+    return mark.planning_until < planning_end(summary.now)
+
+
+def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSummary) -> int:
+    """Plan the readable quarantined records, or send them to planners. Returns how many records are quarantined.
+
+    At most MAX_RETRIED_RECORDS are retried. A share that failed before is split first.
+    """
+    untried: list[str] = []
+    failed: list[str] = []
+    count = 0
+    for record in planner.quarantine.waiting():
+        count += 1
+        is_full = len(untried) + len(failed) >= MAX_RETRIED_RECORDS
+        if is_full or (record.kind == GROUP and not _is_readable(record)):
+            continue
+        if record.tries > 1 and record.shards > 1:
+            failed += planner.quarantine.split(record, summary.now)
+        else:
+            (failed if record.tries else untried).append(record.key["sk"])
+    if fan_out:
+        batches = [
+            untried[first : first + MAX_MESSAGE_RECORDS]
+            for first in range(0, len(untried), MAX_MESSAGE_RECORDS)
+        ]
+        messages = batches + [[name] for name in failed]
+        fan_out.queue.send_bodies([encode_quarantined(names) for names in messages])
+    else:
+        for name in untried + failed:
+            planner.retry_quarantined(name, summary)
+    return count
+
+
+def _is_readable(record: QuarantinedRecord) -> bool:
+    try:
+        group_can_fire(keys.group_and_shard(record.name)[0], record.start_at, record.end_at)
+    except Exception:  # noqa: BLE001  the record waits for a version that can read the group
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class SharePlanner:
     """Takes shares and quarantined records from the planning queue, and plans them as the tick would."""
 
-    scheduler: Scheduler
+    planner: Planner
     shares: Shares
     queue: PlanningQueue
 
     def plan(self, body: str) -> TickSummary:
-        """Plan what a message names; a share that is already done costs one read.
+        """Plan what a message names. If the share is done already, the message costs one read.
 
         Raises:
             HandOverFailed, UnreadableShare or an AWS error: the share's record stays, and the queue delivers it again.
         """
         work = decode(body)
-        now = self.scheduler.clock.now()
+        now = self.planner.clock.now()
         if isinstance(work, list):
             summary = TickSummary(now=now, start=int(now), end=int(now))
             for name in work:
-                self._plan_set_aside(self.scheduler.quarantine, name, summary)
+                self._plan_quarantined(name, summary)
             return summary
         summary = TickSummary(now=now, start=work.end, end=work.end, planning_until=work.end)
         if share := self.shares.load(work.end, work.number):
-            summary.start = share.window.planned_until
+            summary.start = share.window.start
             if not self._plan(share, encode(work.end, work.number), summary):
                 return summary
             self.shares.confirm(share)
@@ -44,19 +310,17 @@ class Planner:
         self.shares.finish_if_last(work.end)
         return summary
 
-    def _plan_set_aside(self, quarantine: Quarantine, name: str, summary: TickSummary) -> None:
-        share = quarantine.take(name, summary.now)
-        if share and self._plan(share, encode_set_aside([name]), summary):
-            quarantine.release(share)
+    def _plan_quarantined(self, name: str, summary: TickSummary) -> None:
+        share = self.planner.quarantine.take(name, summary.now)
+        if share and self._plan(share, encode_quarantined([name]), summary):
+            self.planner.quarantine.release(share)
 
     def _plan(self, share: Share, message: str, summary: TickSummary) -> bool:
         """Whether the whole share is done. If not, its progress is stored, and `message` goes to another planner."""
-        until = summary.now + WORKS_FOR_S
-        progress = self.scheduler.plan_shards(
-            share.shards, share.window, summary, share.after, share.part, until
-        )
-        if not progress.left:
+        work = ShardWork.of(share)
+        self.planner.plan_shards(work, summary, summary.now + MAX_PLANNER_S)
+        if not work.remaining:
             return True
-        if self.shares.advance(share, progress.left, progress.after):
+        if self.shares.advance(share, work.remaining, work.after):
             self.queue.send_bodies([message])
         return False

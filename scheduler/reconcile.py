@@ -1,6 +1,6 @@
 """After planning, each tick looks for executions that were enqueued and have no record.
 
-It compares the log of planned executions (common/planning/planned.py) with the runs, for the windows that ended at
+It compares the log of planned executions (common/planning/log.py) with the runs, for the windows that ended at
 least ten minutes ago. Every execution that began, waits, or was skipped has a record by then. What has none is late, if
 the executions queue holds at least as many messages and it was due less than an hour ago: later ticks look again. Else
 it is listed (common/runs/unrecorded.py), and counted by an alarm.
@@ -18,8 +18,8 @@ from typing import Final
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import MAX_IN_A_PACK
+from common.planning.queue import ExecutionsQueue
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys
 from common.storage.table import Table

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from common.events import RUN_SKIPPED, Events
-from common.planning.due_entry import Missed
-from common.planning.due_index import BadEntry
+from common.planning.due_entry import BadEntry, Missed
 from common.planning.execution import Execution
 from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
 from common.runs.states import INVALID, MISSED
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
     from common.runs.records import Runs
 
-# How many records are buffered and then written at once.
-_AT_ONCE: Final = 500
-# How many bad entries of an invocation are reported one by one. All are counted, and recorded as runs.
-SHOWN: Final = 100
+_MAX_BUFFERED_RECORDS: Final = 500
+# So many bad entries of an invocation are reported one by one. All are counted, and recorded as runs.
+MAX_REPORTED_ENTRIES: Final = 100
 
 
 @dataclass(slots=True)
-class Skipped:
+class SkipRecorder:
     """Buffers skipped executions and writes them in batches. The caller must call `write` before the mark moves."""
 
     runs: Runs
@@ -37,7 +35,7 @@ class Skipped:
     bad: list[BadEntry] = field(default_factory=list)
     bad_entries: int = 0
     missed_count: int = 0
-    _kept: list[Callable[[], object]] = field(default_factory=list)
+    _buffered: list[Callable[[], object]] = field(default_factory=list)
     _staying: list[Key] = field(default_factory=list)
     _renewed: int = 0
 
@@ -47,48 +45,56 @@ class Skipped:
         `is_last`: no run of the job follows, so it may have to be deleted.
         """
         self.missed_count += missed.count
-        self._keep(lambda: self._record_missed(missed))
+        self._buffer(lambda: self._record_missed(missed))
         if is_last:
             last_at = missed.last_fire_at
             last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
-            self._keep(lambda: self.ended_jobs.note(last, self.now))
+            self._buffer(lambda: self.ended_jobs.note(last, self.now))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
-        """Record it under the start of the window that it spoils for its job; once, if it stays unreadable."""
+        """Record the entry under the start of the window that its job misses; once, if the entry stays unreadable."""
         if entry.reported_at:
             self._renew(entry)
             return
         self.bad_entries += 1
-        if len(self.bad) < SHOWN:
+        if len(self.bad) < MAX_REPORTED_ENTRIES:
             self.bad.append(entry)
-            self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
+            self._buffer(
+                lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now)
+            )
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
-        self._keep(lambda: self.runs.skip(execution, INVALID, detail, self.now))
+        self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
         if entry.key:
             self._staying.append(entry.key)
 
     def _renew(self, entry: BadEntry) -> None:
-        """Renew its record in the quarantine, which would expire though the entry still cannot be read."""
-        if entry.key and self.now >= entry.reported_at + RENEWED_AFTER_S and self._renewed < SHOWN:
+        """Renew the entry's record in the quarantine. Else it would expire though the entry still cannot be read."""
+        if (
+            entry.key
+            and self.now >= entry.reported_at + RENEWED_AFTER_S
+            and self._renewed < MAX_REPORTED_ENTRIES
+        ):
             self._renewed += 1
-            self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
+            self._buffer(
+                lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now)
+            )
             self._staying.append(entry.key)
 
     def refused(self, execution: Execution, reason: str) -> None:
         """Record an execution that SQS refused."""
-        self._keep(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
+        self._buffer(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
 
     def write(self) -> None:
         """Write all buffered records."""
-        kept, self._kept = self._kept, []
-        for_each(kept, lambda write: write())
+        writes, self._buffered = self._buffered, []
+        for_each(writes, lambda write: write())
         staying, self._staying = self._staying, []  # only after the records are written
         for_each(staying, lambda key: self.quarantine.mark_reported(key, self.now))
 
-    def _keep(self, write: Callable[[], object]) -> None:
-        self._kept.append(write)
-        if len(self._kept) >= _AT_ONCE:
+    def _buffer(self, write: Callable[[], object]) -> None:
+        self._buffered.append(write)
+        if len(self._buffered) >= _MAX_BUFFERED_RECORDS:
             self.write()
 
     def _record_missed(self, missed: Missed) -> None:

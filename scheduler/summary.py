@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from common.planning.due_index import BadEntry
+from common.planning.due_entry import BadEntry
 
 
 @dataclass(slots=True)
@@ -14,7 +14,7 @@ class TickSummary:
     now: float
     start: int
     end: int
-    # The end of the last window that it worked at, also if planners have not finished it.
+    # The end of the last window that the tick worked at, also if planners have not finished it.
     planning_until: int = 0
     groups_known: int = 0
     shards_due: int = 0
@@ -24,10 +24,10 @@ class TickSummary:
     refused: int = 0
     pending: int = 0
     shares: int = 0
-    # How many groups and shares are set aside.
+    # Groups and shares in quarantine.
     set_aside: int = 0
-    # How many executions are due at a second that is full, since their paces could not be kept.
+    # Executions that are due at a full second, since their paces could not be kept.
     over_pace: int = 0
     bad_entries: int = 0
-    # The first of them.
+    # The first bad entries.
     bad: list[BadEntry] = field(default_factory=list)

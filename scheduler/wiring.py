@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars
-from common.planning.carried import Carried
 from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import PACK_FROM
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
+from common.planning.queue import ExecutionsQueue
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
+from scheduler.pacing import PaceCarryover
+from scheduler.planner import FanOut, Planner
 from scheduler.reconcile import Reconciler
-from scheduler.tick import FanOut, Scheduler
+from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
@@ -34,7 +35,7 @@ def scheduler(
     pack_from: int = PACK_FROM,
 ) -> Scheduler:
     """The scheduler. What records skipped executions is imported by the first tick that skips one."""
-    return Scheduler(
+    planner = Planner(
         index=DueIndex(tables.due),
         runs=_runs(tables.runs),
         queue=queue,
@@ -44,15 +45,15 @@ def scheduler(
         events=events,
         quarantine=Quarantine(tables.due),
         ended=_ended_jobs(tables.due, tables.jobs),
-        carried=Carried(tables.due),
-        fan_out=fan_out,
+        carryover=PaceCarryover(tables.due),
         patient=patient,
         pack_from=pack_from,
     )
+    return Scheduler(planner, fan_out)
 
 
 def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, most: int) -> Reconciler:
-    """What looks for executions without a record after each tick."""
+    """The reconciler: it looks for executions without a record after each tick."""
     unrecorded = Unrecorded(tables.due, tables.runs)
     return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, most)
 

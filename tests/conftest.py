@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from common.planning import executions_queue
+from common.planning import queue
 from tests.worlds import World, make_world, open_world
 
 # They decide how wide and how coloured a command prints, and which stage a function belongs to.
@@ -91,7 +91,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(autouse=True)
 def one_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages are sent in their order, and one thread at a time moves a manual clock."""
-    monkeypatch.setattr(executions_queue, "_SENDERS", 1)
+    monkeypatch.setattr(queue, "_SENDERS", 1)
 
 
 @pytest.fixture

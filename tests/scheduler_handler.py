@@ -7,7 +7,6 @@ import pytest
 from common.platform.deletion import Deletions
 from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
-from scheduler.leftovers import anything_left
 from scheduler.removal import Removal
 from tests.worlds import World
 
@@ -19,6 +18,6 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
     monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
     monkeypatch.setattr(
-        handler, "_is_anything_left", lambda: anything_left(world.table("due"), world.table("tenants"))
+        handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))
     )
     monkeypatch.setattr(handler, "_removal", lambda: removal)

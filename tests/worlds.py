@@ -21,7 +21,7 @@ from common.jobs.ended import EndedJobs
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
@@ -42,8 +42,8 @@ from executor.redelivery import Redelivery
 from executor.targets import Kind
 from executor.threads import Running
 from executor.wiring import executor
-from scheduler.ended import Completion
 from scheduler.reconcile import Reconciler
+from scheduler.removal import Completion
 from scheduler.tick import Scheduler
 from scheduler.wiring import reconciler, scheduler
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

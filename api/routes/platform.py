@@ -16,8 +16,8 @@ from common.errors import InvalidInput
 from common.history.expected import AsOf
 from common.history.health import FailureCounts
 from common.planning.due_index import Mark
-from common.planning.planned_windows import PlannedWindow
-from common.planning.quarantine import SetAside
+from common.planning.log import PlannedWindow
+from common.planning.quarantine import QuarantinedRecord
 from common.platform.dead_letters import MAX_LETTERS, QUEUES, DeadLetter, HandledLetters, audit_letters
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
@@ -189,7 +189,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     return Response(
         {
             "mark": _mark_view(mark, request.now) if mark else None,
-            "shares_left": len(state.shares().left(mark)) if mark and mark.is_divided else 0,
+            "shares_left": len(state.shares().unconfirmed(mark)) if mark and mark.is_divided else 0,
             "calls_at_once": services.calls_at_once,
             "windows": [_window_view(one, mark) for one in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(one) for one in set_aside],
@@ -235,7 +235,7 @@ def _window_view(one: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
     }
 
 
-def _set_aside_view(one: SetAside) -> dict[str, Any]:
+def _set_aside_view(one: QuarantinedRecord) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "name": one.name,

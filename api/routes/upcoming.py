@@ -143,7 +143,7 @@ def density_of_platform(services: Services, request: Request) -> Response:
 
 def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
     found = [
-        {"key": key, "per_second": one.per_second, **one.foreseen()._asdict()} for key, one in paces.items()
+        {"key": key, "per_second": one.per_second, **one.forecast()._asdict()} for key, one in paces.items()
     ]
     return sorted(found, key=lambda one: (-one["over"], -one["delayed"], one["key"]))
 

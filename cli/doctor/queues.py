@@ -9,7 +9,7 @@ from typing import Final
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import Feed
 from cli.output import plural
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.platform.dead_letters import EXECUTIONS, DeadLetters, audit_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.run_again import MAX_RUN, RunAgain

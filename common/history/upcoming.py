@@ -19,10 +19,10 @@ from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
 from common.planning.directory import BadShard, Shard
-from common.planning.due_entry import DueEntry
-from common.planning.due_index import BadEntry, DueIndex, place
+from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.due_index import DueIndex, entry_position
 from common.planning.execution import job_key
-from common.planning.pace import Foreseen, foreseen
+from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.fires import due_at, fires
@@ -61,9 +61,9 @@ class PacedJobs:
     per_second: int
     due: list[tuple[int, int]] = field(default_factory=list)
 
-    def foreseen(self) -> Foreseen:
+    def forecast(self) -> PaceForecast:
         """What the pace does with them, if no others share it. Places each: 3 µs an execution."""
-        return foreseen(self.due, self.per_second)
+        return forecast(self.due, self.per_second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str
             page.density.add(found)
             page.tenants[entry.tenant] += found.total()
             page.jobs += 1
-        after = place(entry)
+        after = entry_position(entry)
     return None
 
 

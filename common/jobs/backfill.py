@@ -13,7 +13,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Table, Transaction

@@ -1,6 +1,7 @@
 """Jobs with `after_completion: delete`: noted when one of their runs ends and no fire time is left.
 
-A note says only that a job may have ended. A tick looks at the job and its runs, and deletes it (`scheduler/ended.py`).
+A note says only that a job may have ended. A tick looks at the job and its runs, and deletes the job
+(`scheduler/removal.py`).
 The executor could not: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
 """
 

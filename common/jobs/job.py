@@ -14,7 +14,7 @@ from typing import Any, Literal
 from common.errors import NotFound, RevisionMismatch
 from common.planning.due_entry import CatchUp, DueEntry
 from common.planning.execution import job_key
-from common.planning.pace_shards import pace_number
+from common.planning.pace import pace_number
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from common.jobs.job import Job
 from common.planning.directory import Directory
-from common.planning.pace_shards import pace_of
+from common.planning.pace import pace_of
 from common.storage.table import Transaction
 
 _log = logging.getLogger("minute8.job_store")

@@ -23,8 +23,8 @@ from common.jobs.placement import Placement, moves
 from common.jobs.revisions import deleted, paused, resumed
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, Pending
-from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
+from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Query, Table, Transaction
@@ -275,9 +275,9 @@ class JobStore:
                 )
             ]
             self.before_hand_over(pending[0].entry.tenant, len(executions))
-            noted = self.index.planned.noted(self.clock.now())
-            _, refused = self.queue.send(noted.through(executions))
-            noted.write()
+            log = self.index.planned.writer(self.clock.now())
+            _, refused = self.queue.send(log.recording(executions))
+            log.write()
             if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
         except Exception:  # noqa: BLE001  the next tick handles the pending entries

@@ -11,7 +11,7 @@ from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.ledger import TenantLedger
 from common.jobs.store import JobStore
 from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage.table import Tables
 from common.tenants.audit import ITSELF
 from common.tenants.rules_cache import KnownTenants

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from common.planning.pace_shards import nth_shard, shard_number
+from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.table import MAX_WRITES, Query, Table, Transaction
@@ -125,7 +125,7 @@ class Directory:
     ) -> Listing:
         """A shard of `group` with room; a new one when all are full, or when writers keep colliding.
 
-        `pace` is the number of the jobs' pace (common/planning/pace_shards.py). Before its first entry, a shard that is
+        `pace` is the number of the jobs' pace (common/planning/pace.py). Before its first entry, a shard that is
         not listed has to be opened. The shards of other paces are not read: a tenant may have thousands of them.
         """
         partition = keys.directory_partition(group)

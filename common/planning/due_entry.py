@@ -1,14 +1,21 @@
-"""A job's due entry, and its missed fire times. Only shapes: executors load them too, and compute no times."""
+"""A job's due entry, an entry that cannot be read or planned, and missed fire times.
+
+Only shapes: executors load them too, and compute no times.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Final, Literal
 
+from common.storage import keys
 from common.timing.schedule import Schedule
 
 CatchUp = Literal["none", "latest", "all"]
+# The attribute of an unreadable item that says when a tick reported it.
+REPORTED: Final = "reported_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +48,26 @@ class DueEntry:
         """The inverse of `encode`. Raises ValueError, KeyError or TypeError on anything else."""
         tenant, job_id, schedule, effective_at, schedule_revision, catch_up = json.loads(text)
         return cls(tenant, job_id, Schedule.from_item(schedule), effective_at, schedule_revision, catch_up)
+
+
+@dataclass(frozen=True, slots=True)
+class BadEntry:
+    """A due entry that cannot be read or planned. It affects only its job.
+
+    `key` is set if the item stays where each tick reads it, `reported_at` if a tick has reported it. A tick reports it
+    once, and renews the operator's record each day.
+    """
+
+    tenant: str
+    job_id: str
+    problem: str
+    key: keys.Key | None = None
+    reported_at: int = 0
+
+    @classmethod
+    def staying(cls, item: Mapping[str, Any], tenant: str, job_id: str, problem: str) -> BadEntry:
+        """The bad entry of an item that stays."""
+        return cls(tenant, job_id, problem, keys.key_of(item), int(item.get(REPORTED, 0)))
 
 
 @dataclass(frozen=True, slots=True)

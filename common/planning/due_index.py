@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.directory import FILING, Directory, Shard, expiry
-from common.planning.due_entry import DueEntry
-from common.planning.planned import PlannedLog
-from common.planning.planned_windows import PlannedWindows
+from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.log import PlannedLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
@@ -25,6 +23,31 @@ from common.timing.zones import TZDATA_VERSION
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """The time from `start` to before `end`, as a tick announced it.
+
+    `decided_at` separates late from missed fire times. So every process that plans the window plans the same.
+    """
+
+    start: int
+    end: int
+    decided_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """How ticks have filed the directory: by which `version` of the listings.
+
+    Nothing was found misfiled since `since`. Code that knows of listings announced the windows before `until`; code of
+    an earlier version leaves `until` behind.
+    """
+
+    version: str = ""
+    since: float = 0
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
     """Everything before `planned_until` is enqueued; planning may have begun for anything before `planning_until`.
 
@@ -34,21 +57,21 @@ class Mark:
     planned_until: int
     planning_until: int
     decided_at: float
+    # How many ticks took the window up after the tick that announced it.
+    tries: int = 0
+    # The time zones and the AWS SDK that the window was announced with: every function of a deployment uses them.
+    tzdata: str = ""
+    sdk: str = ""
     # Up to where windows were divided into shares.
     divided_until: int = 0
-    # The time zones that the window was announced with: what every function of a deployment plans by.
-    tzdata: str = ""
-    # Several ticks may have recorded divisions of the window; this is the one that counts.
+    # Several ticks may have recorded divisions of the window; this division counts.
     division: int = 0
-    # How many ticks took the window up after the one that announced it.
-    tries: int = 0
-    # What the directory is filed by, since when nothing was found misfiled, and up to where windows were announced by
-    # code that knows of listings. Code of an earlier version leaves the last one behind.
-    filing: str = ""
-    filed_since: float = 0
-    filed_until: int = 0
-    # The version of the AWS SDK that the window was announced with.
-    sdk: str = ""
+    filing: Filing = Filing()
+
+    @property
+    def window(self) -> Window:
+        """The window that is to be planned."""
+        return Window(self.planned_until, self.planning_until, self.decided_at)
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +86,7 @@ class Mark:
     @property
     def is_filed(self) -> bool:
         """Only code that files the directory as this version does has announced windows."""
-        return self.filing == FILING and self.filed_until == self.planning_until
+        return self.filing.version == FILING and self.filing.until == self.planning_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +149,8 @@ class DueIndex:
             return mark
         change = Expression(
             "SET #planning_until = :end, #filed_until = :end, #decided_at = :now, #tzdata = :tzdata,"
-            " #sdk = :sdk, #tries = :none",
-            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":sdk": sdk_version(), ":none": 0},
+            " #sdk = :sdk, #tries = :zero",
+            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":sdk": sdk_version(), ":zero": 0},
         )
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
@@ -172,7 +195,7 @@ class DueIndex:
     # The entries of a shard
 
     def entries(self, shard: Shard, after: str = "") -> Iterator[DueEntry | BadEntry]:
-        """The entries of a shard, starting after the `place` of one of them."""
+        """The entries of a shard, starting after the `entry_position` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         for item in self._table.query(Query(partition, attributes=("sk", "entry"), after=start)):
@@ -217,24 +240,22 @@ class DueIndex:
         if len(pending) == 1:
             self._table.delete(pending[0].key)
         else:  # entries that are left because of throttling do no harm: the next tick confirms them
-            self._table.delete_many([one.key for one in pending])
+            self._table.delete_many([registration.key for registration in pending])
 
 
 def _mark(item: Item) -> Mark:
     # The mark of an old version has no instant: its open window was decided when it began.
     decided_at = float(item.get("decided_at") or item["planned_until"])
     return Mark(
-        item["planned_until"],
-        item["planning_until"],
-        decided_at,
-        item.get("divided_until", 0),
-        item.get("tzdata", ""),
-        item.get("division", 0),
-        item.get("tries", 0),
-        item.get("filing", ""),
-        float(item.get("filed_since", 0)),
-        item.get("filed_until", 0),
-        item.get("sdk", ""),
+        planned_until=item["planned_until"],
+        planning_until=item["planning_until"],
+        decided_at=decided_at,
+        tries=item.get("tries", 0),
+        tzdata=item.get("tzdata", ""),
+        sdk=item.get("sdk", ""),
+        divided_until=item.get("divided_until", 0),
+        division=item.get("division", 0),
+        filing=Filing(item.get("filing", ""), float(item.get("filed_since", 0)), item.get("filed_until", 0)),
     )
 
 
@@ -245,6 +266,6 @@ def _readable(item: Item) -> DueEntry | BadEntry:
         return BadEntry(*keys.tenant_and_job(item["sk"]), f"unreadable due entry: {error!r}"[:500])
 
 
-def place(entry: DueEntry | BadEntry) -> str:
-    """An entry's place in its shard, from which `DueIndex.entries` can continue."""
+def entry_position(entry: DueEntry | BadEntry) -> str:
+    """An entry's position in its shard, from which `DueIndex.entries` can continue."""
     return keys.due_entry("", 0, entry.tenant, entry.job_id)["sk"]

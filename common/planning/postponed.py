@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Final
 
 from common.clock import Clock
-from common.planning.due_index import BadEntry, DueIndex
+from common.planning.due_entry import BadEntry
+from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item

@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.planning.bad_entry import REPORTED
-from common.planning.due_index import Mark
+from common.planning.due_entry import REPORTED
+from common.planning.due_index import Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
@@ -30,23 +30,22 @@ from common.timing.instants import DAY_S
 GROUP: Final = "group"
 SHARE: Final = "share"
 ENTRY: Final = "entry"
-# How many records a tick retries.
-MOST: Final = 2_000
-# A share that fails is retried in this many parts, and each part again. This finds the one shard that fails.
-PARTS: Final = 16
-_REASON_CHARS: Final = 500
-# How long an entry's record stays after the entry was last found bad. Before that, the record is renewed.
-_ENTRY_KEPT_S: Final = DAY_S
-RENEWED_AFTER_S: Final = _ENTRY_KEPT_S - 3 * 3_600
-# How long unreadable items stay: as long as postponed executions. Pending entries have no TTL of their own.
-_REPORTED_KEPT_S: Final = 15 * DAY_S
+MAX_RETRIED_RECORDS: Final = 2_000
+# A share that fails is split into this many parts, and each part again. This finds the one shard that fails.
+SPLIT_PARTS: Final = 16
+_MAX_REASON_CHARS: Final = 500
+# The record of a bad entry is renewed before it expires.
+_ENTRY_TTL_S: Final = DAY_S
+RENEWED_AFTER_S: Final = _ENTRY_TTL_S - 3 * 3_600
+# As long as postponed executions. Pending entries have no TTL of their own.
+_REPORTED_TTL_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.
-_GROUP_KEPT_S: Final = 30 * DAY_S
+_GROUP_TTL_S: Final = 30 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """One thing that could not be planned, from `start_at` to `end_at`."""
+class QuarantinedRecord:
+    """A group, share or entry that could not be planned, from `start_at` to `end_at`."""
 
     key: keys.Key
     kind: str
@@ -65,19 +64,19 @@ class Quarantine:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def add_group(self, name: str, window: Mark, reason: str, now: float) -> None:
+    def add_group(self, name: str, window: Window, reason: str, now: float) -> None:
         """Set aside a shard by its name in the directory, for one window more."""
         change = Expression(
-            "SET #start = if_not_exists(#start, :start), #end = :end, #shards = :shards, #parts = :one,"
+            "SET #start = if_not_exists(#start, :start), #end = :end, #shards = :shards, #parts = :parts,"
             " #reason = :reason, #seen_at = :now, #expires_at = :expires REMOVE #decided_at",
             {
-                ":start": window.planned_until,
-                ":end": window.planning_until,
+                ":start": window.start,
+                ":end": window.end,
                 ":shards": name,
-                ":one": 1,
-                ":reason": reason[:_REASON_CHARS],
+                ":parts": 1,
+                ":reason": reason[:_MAX_REASON_CHARS],
                 ":now": int(now),
-                ":expires": int(now) + _GROUP_KEPT_S,
+                ":expires": int(now) + _GROUP_TTL_S,
             },
         )
         self._table.update(keys.set_aside(GROUP, name), change)
@@ -95,9 +94,9 @@ class Quarantine:
         self._table.put(
             {
                 **keys.set_aside(ENTRY, f"{tenant}#{job_id}"),
-                "reason": reason[:_REASON_CHARS],
+                "reason": reason[:_MAX_REASON_CHARS],
                 "seen_at": int(now),
-                "expires_at": int(now) + _ENTRY_KEPT_S,
+                "expires_at": int(now) + _ENTRY_TTL_S,
             }
         )
 
@@ -105,28 +104,28 @@ class Quarantine:
         """Mark an unreadable entry that stays, so that it is not reported again."""
         change = Expression(
             f"SET #{REPORTED} = :now, #expires_at = if_not_exists(#expires_at, :expires)",
-            {":now": int(now), ":expires": int(now) + _REPORTED_KEPT_S},
+            {":now": int(now), ":expires": int(now) + _REPORTED_TTL_S},
         )
         with suppress(ConditionFailed):  # a tick of a later version has read it
             self._table.update(entry, change, Expression("attribute_exists(pk)", {}))
 
-    def all(self) -> Iterator[SetAside]:
+    def all(self) -> Iterator[QuarantinedRecord]:
         """Records of all kinds, without the names of their shards."""
         return self._between(ENTRY, SHARE)
 
-    def waiting(self) -> Iterator[SetAside]:
+    def waiting(self) -> Iterator[QuarantinedRecord]:
         """Only groups and shares, so that many bad entries cannot hide them."""
         return self._between(GROUP, SHARE)
 
-    def bad_entries(self) -> Iterator[SetAside]:
+    def bad_entries(self) -> Iterator[QuarantinedRecord]:
         """The entries that could not be planned."""
         return self._between(ENTRY, ENTRY)
 
-    def _between(self, first: str, last: str) -> Iterator[SetAside]:
+    def _between(self, first: str, last: str) -> Iterator[QuarantinedRecord]:
         attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
         between = keys.begins_between(first, last)
         for item in self._table.query(Query(keys.QUARANTINE, sk_between=between, attributes=attributes)):
-            yield _set_aside(item)
+            yield _record(item)
 
     def take(self, name: str, now: float) -> Share | None:
         """Begin to plan the record of this sort key; None if it is planned. Counted first: it may end the planner."""
@@ -143,49 +142,47 @@ class Quarantine:
 
     def release(self, share: Share) -> None:
         """Delete the record: its executions are enqueued. It stays if later windows were set aside meanwhile."""
-        as_read = Expression("#end = :end", {":end": share.window.planning_until})
+        as_read = Expression("#end = :end", {":end": share.window.end})
         with suppress(ConditionFailed):
             self._table.delete(share.key, as_read)
 
-    def split(self, one: SetAside, now: float) -> list[str]:
+    def split(self, record: QuarantinedRecord, now: float) -> list[str]:
         """Replace a share by its parts. Returns their names."""
-        item = self._table.get(one.key)
+        item = self._table.get(record.key)
         if item is None:
             return []
         share = share_of(item, item["end"])
         if len(share.shards) == 1:
-            return [one.key["sk"]]
-        size = -(-len(share.shards) // PARTS)
+            return [record.key["sk"]]
+        size = -(-len(share.shards) // SPLIT_PARTS)
         parts = [share.shards[first : first + size] for first in range(0, len(share.shards), size)]
         tx = Transaction(self._table.client)
-        tx.delete(self._table, one.key, Expression("#shards = :shards", {":shards": item["shards"]}))
-        named = [
-            (f"{one.name}.{nth}", replace(share, shards=part, after="")) for nth, part in enumerate(parts)
-        ]
-        for name, part in named:
-            tx.put(self._table, _item(name, part, one.reason, now))
+        tx.delete(self._table, record.key, Expression("#shards = :shards", {":shards": item["shards"]}))
+        names = [f"{record.name}.{nth}" for nth in range(len(parts))]
+        for name, shards in zip(names, parts, strict=True):
+            tx.put(self._table, _item(name, replace(share, shards=shards, after=""), record.reason, now))
         try:
             tx.commit()
         except (ConditionFailed, TransactionConflict):  # a planner just got further with it
-            return [one.key["sk"]]
-        return [keys.set_aside(SHARE, name)["sk"] for name, _ in named]
+            return [record.key["sk"]]
+        return [keys.set_aside(SHARE, name)["sk"] for name in names]
 
 
 def _item(name: str, share: Share, reason: str, now: float) -> Item:
     return {
         **keys.set_aside(SHARE, name),
-        **share_item(share.window, share.shards, share.part),
-        "end": share.window.planning_until,
+        **share_item(share.window, share.shards, share.pace_slice),
+        "end": share.window.end,
         "after": share.after,
         "parts": len(share.shards),
-        "reason": reason[:_REASON_CHARS],
+        "reason": reason[:_MAX_REASON_CHARS],
         "seen_at": int(now),
     }
 
 
-def _set_aside(item: Item) -> SetAside:
+def _record(item: Item) -> QuarantinedRecord:
     kind, name = keys.kind_and_name(item["sk"])
-    return SetAside(
+    return QuarantinedRecord(
         key=keys.key_of(item),
         kind=kind,
         name=name,
@@ -198,6 +195,6 @@ def _set_aside(item: Item) -> SetAside:
     )
 
 
-def shown(found: Sequence[SetAside]) -> str:
-    """The first of them, for a person."""
-    return "; ".join(f"{one.kind} {one.name}: {one.reason}" for one in found[:3])
+def described(records: Sequence[QuarantinedRecord]) -> str:
+    """The first three records, for a person."""
+    return "; ".join(f"{record.kind} {record.name}: {record.reason}" for record in records[:3])

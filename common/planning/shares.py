@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from common.errors import Minute8Error
 from common.planning.directory import Shard
-from common.planning.due_index import DueIndex, Mark
-from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
-from common.planning.pace import WHOLE, Part
-from common.planning.pace_shards import pace_of
+from common.planning.due_index import DueIndex, Mark, Window
+from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
+from common.planning.queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
@@ -38,7 +37,7 @@ MAX_TEXT_BYTES = 300_000
 # Reading an empty shard costs a planner about as much as reading this many entries.
 _SHARD_WEIGHT = 8
 # A share's number: its random division, and how many of its shares were recorded before.
-_IN_A_DIVISION = 1_000_000
+_MAX_DIVISION_SHARES = 1_000_000
 
 
 class UnreadableShare(Minute8Error):
@@ -49,22 +48,22 @@ class UnreadableShare(Minute8Error):
 class Share:
     """One planner's part of a window, to be planned as the window was decided.
 
-    `after` is the place in the first of its shards up to which another planner has handed it over. `part` says which
-    seconds are its own, if it is a part of a pace.
+    `after` is the position in the first of its shards up to which another planner has enqueued it. `pace_slice` says
+    which seconds are its own, if it is one slice of a pace.
     """
 
     key: keys.Key
-    window: Mark
+    window: Window
     shards: tuple[Shard, ...]
     after: str = ""
-    part: Part = WHOLE
+    pace_slice: PaceSlice = ALL_SECONDS
 
 
-class Cut(NamedTuple):
-    """The shards of one share, and which part of a pace they are."""
+class ShareDraft(NamedTuple):
+    """The shards of a share that is not recorded yet, and its slice of a pace."""
 
     shards: Sequence[Shard]
-    part: Part = WHOLE
+    pace_slice: PaceSlice = ALL_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +74,24 @@ class ShareName:
     number: int
 
 
-def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator[Cut]:
+def divide(shards: Iterable[Shard], window: Window, max_entries: int) -> Iterator[ShareDraft]:
     """Shares in the order of the shards, those of paces last, each pace in one share.
 
-    Each is full by its planning cost, or by the bytes of its record. At most one share is held in memory, and the
-    shards of paces. A shard that is too large for a share becomes a share of its own; a pace is divided into parts.
+    Each share is full by its planning cost (about `max_entries`), or by the bytes of its record. Only one share and the
+    shards of paces are held in memory. A shard that is too large for a share becomes a share of its own. A pace that is
+    too large is divided into slices.
     """
-    span_s = window.planning_until - max(window.planned_until, int(window.decided_at) - MISSED_AFTER_S)
-    for share in _filled(gathered(shards), span_s, entries_a_share):
+    span_s = window.end - max(window.start, int(window.decided_at) - MISSED_AFTER_S)
+    for share in _filled(grouped_by_pace(shards), span_s, max_entries):
         if not pace_of(share[0].shard):
-            yield Cut(share)
+            yield ShareDraft(share)
             continue
-        pieces = list(_filled(([shard] for shard in share), span_s, entries_a_share))
-        yield from (Cut(piece, Part(nth, len(pieces))) for nth, piece in enumerate(pieces))
+        slices = list(_filled(([shard] for shard in share), span_s, max_entries))
+        yield from (ShareDraft(part, PaceSlice(nth, len(slices))) for nth, part in enumerate(slices))
 
 
-def gathered(shards: Iterable[Shard]) -> Iterator[list[Shard]]:
-    """What is planned together: each shard by itself; last the paces, each with all its shards."""
+def grouped_by_pace(shards: Iterable[Shard]) -> Iterator[list[Shard]]:
+    """The shards that are planned together: each shard alone; last the paces, each with all its shards."""
     paces: defaultdict[int, list[Shard]] = defaultdict(list)
     for shard in shards:
         if pace := pace_of(shard.shard):
@@ -101,20 +101,20 @@ def gathered(shards: Iterable[Shard]) -> Iterator[list[Shard]]:
     yield from paces.values()
 
 
-def _filled(units: Iterable[list[Shard]], span_s: int, entries_a_share: int) -> Iterator[list[Shard]]:
+def _filled(shard_groups: Iterable[list[Shard]], span_s: int, max_entries: int) -> Iterator[list[Shard]]:
     share: list[Shard] = []
-    weight = size = 0
-    for unit in units:
-        more = sum(shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT for shard in unit)
-        if pace_of(unit[0].shard):  # what its pace took before is read, too
-            more += len(unit) * _SHARD_WEIGHT
-        bytes_more = sum(len(_name(shard).encode()) + 1 for shard in unit)
-        if share and (weight + more > entries_a_share or size + bytes_more > MAX_TEXT_BYTES):
+    share_weight = share_bytes = 0
+    for shards in shard_groups:
+        weight = sum(shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT for shard in shards)
+        if pace_of(shards[0].shard):  # the planner also reads the pace's carryover
+            weight += len(shards) * _SHARD_WEIGHT
+        size = sum(len(_name(shard).encode()) + 1 for shard in shards)
+        if share and (share_weight + weight > max_entries or share_bytes + size > MAX_TEXT_BYTES):
             yield share
-            share, weight, size = [], 0, 0
-        share += unit
-        weight += more
-        size += bytes_more
+            share, share_weight, share_bytes = [], 0, 0
+        share += shards
+        share_weight += weight
+        share_bytes += size
     if share:
         yield share
 
@@ -126,25 +126,25 @@ class Shares:
         self._table = table
         self._index = DueIndex(table)
 
-    def record(self, window: Mark, shares: Iterable[Cut]) -> Mark:
-        """Record them all, unless another tick has divided or finished the window. Returns the stored mark.
+    def record(self, window: Window, drafts: Iterable[ShareDraft]) -> Mark:
+        """Record all shares, unless another tick has divided or finished the window. Returns the stored mark.
 
-        They count once the mark names their division. If this is interrupted before, `sweep` removes them.
+        The shares count once the mark names their division. If the tick stops before that, `sweep` removes them.
         """
-        division = 1 + secrets.randbelow(_IN_A_DIVISION)
+        division = 1 + secrets.randbelow(_MAX_DIVISION_SHARES)
         recorded = []
-        for nth, share in enumerate(shares):
-            key = keys.share(window.planning_until, division * _IN_A_DIVISION + nth)
-            self._table.put({**key, **share_item(window, *share)})
+        for nth, draft in enumerate(drafts):
+            key = keys.share(window.end, division * _MAX_DIVISION_SHARES + nth)
+            self._table.put({**key, **share_item(window, *draft)})
             recorded.append(key)
         counts = Expression(
             "SET #divided_until = :end, #division = :division",
-            {":end": window.planning_until, ":division": division},
+            {":end": window.end, ":division": division},
         )
         undivided = Expression(
             "#planned_until = :start AND #planning_until = :end"
             " AND (attribute_not_exists(#divided_until) OR #divided_until < :end)",
-            {":start": window.planned_until, ":end": window.planning_until},
+            {":start": window.start, ":end": window.end},
         )
         try:
             self._table.update(keys.MARK, counts, undivided)
@@ -155,23 +155,23 @@ class Shares:
         assert mark is not None
         return mark
 
-    def left(self, window: Mark) -> list[int]:
+    def unconfirmed(self, mark: Mark) -> list[int]:
         """The numbers of a divided window's shares that are not confirmed."""
-        prefix = keys.share_prefix(window.planning_until)
+        prefix = keys.share_prefix(mark.planning_until)
         items = self._table.query(Query(keys.SHARES, sk_prefix=prefix, attributes=("sk",)))
         numbers = (keys.share_number(item["sk"]) for item in items)
-        return [number for number in numbers if number // _IN_A_DIVISION == window.division]
+        return [number for number in numbers if number // _MAX_DIVISION_SHARES == mark.division]
 
     def load(self, end: int, number: int) -> Share | None:
         """A share; None if it is finished."""
         item = self._table.get(keys.share(end, number))
         return share_of(item, end) if item else None
 
-    def advance(self, share: Share, left: Sequence[Shard], after: str) -> bool:
-        """Record what is left of it, after the place `after`. False if another planner has it meanwhile."""
+    def advance(self, share: Share, remaining: Sequence[Shard], after: str) -> bool:
+        """Record the remaining shards of a share, after the position `after`. False if the share is confirmed."""
         change = Expression(
-            "SET #shards = :shards, #after = :after, #tries = :none",
-            {":shards": _names(left), ":after": after, ":none": 0},
+            "SET #shards = :shards, #after = :after, #tries = :zero",
+            {":shards": _names(remaining), ":after": after, ":zero": 0},
         )
         try:
             self._table.update(share.key, change, Expression("attribute_exists(pk)", {}))
@@ -187,7 +187,7 @@ class Shares:
         """Move the mark over a divided window that has no shares left."""
         # The mark first: when it says "divided", all shares are recorded, and none is added later.
         mark = self._index.mark()
-        if mark and mark.is_divided and mark.planning_until == end and not self.left(mark):
+        if mark and mark.is_divided and mark.planning_until == end and not self.unconfirmed(mark):
             self._index.finish_planning(end)
 
     def sweep(self, planned_until: int) -> None:
@@ -197,18 +197,18 @@ class Shares:
             self._table.delete(keys.key_of(item))
 
 
-def share_item(window: Mark, shards: Sequence[Shard], part: Part = WHOLE) -> Item:
+def share_item(window: Window, shards: Sequence[Shard], pace_slice: PaceSlice = ALL_SECONDS) -> Item:
     """The attributes of a share's record."""
-    item = {"start": window.planned_until, "decided_at": window.decided_at, "shards": _names(shards)}
-    return item if part == WHOLE else {**item, "pace_part": list(part)}
+    item = {"start": window.start, "decided_at": window.decided_at, "shards": _names(shards)}
+    return item if pace_slice == ALL_SECONDS else {**item, "pace_part": list(pace_slice)}
 
 
 def share_of(item: Item, end: int) -> Share:
-    """The inverse, of an item with its key."""
+    """The inverse of `share_item`, of an item with its key."""
     shards = tuple(Shard(*keys.group_and_shard(text)) for text in item["shards"].split("\n"))
-    window = Mark(item["start"], end, item["decided_at"], end)
-    part = Part(*map(int, item.get("pace_part", WHOLE)))
-    return Share(keys.key_of(item), window, shards, item.get("after", ""), part)
+    window = Window(item["start"], end, item["decided_at"])
+    pace_slice = PaceSlice(*map(int, item.get("pace_part", ALL_SECONDS)))
+    return Share(keys.key_of(item), window, shards, item.get("after", ""), pace_slice)
 
 
 def _names(shards: Iterable[Shard]) -> str:
@@ -231,14 +231,14 @@ class PlanningQueue:
         self.send_bodies([encode(end, number) for number in numbers])
 
     def send_bodies(self, bodies: Sequence[str]) -> None:
-        """Send messages of `encode` and `encode_set_aside`. Raises HandOverFailed."""
+        """Send messages of `encode` and `encode_quarantined`. Raises HandOverFailed."""
         for first in range(0, len(bodies), BATCH_SIZE):
             batch = bodies[first : first + BATCH_SIZE]
-            answer = self._client.send_message_batch(
+            response = self._client.send_message_batch(
                 QueueUrl=self._url,
                 Entries=[{"Id": str(nth), "MessageBody": body} for nth, body in enumerate(batch)],
             )
-            if failed := answer.get("Failed"):
+            if failed := response.get("Failed"):
                 raise HandOverFailed(f"SQS did not take {len(failed)} shares, first {failed[0]}")
 
 
@@ -247,13 +247,13 @@ def encode(end: int, number: int) -> str:
     return json.dumps({"v": MESSAGE_VERSION, "end": end, "share": number}, separators=(",", ":"))
 
 
-def encode_set_aside(names: Sequence[str]) -> str:
-    """The message that names what was set aside, by sort keys (common/planning/quarantine.py)."""
+def encode_quarantined(names: Sequence[str]) -> str:
+    """The message that names quarantined records, by their sort keys (common/planning/quarantine.py)."""
     return json.dumps({"v": MESSAGE_VERSION, "set_aside": list(names)}, separators=(",", ":"))
 
 
 def decode(body: str) -> ShareName | list[str]:
-    """The inverse of both. Raises UnreadableShare."""
+    """The inverse of `encode` and `encode_quarantined`. Raises UnreadableShare."""
     try:
         fields = json.loads(body)
         if fields["v"] != MESSAGE_VERSION:

@@ -9,8 +9,9 @@ from itertools import islice
 from typing import Final, Protocol
 
 from common.clock import Clock
-from common.planning.due_index import BadEntry, DueIndex, Mark
-from common.planning.quarantine import Quarantine, shown
+from common.planning.due_entry import BadEntry
+from common.planning.due_index import DueIndex, Mark
+from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, failed, ok, warning
 from common.storage.table import Table
@@ -75,7 +76,7 @@ def unfinished(planned: Planned) -> Iterator[Finding]:
     if found and found.is_open and now - found.decided_at > _UNFINISHED_S:
         began = when(int(found.decided_at), now)
         if found.is_divided:
-            left = len(planned.shares().left(found))
+            left = len(planned.shares().unconfirmed(found))
             yield warning(
                 f"{left} shares of the window that a tick divided at {began} are not handed over",
                 f"look at the log of {planned.named('planner')}; the next tick sends them again",
@@ -100,14 +101,14 @@ def set_aside(planned: Planned) -> Iterator[Finding]:
     if waiting:
         since = when(min(one.start_at for one in waiting), now)
         yield failed(
-            f"{len(waiting)} groups or shares are not planned, the first since {since}: {shown(waiting)}",
+            f"{len(waiting)} groups or shares are not planned, the first since {since}: {described(waiting)}",
             "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
         )
     found = islice(planned.quarantine().bad_entries(), MAX_READ)
     bad = [one for one in found if one.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
-            f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {shown(bad)}",
+            f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",
             "each has a skipped run with the reason; the tenant can put the job again",
         )
     yield ok("nothing is set aside")

@@ -9,7 +9,7 @@ from typing import Final
 from common.clock import Clock
 from common.errors import InvalidInput, NotFound, shown
 from common.planning.execution import Execution, parse_execution_id, split_execution_id
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Table, Transaction

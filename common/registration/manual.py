@@ -25,7 +25,7 @@ from common.planning.execution import (
     Execution,
     parse_execution_id,
 )
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import Runs

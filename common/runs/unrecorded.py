@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table

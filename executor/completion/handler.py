@@ -11,7 +11,7 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.runs.records import Runs
 from common.storage import aws
 from common.storage.table import Tables

@@ -16,7 +16,7 @@ from common.jobs.job import Job
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex, Mark
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from common.platform.tenants import Tenants
 from common.registration.definition import Limits
 from common.registration.registry import Registry

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from common.planning import executions_queue
+from common.planning import queue
 from executor import redelivery
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,7 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
         assert setting.max_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
-        assert setting.early_s == pytest.approx(1 - executions_queue._LATE_FROM)
+        assert setting.early_s == pytest.approx(1 - queue._LATE_FROM)
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:

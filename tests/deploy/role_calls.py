@@ -17,8 +17,7 @@ from api import handler as api
 from executor.completion.outcomes import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
-from scheduler.ended import Completion
-from scheduler.planner import Planner
+from scheduler.planner import SharePlanner
 from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 from tests import worlds
@@ -37,10 +36,10 @@ from tests.worlds import World, open_world
 ENTRIES = (
     ("Scheduler", Scheduler, "tick"),
     ("Scheduler", handler, "handle"),
-    ("Scheduler", Completion, "delete_ended"),
+    ("Scheduler", removal.Completion, "delete_ended"),
     ("Scheduler", Reconciler, "compare"),
     ("Scheduler", removal, "remove_groups"),
-    ("Planner", Planner, "plan"),
+    ("Planner", SharePlanner, "plan"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
     ("Notifier", Notifier, "round"),

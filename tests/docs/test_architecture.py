@@ -14,7 +14,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HANDLERS = (
     "scheduler.handler",
-    "scheduler.planner_handler",
     "executor.handler",
     "executor.completion.handler",
     "api.handler",
@@ -24,7 +23,6 @@ LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
 # The most modules of ours, and what none of their most frequent events needs.
 OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
-    ("scheduler.planner_handler", 73, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     (
         "executor.handler",
         79,

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.planning.directory import Shard
 from common.planning.execution import Execution
-from common.planning.shares import Cut, Shares
+from common.planning.shares import ShareDraft, Shares
 from tests.doctor.stage import VARIABLES, Patient
 from tests.worlds import at
 
@@ -126,7 +126,9 @@ def half_divided(patient: Patient) -> None:
     mark = patient.index.begin_planning(
         patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
-    Shares(patient.deployment.due_table()).record(mark, [Cut([Shard("a", 0)]), Cut([Shard("b", 0)])])
+    Shares(patient.deployment.due_table()).record(
+        mark.window, [ShareDraft([Shard("a", 0)]), ShareDraft([Shard("b", 0)])]
+    )
     patient.clock.sleep(301)
 
 
@@ -141,7 +143,7 @@ def cut_off(patient: Patient) -> None:
 def unreadable(patient: Patient) -> None:
     mark = patient.index.ensure_mark(0)
     quarantine = patient.deployment.quarantine()
-    quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark, "no such zone", patient.clock.now())
+    quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark.window, "no such zone", patient.clock.now())
 
 
 def bad_entry(patient: Patient) -> None:

@@ -99,7 +99,13 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
 )
 def test_how_many_ticks_are_missed(now: str, missed: int) -> None:
     planned = at("2026-11-21T03:30:00Z")
-    assert ticks_missed(Mark(planned, planned, at("2026-11-21T03:18:02Z")), at(now)) == missed
+    assert (
+        ticks_missed(
+            Mark(planned_until=planned, planning_until=planned, decided_at=at("2026-11-21T03:18:02Z")),
+            at(now),
+        )
+        == missed
+    )
 
 
 def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
+from common.planning.due_index import Window
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.slots import places
@@ -76,10 +75,10 @@ def after_a_rollback(stage: Stage) -> None:
     for item in items:
         world.table("due").delete(keys.key_of(item))
     world.run_until("2026-11-21T03:18:00Z")
-    window = world.index.ensure_mark(world.clock.now())
+    mark = world.index.ensure_mark(world.clock.now())
     world.scheduler.tick()
-    window = replace(window, planning_until=window.planned_until + 600)
-    world.scheduler.quarantine.add_group(name, window, "unreadable", world.clock.now())
+    window = Window(mark.planned_until, mark.planned_until + 600, mark.decided_at)
+    world.scheduler.planner.quarantine.add_group(name, window, "unreadable", world.clock.now())
     for item in items:
         world.table("due").put(item)
     world.run_until("2026-11-21T03:28:00Z")
@@ -97,7 +96,7 @@ def test_a_tick_that_plans_what_was_set_aside_meets_a_fault_at_each_of_its_calls
         world.run_until(END)
         everything_explained(world, {("alice", "tokyo"): [*TENS[6:], TENS[7] + 600]})
         index_is_right(world)
-        assert list(world.scheduler.quarantine.all()) == []
+        assert list(world.scheduler.planner.quarantine.all()) == []
 
     with staged("2026-11-21T03:12:00Z") as stage:
         after_a_rollback(stage)

@@ -14,7 +14,7 @@ from common.planning.execution import Execution
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from executor.messages import Message
-from scheduler import ended
+from scheduler import removal
 from tests.worlds import World, at, job
 
 DUE, AFTER = "2026-11-21T03:15:00Z", "2026-11-21T03:19:00Z"
@@ -199,7 +199,7 @@ def test_a_backfill_runs_to_its_end_first(world: World) -> None:
 def test_runs_older_than_those_looked_at_do_not_keep_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ended, "_LOOKED_AT", 2)
+    monkeypatch.setattr(removal, "_MAX_RUNS_READ", 2)
     once(world, cron="13-15 * * * *", end_at="2026-11-21T03:30:00Z")
     world.run_until(AFTER, ticks=True)
     assert not is_left(world)
@@ -207,7 +207,7 @@ def test_runs_older_than_those_looked_at_do_not_keep_it(
 
 def test_many_end_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifteen of each of three tenants; one transaction of a tenant has fourteen."""
-    monkeypatch.setattr(ended, "_A_PAGE", 20)
+    monkeypatch.setattr(removal, "_NOTES_PAGE", 20)
     for tenant in ("alice", "bob", "carol"):
         for n in range(15):
             world.registry.create(tenant, f"once-{n}", job(at=DUE, after_completion="delete"))
@@ -244,7 +244,7 @@ def test_a_busy_tenant_is_left_to_the_next_tick(world: World, monkeypatch: pytes
 def test_it_ends_in_time(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
-    assert world.completion.delete_ended(world.clock.now() - ended.WORKS_FOR_S) == 0
+    assert world.completion.delete_ended(world.clock.now() - removal.MAX_COMPLETION_S) == 0
     assert (notes(world), is_left(world)) == (1, True)
 
 

@@ -17,7 +17,7 @@ from common.planning.packs import lines
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.instants import rfc3339
-from scheduler.tick import TickSummary
+from scheduler.summary import TickSummary
 from tests.planning.test_shares import Fleet
 from tests.worlds import World, at, job, open_world
 
@@ -147,7 +147,7 @@ def test_the_density_foresees_what_the_tick_does(world: World) -> None:
     register(world, 1, prefix="other", cron="*/3 * * * *", pace=None)
     window = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
     page = Upcoming(world.table("jobs")).density("alice", "", *window, world.clock.now())
-    foreseen = {key: shared.foreseen() for key, shared in page.paces.items()}
+    foreseen = {key: shared.forecast() for key, shared in page.paces.items()}
     over = tick(world).over_pace
     delays = {
         key: [

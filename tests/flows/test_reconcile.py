@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from common.planning import planned
+from common.planning import log
 from common.planning.execution import Execution
 from common.planning.packs import lines
 from common.platform.deletion import Deletions
@@ -218,7 +218,7 @@ def test_what_is_run_again_runs_once_though_its_message_comes_later(world: World
 
 
 def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned, "_A_PORTION", 30)
+    monkeypatch.setattr(log, "_MAX_PORTION_EXECUTIONS", 30)
     minutely(world, 4)
     world.run_until("2026-11-21T03:18:00Z")
     world.scheduler.tick()

@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common import config, telemetry
-from common.planning.executions_queue import HandOverFailed
-from common.planning.planned_windows import PlannedWindows
+from common.planning.log import PlannedWindows
+from common.planning.queue import HandOverFailed
 from scheduler import handler
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job, put_in_directory

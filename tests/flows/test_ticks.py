@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from common.planning.directory import Listing, Shard
-from common.planning.executions_queue import HandOverFailed
+from common.planning.queue import HandOverFailed
 from common.storage import keys
 from tests.worlds import World, at, job
 

@@ -163,7 +163,7 @@ def main() -> dict[str, Any]:
     fill(dynamodb, int(time.time()))
     aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
     aws.sqs = lambda: queues  # type: ignore[assignment]
-    from scheduler import handler, planner_handler
+    from scheduler import handler
 
     told: dict[str, Any] = {"ready_mb": peak_mb()}
     used = time.process_time()
@@ -171,7 +171,7 @@ def main() -> dict[str, Any]:
     told |= {"tick_mb": peak_mb(), "tick_cpu_s": time.process_time() - used}
     used = time.process_time()
     for body in queues.planning:
-        planner_handler.handle({"Records": [{"body": body}]}, None)
+        handler.handle_shares({"Records": [{"body": body}]}, None)
     told |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
     mark = DueIndex(Table(dynamodb, "test-due")).mark()
     assert mark

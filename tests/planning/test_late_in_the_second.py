@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.clock import ManualClock
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue, HandOverFailed, until_late
+from common.planning.queue import ExecutionsQueue, HandOverFailed, until_late
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 
@@ -98,7 +98,8 @@ def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second
 
 def patient(world: World, sqs: Sqs) -> Scheduler:
     queue = ExecutionsQueue(sqs, "queue", world.clock)  # type: ignore[arg-type]
-    return replace(world.scheduler, queue=queue, patient=True)
+    planner = replace(world.scheduler.planner, queue=queue, patient=True)
+    return replace(world.scheduler, planner=planner)
 
 
 def test_a_patient_tick_waits_before_its_window_and_a_late_one_does_not(world: World) -> None:

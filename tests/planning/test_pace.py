@@ -1,4 +1,4 @@
-"""Places of a pace: how many a second, within which tolerance, and what is counted as too many."""
+"""The seconds of a pace: how many executions each gets, within which tolerance, and how many are too many."""
 
 from __future__ import annotations
 
@@ -11,125 +11,135 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.planning.directory import Listing, Shard
-from common.planning.due_index import Mark
+from common.planning.due_index import Window
 from common.planning.execution import Execution
-from common.planning.pace import Paced, Part, Places
-from common.planning.pace_shards import nth_shard, pace_number, pace_of, shard_number
-from common.planning.shares import cut
+from common.planning.pace import (
+    PacedExecution,
+    PaceReservations,
+    PaceSlice,
+    nth_shard,
+    pace_number,
+    pace_of,
+    shard_number,
+)
+from common.planning.shares import divide
 from common.storage import keys
 from common.timing.schedule import Pace
 from tests.worlds import open_world
 
 START = 1_763_694_600
-# When it is due, and by how much it may be delayed.
-Wish = tuple[int, int]
-wishes = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), max_size=60)
-WINDOW = Mark(START, START + 600, START - 120)
+# The second at which an execution is due, and by how much it may be delayed.
+DueTime = tuple[int, int]
+due_times = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 9)), max_size=60)
+WINDOW = Window(START, START + 600, START - 120)
 
 
-def paced(wanted: Sequence[Wish], per_second: int) -> list[Paced]:
+def paced(due: Sequence[DueTime], per_second: int) -> list[PacedExecution]:
     return [
-        Paced(
-            Execution("alice", f"job{n}", START + due, START + due, 1), Pace("crm", per_second, tolerance_s)
+        PacedExecution(
+            Execution("alice", f"job{n}", START + second, START + second, 1),
+            Pace("crm", per_second, tolerance_s),
         )
-        for n, (due, tolerance_s) in enumerate(wanted)
+        for n, (second, tolerance_s) in enumerate(due)
     ]
 
 
-def placed(places: Places, some: Sequence[Paced], now: float = START - 120) -> dict[str, int]:
+def reserve(
+    reservations: PaceReservations, executions: Sequence[PacedExecution], now: float = START - 120
+) -> dict[str, int]:
     """The seconds by job."""
-    return {execution.job_id: execution.visible_at for execution in places.place(some, now)}
+    return {execution.job_id: execution.visible_at for execution in reservations.reserve(executions, now)}
 
 
-@given(wishes, st.integers(1, 4))
+@given(due_times, st.integers(1, 4))
 def test_a_second_has_at_most_so_many_unless_the_tolerance_is_exhausted(
-    wanted: list[Wish], per_second: int
+    due: list[DueTime], per_second: int
 ) -> None:
-    places = Places()
-    some = paced(wanted, per_second)
-    found = placed(places, some)
-    assert set(found) == {one.execution.job_id for one in some}
-    seconds = Counter(found.values())
-    for one in some:
-        assert 0 <= found[one.execution.job_id] - one.execution.due_at <= one.pace.tolerance_s
-    assert places.over == sum(max(0, count - per_second) for count in seconds.values())
-    for second, count in seconds.items():
-        if count > per_second:  # who came last had no choice
+    reservations = PaceReservations()
+    executions = paced(due, per_second)
+    second_of = reserve(reservations, executions)
+    assert set(second_of) == {item.execution.job_id for item in executions}
+    counts = Counter(second_of.values())
+    for item in executions:
+        assert 0 <= second_of[item.execution.job_id] - item.execution.due_at <= item.pace.tolerance_s
+    assert reservations.over == sum(max(0, count - per_second) for count in counts.values())
+    for second, count in counts.items():
+        if count > per_second:  # the last execution had no free second
             last = max(
-                (one for one in some if found[one.execution.job_id] == second),
-                key=lambda one: (one.execution.due_at, one.pace.tolerance_s, one.execution.job_id),
+                (item for item in executions if second_of[item.execution.job_id] == second),
+                key=lambda item: (item.execution.due_at, item.pace.tolerance_s, item.execution.job_id),
             )
-            due, end = last.execution.due_at, last.execution.due_at + last.pace.tolerance_s
-            assert all(seconds[free] >= per_second for free in range(due, end + 1))
+            begin, end = last.execution.due_at, last.execution.due_at + last.pace.tolerance_s
+            assert all(counts[within] >= per_second for within in range(begin, end + 1))
 
 
-@given(wishes, st.integers(1, 4), st.randoms(use_true_random=False))
+@given(due_times, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_the_order_in_which_entries_are_read_changes_nothing(
-    wanted: list[Wish], per_second: int, rng: random.Random
+    due: list[DueTime], per_second: int, rng: random.Random
 ) -> None:
-    some = paced(wanted, per_second)
-    shuffled = rng.sample(some, len(some))
-    assert placed(Places(), some) == placed(Places(), shuffled)
+    executions = paced(due, per_second)
+    shuffled = rng.sample(executions, len(executions))
+    assert reserve(PaceReservations(), executions) == reserve(PaceReservations(), shuffled)
 
 
-@given(wishes, st.integers(1, 4), st.integers(1, 12))
-def test_windows_one_after_the_other_give_the_same_places_as_one_long_window(
-    wanted: list[Wish], per_second: int, split: int
+@given(due_times, st.integers(1, 4), st.integers(1, 12))
+def test_two_windows_in_turn_give_the_same_seconds_as_one_long_window(
+    due: list[DueTime], per_second: int, split: int
 ) -> None:
-    some = paced(wanted, per_second)
-    early = [one for one in some if one.execution.due_at < START + split]
-    late = [one for one in some if one.execution.due_at >= START + split]
-    first = Places()
-    halves = placed(first, early)
-    second = Places(taken=Counter(first.own))
-    halves |= placed(second, late)
-    whole = Places()
-    assert halves == placed(whole, some)
-    assert first.over + second.over == whole.over
+    executions = paced(due, per_second)
+    early = [item for item in executions if item.execution.due_at < START + split]
+    late = [item for item in executions if item.execution.due_at >= START + split]
+    first = PaceReservations()
+    seconds = reserve(first, early)
+    second = PaceReservations(reserved=Counter(first.own))
+    seconds |= reserve(second, late)
+    long_window = PaceReservations()
+    assert seconds == reserve(long_window, executions)
+    assert first.over + second.over == long_window.over
 
 
-@given(wishes, st.integers(1, 4), st.integers(1, 4))
-def test_the_parts_of_a_pace_keep_it_together(wanted: list[Wish], per_second: int, of: int) -> None:
-    some = paced(wanted, per_second)
-    seconds: Counter[int] = Counter()
+@given(due_times, st.integers(1, 4), st.integers(1, 4))
+def test_the_slices_of_a_pace_keep_it_together(due: list[DueTime], per_second: int, of: int) -> None:
+    executions = paced(due, per_second)
+    counts: Counter[int] = Counter()
     over = 0
     for nth in range(of):
-        part = Places(Part(nth, of))
-        seconds.update(placed(part, some[nth::of]).values())
-        over += part.over
-    assert seconds.total() == len(some)
-    assert over or max(seconds.values(), default=0) <= per_second
+        reservations = PaceReservations(PaceSlice(nth, of))
+        counts.update(reserve(reservations, executions[nth::of]).values())
+        over += reservations.over
+    assert counts.total() == len(executions)
+    assert over or max(counts.values(), default=0) <= per_second
 
 
-def test_an_outage_does_not_end_in_a_burst_and_the_late_ones_count_as_late() -> None:
-    some = paced([(0, 60)] * 5, per_second=2)
+def test_an_outage_does_not_end_in_a_burst_and_late_executions_count_as_late() -> None:
     now = START + 300.5
-    found = list(Places().place(some, now))
-    assert [one.visible_at - START for one in found] == [0, 0, 302, 302, 303]
-    assert {one.due_at for one in found} == {START}
+    executions = list(PaceReservations().reserve(paced([(0, 60)] * 5, per_second=2), now))
+    assert [execution.visible_at - START for execution in executions] == [0, 0, 302, 302, 303]
+    assert {execution.due_at for execution in executions} == {START}
 
 
 def test_the_smallest_number_counts_where_jobs_of_one_key_name_several() -> None:
-    places = Places()
-    found = placed(places, [*paced([(0, 9)] * 4, per_second=3), *paced([(0, 9)] * 2, per_second=1)])
-    assert max(Counter(found.values()).values()) == 1 and not places.over
+    reservations = PaceReservations()
+    seconds = reserve(reservations, [*paced([(0, 9)] * 4, per_second=3), *paced([(0, 9)] * 2, per_second=1)])
+    assert max(Counter(seconds.values()).values()) == 1 and not reservations.over
 
 
 def test_far_too_many_are_spread_over_the_tolerance() -> None:
-    """A pace of one a second, 100,000 due at once: nobody is lost, and it takes a second or two."""
-    places = Places()
+    """A pace of one a second, 100,000 due at once: no execution is lost, and the reservation takes a second or two."""
+    reservations = PaceReservations()
     began = time.process_time()
-    seconds = Counter(execution.due_at for execution in places.place(paced([(0, 600)] * 100_000, 1), START))
+    executions = reservations.reserve(paced([(0, 600)] * 100_000, 1), START)
+    counts = Counter(execution.due_at for execution in executions)
     assert time.process_time() - began < 20
-    assert (seconds.total(), len(seconds), places.over) == (100_000, 601, 100_000 - 601)
-    assert max(seconds.values()) - min(seconds.values()) <= 1
+    assert (counts.total(), len(counts), reservations.over) == (100_000, 601, 100_000 - 601)
+    assert max(counts.values()) - min(counts.values()) <= 1
 
 
 def test_every_execution_of_a_hostile_tenant_with_its_own_tolerance_takes_no_longer() -> None:
     rng = random.Random(8)
-    wanted = [(rng.randrange(600), rng.randrange(1, 601)) for _ in range(20_000)]
+    due = [(rng.randrange(600), rng.randrange(1, 601)) for _ in range(20_000)]
     began = time.process_time()
-    assert len(placed(Places(), paced(wanted, 1))) == 20_000
+    assert len(reserve(PaceReservations(), paced(due, 1))) == 20_000
     assert time.process_time() - began < 20
 
 
@@ -159,8 +169,8 @@ def test_a_group_is_looked_through_for_shards_of_one_pace_only() -> None:
         world.dynamodb.before = read.append
         for number in (0, numbers[7]):
             between = keys.shards_of_pace(group, number)
-            found = list(directory.shards(keys.directory_partition(group), between))
-            assert sorted(shard for _, shard, _ in found) == sorted(  # type: ignore[misc]
+            shards = list(directory.shards(keys.directory_partition(group), between))
+            assert sorted(shard for _, shard, _ in shards) == sorted(  # type: ignore[misc]
                 shard_number(number, nth) for nth in (0, 10)
             )
         assert len(read) == 2
@@ -168,7 +178,7 @@ def test_a_group_is_looked_through_for_shards_of_one_pace_only() -> None:
         assert pace_of(new.shard.shard) == numbers[7]
 
 
-def test_a_share_has_a_whole_pace_and_one_that_is_too_large_is_divided_in_parts() -> None:
+def test_a_pace_is_in_one_share_and_a_pace_that_is_too_large_is_divided_into_slices() -> None:
     first, second = (shard_number(pace_number("alice", Pace(key, 1, 60)), 0) for key in ("crm", "erp"))
     shards = [
         shard
@@ -179,11 +189,13 @@ def test_a_share_has_a_whole_pace_and_one_that_is_too_large_is_divided_in_parts(
             Shard(f"every|600|{n}", second, 100),
         )
     ]
-    shares = list(cut(shards, WINDOW, 500))
+    shares = list(divide(shards, WINDOW, 500))
     of_second = [share for share in shares if share.shards[0].shard == second]
-    assert [share.part for share in of_second] == [Part(n, len(of_second)) for n in range(len(of_second))]
+    assert [share.pace_slice for share in of_second] == [
+        PaceSlice(n, len(of_second)) for n in range(len(of_second))
+    ]
     assert len(of_second) > 1
-    assert all(share.part == (0, 1) for share in shares if share not in of_second)
+    assert all(share.pace_slice == (0, 1) for share in shares if share not in of_second)
     (of_first,) = [share for share in shares if any(shard.shard == first for shard in share.shards)]
     assert sum(shard.shard == first for shard in of_first.shards) == 10
     assert sorted(shard for share in shares for shard in share.shards) == sorted(shards)

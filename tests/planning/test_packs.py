@@ -10,9 +10,9 @@ import pytest
 
 from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
 from common.planning.execution import Execution
-from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
 from common.planning.packs import MAX_IN_A_PACK, MAX_LINES, WAKE_S, Pack, Wake, is_wake, lines
 from common.planning.packs import packed as messages
+from common.planning.queue import BATCH_SIZE, ExecutionsQueue
 from executor.batch import execute_batch
 from executor.messages import Message
 from executor.threads import MAX_CALLS

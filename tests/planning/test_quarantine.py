@@ -8,18 +8,19 @@ import pytest
 
 from common.jobs.calendars import Calendars
 from common.planning.directory import Shard
-from common.planning.due_index import Mark
-from common.planning.quarantine import ENTRY, GROUP, PARTS, SHARE, Quarantine, SetAside
-from common.planning.shares import Cut, Shares
+from common.planning.due_index import Window
+from common.planning.quarantine import ENTRY, GROUP, SHARE, SPLIT_PARTS, Quarantine, QuarantinedRecord
+from common.planning.shares import ShareDraft, Shares
 from common.storage import keys
 from common.timing import groups
-from scheduler import due, planner, set_aside, tick
+from scheduler import due, planner
+from scheduler.due import ShardWork
 from tests.flows.test_ticks import minutes
 from tests.planning.test_shares import END, Died, Fleet, mark_at
 from tests.worlds import World, at, damage_entry, job, put_in_directory
 
 
-def found(world: World) -> list[SetAside]:
+def found(world: World) -> list[QuarantinedRecord]:
     return list(Quarantine(world.table("due")).all())
 
 
@@ -31,7 +32,7 @@ def without_tokyo(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("No time zone found with key Asia/Tokyo")
         return groups.group_can_fire(key, start, end)
 
-    for module in (due, set_aside):
+    for module in (due, planner):
         monkeypatch.setattr(module, "group_can_fire", can_fire)
 
 
@@ -64,13 +65,13 @@ def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No number of bad entries or unreadable groups delays the valid ones that are listed after them."""
-    monkeypatch.setattr(set_aside, "MOST", 5)
-    window = Mark(at("2026-11-21T03:10:00Z"), at(END), world.clock.now())
+    monkeypatch.setattr(planner, "MAX_RETRIED_RECORDS", 5)
+    window = Window(at("2026-11-21T03:10:00Z"), at(END), world.clock.now())
     world.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
     with monkeypatch.context() as rolled_back:
         without_tokyo(rolled_back)
         world.run_until("2026-11-21T03:19:30Z", ticks=True)
-    quarantine = world.scheduler.quarantine
+    quarantine = world.scheduler.planner.quarantine
     for n in range(6):
         quarantine.add_entry("alice", f"j{n}", "unreadable", world.clock.now())
     for n in range(5):
@@ -155,12 +156,12 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
     fleet = Fleet(world, share_entries=1_000)
     shards_of(fleet, 18)
     deadly = Shard(world.store.get("alice", "j07").group, 0)
-    plan_shards = tick.Scheduler.plan_shards
+    plan_shards = planner.Planner.plan_shards
 
-    def dies(scheduler: Any, shards: Any, *rest: Any, **named: Any) -> Any:
-        if any(shard.group == deadly.group for shard in shards):
+    def dies(self: planner.Planner, work: ShardWork, *rest: Any) -> None:
+        if any(shard.group == deadly.group for shard in work.shards):
             raise Died
-        return plan_shards(scheduler, shards, *rest, **named)
+        plan_shards(self, work, *rest)
 
     def planners_work() -> None:
         bodies, fleet.queue.bodies = fleet.queue.bodies, []
@@ -171,7 +172,7 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
                 continue
 
     with monkeypatch.context() as deadly_one:
-        deadly_one.setattr(tick.Scheduler, "plan_shards", dies)
+        deadly_one.setattr(planner.Planner, "plan_shards", dies)
         for _ in range(2):  # Lambda's own retries of the tick
             with pytest.raises(Died):
                 fleet.tick()
@@ -198,13 +199,13 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
     assert found(world) == []
     world.deliver()
     assert len(world.target.fire_times("j07")) == 1
-    assert PARTS < 18
+    assert SPLIT_PARTS < 18
 
 
 def test_a_planner_whose_time_is_up_leaves_the_rest_to_another(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "WORKS_FOR_S", -1)  # each does one entry
+    monkeypatch.setattr(planner, "MAX_PLANNER_S", -1)  # each does one entry
     fleet = Fleet(world, share_entries=20)
     for n in range(3):
         world.registry.create("alice", f"same{n}", job(cron="25 3 * * *"))
@@ -225,11 +226,13 @@ def test_a_planner_whose_time_is_up_leaves_the_rest_to_another(
 def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(world: World) -> None:
     shares, quarantine = Shares(world.table("due")), Quarantine(world.table("due"))
     now = world.clock.now()
-    window = world.index.begin_planning(world.index.ensure_mark(now), at(END), now)
-    mark = shares.record(window, [Cut([Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)])])
-    share = shares.load(mark.planning_until, shares.left(mark)[0])
+    announced = world.index.begin_planning(world.index.ensure_mark(now), at(END), now)
+    mark = shares.record(
+        announced.window, [ShareDraft([Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)])]
+    )
+    share = shares.load(mark.planning_until, shares.unconfirmed(mark)[0])
     assert share
     quarantine.add_share(share, "too long", 5)
     assert not shares.advance(share, share.shards[1:], "")
-    assert shares.left(mark) == []
+    assert shares.unconfirmed(mark) == []
     assert [one.shards for one in found(world)] == [2]

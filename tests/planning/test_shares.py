@@ -11,26 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.planning.directory import Shard
-from common.planning.due_index import DueIndex, Mark
-from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
+from common.planning.due_index import DueIndex, Window
 from common.planning.quarantine import Quarantine
+from common.planning.queue import ExecutionsQueue, HandOverFailed
 from common.planning.shares import (
     MAX_TEXT_BYTES,
-    Cut,
     PlanningQueue,
+    ShareDraft,
     ShareName,
     Shares,
     UnreadableShare,
-    cut,
     decode,
+    divide,
     encode,
 )
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.groups import group_key
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
-from scheduler.planner import Planner
-from scheduler.tick import FanOut, Scheduler, TickSummary
+from scheduler.planner import FanOut, SharePlanner
+from scheduler.summary import TickSummary
+from scheduler.tick import Scheduler
 from tests.worlds import World, at, job, open_world
 
 MINUTES = {"a": "25", "b": "26", "c": "25,29"}
@@ -103,17 +104,14 @@ class Fleet:
     def scheduler(self, lives: int = 0) -> Scheduler:
         fate = {"left": lives or 10**6}
         due = Table(Mortal(self.world.dynamodb, fate), "test-due")
-        return replace(
-            self.world.scheduler,
+        planner = replace(
+            self.world.scheduler.planner,
             index=DueIndex(due),
             quarantine=Quarantine(due),
             queue=ExecutionsQueue(Mortal(self.world.sqs, fate), "queue", self.world.clock),  # type: ignore[arg-type]
-            fan_out=FanOut(
-                Shares(due),
-                PlanningQueue(Mortal(self.queue, fate), "planning"),  # type: ignore[arg-type]
-                self.share_entries,
-            ),
         )
+        planning_queue = PlanningQueue(Mortal(self.queue, fate), "planning")  # type: ignore[arg-type]
+        return Scheduler(planner, FanOut(Shares(due), planning_queue, self.share_entries))
 
     def tick(self, lives: int = 0) -> TickSummary:
         return self.scheduler(lives).tick()
@@ -121,7 +119,7 @@ class Fleet:
     def plan(self, body: str, lives: int = 0) -> TickSummary:
         scheduler = self.scheduler(lives)
         assert scheduler.fan_out
-        return Planner(scheduler, scheduler.fan_out.shares, scheduler.fan_out.queue).plan(body)
+        return SharePlanner(scheduler.planner, scheduler.fan_out.shares, scheduler.fan_out.queue).plan(body)
 
     def plan_all(self) -> None:
         while self.queue.bodies:
@@ -235,15 +233,15 @@ def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
     shares = Shares(fleet.world.table("due"))
     now = fleet.world.clock.now()
     window = fleet.world.index.begin_planning(fleet.world.index.ensure_mark(now), at(END), now)
-    shards = [Cut([Shard("cron|UTC|20-29 * * * *", 0, 2)])] * 3
-    first = shares.record(window, shards)
+    shards = [ShareDraft([Shard("cron|UTC|20-29 * * * *", 0, 2)])] * 3
+    first = shares.record(window.window, shards)
     assert first.is_divided
-    numbers = shares.left(first)
+    numbers = shares.unconfirmed(first)
     share = shares.load(window.planning_until, numbers[0])
     assert share
     shares.confirm(share)
-    assert shares.record(window, shards) == first
-    assert shares.left(first) == numbers[1:]
+    assert shares.record(window.window, shards) == first
+    assert shares.unconfirmed(first) == numbers[1:]
     assert len(recorded(fleet.world)) == 2
 
 
@@ -314,7 +312,7 @@ def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: 
         fleet.tick()
 
 
-WINDOW = Mark(at("2026-11-21T03:20:00Z"), at(END), at("2026-11-21T03:18:00Z"))
+WINDOW = Window(at("2026-11-21T03:20:00Z"), at(END), at("2026-11-21T03:18:00Z"))
 
 
 @given(
@@ -324,7 +322,7 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
     sizes: list[tuple[int, int]], entries: int
 ) -> None:
     shards = [Shard("g" * length, number, jobs) for number, (jobs, length) in enumerate(sizes)]
-    shares = [one.shards for one in cut(shards, WINDOW, entries)]
+    shares = [one.shards for one in divide(shards, WINDOW, entries)]
     assert [shard for share in shares for shard in share] == shards
     for share in shares:
         assert sum(shard.jobs + 8 for shard in share) <= entries or len(share) == 1
@@ -334,7 +332,7 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
 def test_thousands_of_groups_of_one_job_are_divided() -> None:
     """Reading a group costs more than planning its job, so no planner reads them all."""
     shards = [Shard(f"cron|UTC|0-9 3 {n} * *", 0, 1) for n in range(6_900)]
-    shares = cut(shards, Mark(0, 600, 0.0), 20_000)
+    shares = divide(shards, Window(0, 600, 0.0), 20_000)
     assert [len(share.shards) for share in shares] == [2_222, 2_222, 2_222, 234]
 
 
@@ -344,8 +342,8 @@ def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None
         (CronTiming("* * * * * *", "UTC"), CronTiming("* * * * *", "UTC")),
     ):
         seconds, minutes = (Shard(group_key(Schedule(timing)), 0, 33) for timing in timings)
-        assert len(list(cut([seconds] * 11, WINDOW, 20_000))) == 2
-        assert len(list(cut([minutes] * 11, WINDOW, 20_000))) == 1
+        assert len(list(divide([seconds] * 11, WINDOW, 20_000))) == 2
+        assert len(list(divide([minutes] * 11, WINDOW, 20_000))) == 1
 
 
 def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_stored() -> None:
@@ -356,8 +354,8 @@ def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_store
         )
         shares = Shares(world.table("due"))
         shards = [Shard(f"cron|UTC|{n:0350}", 0, 1) for n in range(5_000)]
-        divided = shares.record(mark, cut(shards, mark, 1_000_000))
-        loaded = [shares.load(mark.planning_until, number) for number in shares.left(divided)]
+        divided = shares.record(mark.window, divide(shards, mark.window, 1_000_000))
+        loaded = [shares.load(mark.planning_until, number) for number in shares.unconfirmed(divided)]
         assert len(loaded) == 7
         assert [(shard.group, shard.shard) for share in loaded if share for shard in share.shards] == [
             (shard.group, 0) for shard in shards

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from common.planning.due_index import Mark
 from executor import pipeline
-from scheduler.entries import Entries
-from scheduler.tick import Scheduler, TickSummary
+from scheduler.due import Entries
+from scheduler.planner import WindowPlanner
+from scheduler.summary import TickSummary
 from tests.simulation.__main__ import judge
 from tests.simulation.year import Simulation
 
@@ -57,11 +59,11 @@ def test_it_sees_an_executor_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_sees_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_window = Scheduler._plan_window
+    plan_window = WindowPlanner.plan
 
-    def hasty(self: Scheduler, window: object, summary: TickSummary) -> object:
-        self.index.finish_planning(window.planning_until)  # type: ignore[attr-defined]
-        return plan_window(self, window, summary)  # type: ignore[arg-type]
+    def hasty(self: WindowPlanner, mark: Mark, summary: TickSummary) -> Mark:
+        self.planner.index.finish_planning(mark.planning_until)
+        return plan_window(self, mark, summary)
 
-    monkeypatch.setattr(Scheduler, "_plan_window", hasty)
+    monkeypatch.setattr(WindowPlanner, "plan", hasty)
     assert any("never called" in problem for problem in _played())

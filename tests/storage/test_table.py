@@ -272,4 +272,4 @@ def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
 def test_a_missing_table_is_named_when_the_parts_are_wired(world: World) -> None:
     tables = Tables.of(Config.from_env({"DUE_TABLE": "due", "JOBS_TABLE": "jobs"}))
     with pytest.raises(MissingSetting, match="RUNS_TABLE is not set"):
-        wiring.scheduler(tables, world.queue, world.clock, world.scheduler.events)
+        wiring.scheduler(tables, world.queue, world.clock, world.scheduler.planner.events)

@@ -154,7 +154,11 @@ class Player:
     def divide(self, entries: int) -> None:
         """From now on, windows with more due entries than this are divided among planners."""
         from common.planning.shares import PlanningQueue, Shares
-        from scheduler.tick import FanOut
+
+        try:
+            from scheduler.planner import FanOut
+        except ImportError:  # 0.1.0
+            from scheduler.tick import FanOut  # type: ignore[attr-defined,no-redef]
 
         fan_out = FanOut(Shares(self.world.table("due")), PlanningQueue(self, "planning"), entries)  # type: ignore[arg-type]
         object.__setattr__(self.world.scheduler, "fan_out", fan_out)
@@ -168,18 +172,25 @@ class Player:
     def plan(self, shares: int = 1_000) -> None:
         """Planners take so many shares."""
         from common.planning.shares import PlanningQueue, Shares
-        from scheduler.planner import Planner
+        from scheduler import planner
 
+        share_planner: Any = getattr(planner, "SharePlanner", planner.Planner)
         known: dict[str, Any] = {
             "scheduler": self.world.scheduler,
+            "planner": self._planner,
             "shares": Shares(self.world.table("due")),
             "queue": PlanningQueue(self, "planning"),  # type: ignore[arg-type]
         }
-        takes = {one.name for one in fields(Planner)}
+        takes = {one.name for one in fields(share_planner)}
         while self._shares and shares:
             shares -= 1
             body = self._shares.pop(0)
-            Planner(**{name: part for name, part in known.items() if name in takes}).plan(body)
+            share_planner(**{name: part for name, part in known.items() if name in takes}).plan(body)
+
+    @property
+    def _planner(self) -> Any:
+        """What plans; in 0.1.0 the scheduler does it itself."""
+        return getattr(self.world.scheduler, "planner", self.world.scheduler)
 
     def hold(self, operation: str, pattern: str, *note: str) -> None:
         """`hold` or `release` a target, for all tenants."""
@@ -199,8 +210,8 @@ class Player:
 
     def attribute(self, name: str, value: Any) -> None:
         """Set what a parameter of the deployment sets, of the scheduler."""
-        if hasattr(self.world.scheduler, name):
-            object.__setattr__(self.world.scheduler, name, value)
+        if hasattr(self._planner, name):
+            object.__setattr__(self._planner, name, value)
 
     def deletion(self, operation: str, tenant: str, *arguments: int) -> None:
         """`create` a tenant; `begin` its deletion, `move_on` by so many items."""

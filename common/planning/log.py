@@ -1,0 +1,199 @@
+"""The log of planning: which executions were enqueued for each window, and how its planning went.
+
+Later ticks compare the log of executions with the runs, and so find executions without a record. A portion holds the
+messages of thousands of executions of one window, compressed to some 20 bytes each. It is written after they are
+enqueued, and before the mark moves. So each execution in the log was enqueued, and an execution whose planning was
+interrupted is planned again. A portion is named by its content: if two ticks plan the same, it is stored once.
+
+The record of a window is for people. Ticks and planners write it after their work. Nothing depends on it, so a crash
+before the write costs only that record.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from common.planning.execution import Execution
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
+from common.timing.windows import window_start
+
+# Some 100 KB. With ids that are long and random, 5,000 executions of as many jobs reach 350 KB; an item holds 400 KB.
+_MAX_PORTION_EXECUTIONS: Final = 5_000
+_PORTION_TTL_S: Final = 2 * DAY_S
+# A window of ten minutes has one record: TTL bounds their number to about 1,100.
+_WINDOW_TTL_S: Final = 8 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Some executions of the window that starts at `window`. Those with spread are in the window of their due time."""
+
+    window: int
+    count: int
+    data: str
+
+    def bodies(self) -> list[str]:
+        """Their messages; `Execution.decode` reads them."""
+        return zlib.decompress(base64.b64decode(self.data)).decode().split("\n")
+
+
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+    def flush(self) -> bytes: ...
+
+
+@dataclass(slots=True)
+class _PortionBuilder:
+    """Compresses the messages of one portion."""
+
+    compressor: _Compressor = field(default_factory=lambda: zlib.compressobj(1))
+    data: bytearray = field(default_factory=bytearray)
+    count: int = 0
+
+    def add(self, body: str) -> None:
+        self.data += self.compressor.compress((f"\n{body}" if self.count else body).encode())
+        self.count += 1
+
+    def build(self, window: int) -> Portion:
+        return Portion(window, self.count, base64.b64encode(self.data + self.compressor.flush()).decode())
+
+
+@dataclass(slots=True)
+class LogWriter:
+    """Collects executions that are about to be enqueued at `now`. After they are enqueued, `write` stores them."""
+
+    table: Table
+    now: float
+    _builders: defaultdict[int, _PortionBuilder] = field(default_factory=lambda: defaultdict(_PortionBuilder))
+    _full: list[Portion] = field(default_factory=list)
+
+    def recording(self, executions: Iterable[Execution]) -> Iterator[Execution]:
+        """The same executions. Each is collected when the caller takes it."""
+        for execution in executions:
+            # A late execution goes to the present window, since its own may have been compared already.
+            window = window_start(max(execution.visible_at, int(self.now)))
+            builder = self._builders[window]
+            builder.add(execution.encode())
+            if builder.count == _MAX_PORTION_EXECUTIONS:
+                self._full.append(self._builders.pop(window).build(window))
+            yield execution
+
+    def write(self) -> None:
+        """Store the collected executions, after all of them are enqueued."""
+        for portion in [*self._full, *(builder.build(window) for window, builder in self._builders.items())]:
+            self.table.put(_item(portion))
+        self._full.clear()
+        self._builders.clear()
+
+
+class PlannedLog:
+    """The portions, in the due table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def writer(self, now: float) -> LogWriter:
+        """A writer for executions that are about to be enqueued."""
+        return LogWriter(self._table, now)
+
+    def sizes(self, start: int, end: int) -> dict[int, int]:
+        """How many executions the log has of each window that starts in [start, end)."""
+        sizes: defaultdict[int, int] = defaultdict(int)
+        for item in self._items(start, end, ("sk", "count")):
+            sizes[keys.enqueued_window(item["sk"])] += item["count"]
+        return dict(sizes)
+
+    def portions(self, start: int, end: int) -> Iterator[Portion]:
+        """The portions of the windows that start in [start, end), read while the caller consumes them."""
+        for item in self._items(start, end, ("sk", "count", "data")):
+            yield Portion(keys.enqueued_window(item["sk"]), item["count"], item["data"])
+
+    def _items(self, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
+        span = keys.enqueued_between(start, end)
+        for partition in keys.enqueued_partitions():
+            yield from self._table.query(Query(partition, sk_between=span, attributes=attributes))
+
+
+def _item(portion: Portion) -> dict[str, Any]:
+    name = hashlib.sha256(portion.data.encode()).hexdigest()[:16]
+    return {
+        **keys.enqueued(portion.window, name),
+        "count": portion.count,
+        "data": portion.data,
+        "expires_at": portion.window + _PORTION_TTL_S,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWindow:
+    """The window from `start` to `end`, and the work on it from `began_at` to `ended_at`. Instants are epoch seconds.
+
+    `planned` counts executions that were handed over, again each time that a window was planned again.
+    """
+
+    start: int
+    end: int
+    began_at: float
+    ended_at: float
+    planned: int = 0
+    missed: int = 0
+    bad_entries: int = 0
+    # How many ticks and planners worked at it.
+    ticks: int = 0
+    planners: int = 0
+
+
+class PlannedWindows:
+    """The records of windows, in the due table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def add(self, part: PlannedWindow) -> None:
+        """Add what a tick or a planner did to the record of its window."""
+        change = Expression(
+            "SET #start = if_not_exists(#start, :start), #began_at = if_not_exists(#began_at, :began_at),"
+            " #ended_at = :ended_at, #expires_at = :expires_at"
+            " ADD #planned :planned, #missed :missed, #bad :bad, #ticks :ticks, #planners :planners",
+            {
+                ":start": part.start,
+                ":began_at": part.began_at,
+                ":ended_at": part.ended_at,
+                ":expires_at": int(part.ended_at) + _WINDOW_TTL_S,
+                ":planned": part.planned,
+                ":missed": part.missed,
+                ":bad": part.bad_entries,
+                ":ticks": part.ticks,
+                ":planners": part.planners,
+            },
+        )
+        self._table.update(keys.planned_window(part.end), change)
+
+    def newest(self, limit: int) -> list[PlannedWindow]:
+        """The last windows, the newest first."""
+        return [
+            _window(item) for item in self._table.query(Query(keys.WINDOWS, newest_first=True, limit=limit))
+        ]
+
+
+def _window(item: Item) -> PlannedWindow:
+    return PlannedWindow(
+        start=item["start"],
+        end=int(item["sk"]),
+        began_at=float(item["began_at"]),
+        ended_at=float(item["ended_at"]),
+        planned=item.get("planned", 0),
+        missed=item.get("missed", 0),
+        bad_entries=item.get("bad", 0),
+        ticks=item.get("ticks", 0),
+        planners=item.get("planners", 0),
+    )
