@@ -52,13 +52,19 @@ ROUTES = Routes(
 
 @ROUTES.add("GET", "/v1", None, gives="Version")
 def get_version(services: Services, request: Request) -> Response:
-    """The version."""
+    """The version.
+
+    The version of Minute8 that answers, as `minute8 --version` prints the command's. No read.
+    """
     return Response({"version": VERSION})
 
 
 @ROUTES.add("GET", "/v1/openapi.json", None, gives="OpenApi")
 def get_openapi(services: Services, request: Request) -> Response:
-    """This document."""
+    """This document.
+
+    OpenAPI 3.1, made from the routes and shapes of the version that answers. No read.
+    """
     return Response(_document())
 
 

@@ -8,11 +8,35 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.problems import CONTENT_TYPE as PROBLEM
-from api.http.problems import KINDS, Kind
+from api.http.problems import (
+    KINDS,
+    IssuerUnreachable,
+    Kind,
+    Malformed,
+    MethodNotAllowed,
+    NoSuchRoute,
+    TooLarge,
+    UnsupportedMediaType,
+)
 from api.http.routing import NDJSON, Handler, Route, Routes
+from common.errors import (
+    AlreadyExists,
+    Busy,
+    Conflict,
+    Forbidden,
+    KeyReused,
+    NotFound,
+    QuotaExceeded,
+    RateExceeded,
+    RequestUnderWay,
+    RevisionMismatch,
+    TenantSuspended,
+    Unauthenticated,
+)
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.credential import OPERATOR
 from common.platform.dead_letters import QUEUES
+from common.registration.bulk import BulkRefused, Unfinished
 
 _REF = "#/components/schemas/{model}"
 # What each parameter is, and its pattern. Any other text is not found, or refused.
@@ -95,10 +119,11 @@ def document(routes: Routes) -> dict[str, Any]:
 
 
 def _operation(route: Route, handler: Handler, named: dict[str, Any]) -> dict[str, Any]:
-    summary, _, _ = (inspect.getdoc(handler) or "").partition("\n")
+    summary, _, description = (inspect.getdoc(handler) or "").partition("\n")
     operation: dict[str, Any] = {
         "operationId": handler.__name__,
         "summary": summary.removesuffix("."),
+        "description": f"{description.strip()}\n\n{_terms(route)}",
         "tags": [(route.path.split("/")[2:3] or ["version"])[0].removesuffix(".json")],
         "responses": _responses(route, summary.removesuffix("."), named),
     }
@@ -111,6 +136,52 @@ def _operation(route: Route, handler: Handler, named: dict[str, Any]) -> dict[st
         operation["security"] = [{"operator_key" if route.role == OPERATOR else "key": []}]
         operation["x-minute8-role"] = route.role
     return operation
+
+
+def _terms(route: Route) -> str:
+    """What each request of the route needs and costs, and how it can be refused."""
+    if route.role is None:
+        needs, costs = "no key", "It is not counted."
+    elif route.role == OPERATOR:
+        needs, costs = "an operator key", "It is not counted."
+    else:
+        needs = f"a key or token with the role `{route.role}`" + (
+            "" if route.role == "admin" else " or higher"
+        )
+        costs = "It counts as one request." if route.weight == 1 else f"It counts as {route.weight} requests."
+        if route.role == "read" or route.while_suspended:
+            costs += " A suspended tenant may call it."
+    names = ", ".join(f"`{kind.name}`" for error, kind in KINDS.items() if _is_possible(error, route))
+    return f"Needs {needs}. {costs}\n\nProblems: {names}."
+
+
+def _is_possible(error: type[Exception], route: Route) -> bool:
+    """Whether the route can refuse a request for this reason."""
+    writes = route.method != "GET" and route.role != "read"
+    of_tenant = route.role not in (None, OPERATOR)
+    conditions: dict[type[Exception], bool] = {
+        Unauthenticated: route.role is not None,
+        Forbidden: route.role is not None,
+        RateExceeded: of_tenant,
+        IssuerUnreachable: of_tenant,
+        TenantSuspended: of_tenant and route.role != "read" and not route.while_suspended,
+        QuotaExceeded: of_tenant and writes,
+        Malformed: bool(route.takes),
+        TooLarge: bool(route.takes),
+        UnsupportedMediaType: bool(route.takes),
+        NotFound: writes or "{" in route.path,
+        Conflict: writes,
+        Busy: writes,
+        AlreadyExists: route.method == "POST" and route.takes in ("NewJob", "NewTenant"),
+        RevisionMismatch: route.if_match,
+        RequestUnderWay: route.takes_key,
+        KeyReused: route.takes_key,
+        BulkRefused: route.takes_type == NDJSON,
+        Unfinished: route.takes_type == NDJSON,
+        NoSuchRoute: False,
+        MethodNotAllowed: False,
+    }
+    return conditions.get(error, True)
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:

@@ -80,7 +80,17 @@ ROUTES = Routes()
     longest_body=MAX_BULK,
 )
 def put_jobs(services: Services, request: Request) -> Response:
-    """Create and replace many jobs."""
+    """Create and replace many jobs.
+
+    The body is NDJSON with a job on each line, or a JSON array of the same jobs: up to 1,000 jobs and 4 MiB. Each
+    job has its `job_id`. A job that equals its line stays as it is. An id on two lines is refused on both.
+
+    The response has a result for each line; a refused line does not stop the others. With `atomic=true` nothing is
+    stored unless every line can be: else `bulk-refused`. `unfinished` says that a part is stored; the same request
+    again finishes it. Writing ends after 18 s, and the lines after that are refused as `busy`.
+
+    It counts as a tenth of its lines if that is more, and as half of the tenant's `requests_per_minute` at most.
+    """
     dry_run = request.flag("dry_run")
     lines = request.lines(MAX_LINES, MAX_BODY)
     services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
@@ -104,7 +114,11 @@ def put_jobs(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/_export", "read", gives="ExportedJob", gives_type=NDJSON, query=(CURSOR,))
 def export_jobs(services: Services, request: Request) -> Response:
-    """All jobs as they can be put again."""
+    """All jobs as they can be put again.
+
+    Each line is a job as `POST /v1/jobs/_bulk` takes it, in the order of the ids. A page has up to 1,000 jobs or
+    about 1 MiB; the `Link` header leads to the next one. It reads each job once.
+    """
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     size, last, headers = 0, after, {}
@@ -168,7 +182,14 @@ class _Done:
     weight=A_THOUSAND_JOBS,
 )
 def pause_jobs(services: Services, request: Request) -> Response:
-    """Pause the jobs that a filter takes."""
+    """Pause the jobs that a filter takes.
+
+    All conditions of the body must hold; `all` takes every job. A request pauses up to 100 jobs within 18 s, each
+    in a transaction of its own. A refusal of one job stops no other. Send the same body with `next_cursor` as
+    `cursor` until it is null. `dry_run` counts and names the jobs only.
+
+    A request reads up to 2,000 jobs.
+    """
     body: PauseJobs = request.shaped()
     return _jobs(
         services, request, body, lambda job_id: services.store.pause(request.tenant, job_id, body.note)
@@ -185,7 +206,10 @@ def pause_jobs(services: Services, request: Request) -> Response:
     weight=A_THOUSAND_JOBS,
 )
 def resume_jobs(services: Services, request: Request) -> Response:
-    """Resume the jobs that a filter takes."""
+    """Resume the jobs that a filter takes.
+
+    As `POST /v1/jobs/_all/pause`: the jobs fire again from the next second on, and what they missed does not run.
+    """
     body: ManyJobs = request.shaped()
     return _jobs(services, request, body, lambda job_id: services.store.resume(request.tenant, job_id))
 
@@ -200,7 +224,11 @@ def resume_jobs(services: Services, request: Request) -> Response:
     weight=A_THOUSAND_JOBS,
 )
 def run_jobs(services: Services, request: Request) -> Response:
-    """Run the jobs that a filter takes now."""
+    """Run the jobs that a filter takes now.
+
+    As `POST /v1/jobs/_all/pause`: each job is started once for a `nonce`, also if it is paused. Send a `nonce` of
+    your own, so that the request can be repeated. Without `dry_run` it counts as 100 requests.
+    """
     body: RunJobs = request.shaped()
     nonce = body.nonce or secrets.token_hex(6)
     if not body.dry_run:
@@ -270,7 +298,12 @@ def _failing_jobs(
     weight=A_THOUSAND_JOBS,
 )
 def retry_runs(services: Services, request: Request) -> Response:
-    """Try failed runs of a span once more."""
+    """Try failed runs of a span once more.
+
+    Each run that failed in the range gets one more attempt, 100 in a request. `not-found` and `conflict` of one run
+    are listed and stop no other. Without `dry_run` it counts as 100 requests. Send the same body with `next_cursor`
+    as `cursor` until it is null.
+    """
     body: RetryRuns = request.shaped()
     check_order(body.from_at, body.until_at)
     wanted = FailureFilter(
@@ -307,7 +340,11 @@ def retry_runs(services: Services, request: Request) -> Response:
     weight=A_THOUSAND_JOBS,
 )
 def cancel_runs(services: Services, request: Request) -> Response:
-    """Cancel runs that wait."""
+    """Cancel runs that wait.
+
+    Runs that wait for their next attempt, or with `status: queued` for their first one, are recorded as skipped.
+    Without a range: those of the last day. Send the same body with `next_cursor` as `cursor` until it is null.
+    """
     body: CancelRuns = request.shaped()
     if body.from_at is not None:
         check_order(body.from_at, body.until_at)

@@ -27,7 +27,12 @@ ROUTES = Routes()
     if_match=True,
 )
 def put_calendar(services: Services, request: Request) -> Response:
-    """Create or replace a calendar."""
+    """Create or replace a calendar.
+
+    An added date stops executions that have not begun. A removed date takes effect with the next window, at most 25
+    minutes later. With `If-Match` only if that is the current revision. `conflict`: the tenant has 100 calendars.
+    One read and one transaction.
+    """
     calendar = _calendars(services).put(
         request.tenant, request.path["name"], request.object(), request.now, request.if_match()
     )
@@ -36,20 +41,30 @@ def put_calendar(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/calendars/{name}", "read", gives="CalendarView")
 def get_calendar(services: Services, request: Request) -> Response:
-    """Get a calendar."""
+    """Get a calendar.
+
+    The dates, the note of their origin, and the revision, which is the ETag. One read.
+    """
     return _reply(_calendars(services).get(request.tenant, _existing(request)))
 
 
 @ROUTES.add("DELETE", "/v1/calendars/{name}", "write", status=HTTPStatus.NO_CONTENT)
 def delete_calendar(services: Services, request: Request) -> Response:
-    """Delete a calendar that no job names."""
+    """Delete a calendar that no job names.
+
+    `conflict`: a job names it; the problem lists three of them. It reads the tenant's jobs, and takes one
+    transaction.
+    """
     _calendars(services).delete(request.tenant, _existing(request), request.now)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
 @ROUTES.add("GET", "/v1/calendars", "read", gives="CalendarPage", query=(LIMIT, CURSOR))
 def list_calendars(services: Services, request: Request) -> Response:
-    """List calendars."""
+    """List calendars.
+
+    Calendars with their dates, in the order of their names. A page reads one query of up to `limit` entries.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(request.tenant, "calendars", request.query.get("cursor"))
     found = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))

@@ -56,7 +56,12 @@ ROUTES = Routes()
     "GET", "/v1/jobs/{job_id}/expected", "read", gives="ExpectedOfJob", query=_QUERY, weight=THOUSANDS
 )
 def expected_of_job(services: Services, request: Request) -> Response:
-    """When a job was due, and what became of each due instant."""
+    """When a job was due, and what became of each due instant.
+
+    Each due instant of the range with its result: on time, late, skipped and why, missed, or still to come. A day
+    on each side of now by default, 92 days at most. It reads the runs of the range, the audit of the job, and its
+    calendars. `no_record` would be a fault of Minute8.
+    """
     job_id = existing_id(request)
     start, end = span_of(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
@@ -83,7 +88,11 @@ def expected_of_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/expected", "read", gives="ExpectedPage", query=_QUERY, weight=A_THOUSAND_JOBS)
 def list_expected(services: Services, request: Request) -> Response:
-    """When all jobs were due, and what became of each due instant."""
+    """When all jobs were due, and what became of each due instant.
+
+    The same for all jobs, job by job in the order of their ids. A request reads up to 1,000 jobs and the runs of
+    their range.
+    """
     start, end = span_of(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"expected::{_named(request)}"
@@ -202,7 +211,11 @@ def _cursor(request: Request, list_name: str, place: ExpectedCursor | None) -> s
     weight=THOUSANDS,
 )
 def explain_job(services: Services, request: Request) -> Response:
-    """Why a job was, is or is not due at an instant, and what became of it."""
+    """Why a job was, is or is not due at an instant, and what became of it.
+
+    Tells in sentences what decided about the instant: the schedule, exclusions, a pause, the platform's rules, a
+    run before it. It reads the audit of the job, the runs around the instant, and the tenant's rules.
+    """
     job_id = existing_id(request)
     at = _explained_instant(services, request, job_id)
 

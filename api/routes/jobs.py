@@ -83,7 +83,16 @@ ROUTES = Routes()
     takes_key=True,
 )
 def create_job(services: Services, request: Request) -> Response:
-    """Create a job."""
+    """Create a job.
+
+    The job fires from the next second on. Without a `job_id` one is generated. A paused job is created with `state`
+    and `note`.
+
+    With an `Idempotency-Key` a repeated request returns the job as it was created, for 24 hours. One transaction
+    writes the job, its due entry and the audit. Executions that are due within the planned window are enqueued at
+    once, and ten of them count as a further request. `conflict`: a calendar that the schedule names is being
+    deleted. `already-exists`: a job has this id.
+    """
     body = request.object()
     definition = {name: value for name, value in body.items() if name != "job_id"}
     named = body.get("job_id")
@@ -106,7 +115,15 @@ def create_job(services: Services, request: Request) -> Response:
     if_match=True,
 )
 def put_job(services: Services, request: Request) -> Response:
-    """Create or replace a job."""
+    """Create or replace a job.
+
+    The whole definition is replaced; what the body leaves out gets its default. An existing job keeps its state,
+    and its revision if nothing changes. With `If-Match` the job is written only if that is its current revision,
+    else `revision-mismatch`.
+
+    One transaction writes the job, its due entry and the audit. Ten executions that it enqueues count as a further
+    request.
+    """
     job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
     definition = request.object()
     named = definition.pop("job_id", None)
@@ -119,13 +136,20 @@ def put_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}", "read", gives="Job")
 def get_job(services: Services, request: Request) -> Response:
-    """Get a job."""
+    """Get a job.
+
+    One read of the job, and one of each calendar that it names. A deleted job is `not-found`.
+    """
     return _job_reply(services, services.store.get(request.tenant, existing_id(request)), request.now)
 
 
 @ROUTES.add("DELETE", "/v1/jobs/{job_id}", "write", status=HTTPStatus.NO_CONTENT, if_match=True)
 def delete_job(services: Services, request: Request) -> Response:
-    """Delete a job."""
+    """Delete a job.
+
+    The job fires no more. Executions that are in the queue are recorded as skipped; the runs stay until they
+    expire. Deleting it again is `not-found`. With `If-Match` only if that is the current revision. One transaction.
+    """
     services.store.delete(request.tenant, existing_id(request), request.if_match())
     return Response(status=HTTPStatus.NO_CONTENT)
 
@@ -141,7 +165,12 @@ def delete_job(services: Services, request: Request) -> Response:
     if_match=True,
 )
 def patch_job(services: Services, request: Request) -> Response:
-    """Change a part of a job."""
+    """Change a part of a job.
+
+    The body is a JSON merge patch: fields that it leaves out stay, null resets a field to its default, and objects
+    are merged. The result is validated as a whole job. An unchanged job keeps its revision. One read and one
+    transaction; ten executions that it enqueues count as a further request.
+    """
     changes = request.object()
     registry = registry_for(services, request)
     job = registry.patch(request.tenant, existing_id(request), changes, request.if_match())
@@ -150,7 +179,13 @@ def patch_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs", "read", gives="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH))
 def list_jobs(services: Services, request: Request) -> Response:
-    """List jobs."""
+    """List jobs.
+
+    Jobs in the order of their ids, with their definitions. A request reads up to 2,000 jobs, so a page of a
+    filtered list can be short or empty and have a next one. A page also ends at 1 MiB.
+
+    With `health=true` it costs a query for each job, and 50 jobs count as a further request.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = JobFilter.of(request.query)
     after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
@@ -179,7 +214,11 @@ def list_jobs(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", gives="JobHealth")
 def job_health(services: Services, request: Request) -> Response:
-    """A job's last runs, failures in a row, and whether it is overdue."""
+    """A job's last runs, failures in a row, and whether it is overdue.
+
+    The last run, the newest 20 outcomes, the number of failures since one succeeded, and the earliest due instant
+    that has no run. One query of runs.
+    """
     job = services.store.get(request.tenant, existing_id(request))
     found = health_of_jobs(services, request.tenant, request.now, [job], _calendars(services))
     return Response(found[job.job_id])
@@ -189,7 +228,11 @@ def job_health(services: Services, request: Request) -> Response:
     "POST", "/v1/jobs/{job_id}/pause", "write", gives="Job", takes="Pause", body_optional=True, if_match=True
 )
 def pause_job(services: Services, request: Request) -> Response:
-    """Pause a job."""
+    """Pause a job.
+
+    The job fires no more until it is resumed, and what is in the queue is skipped. Pausing a paused job changes its
+    note. A run by hand still starts. One read and one transaction.
+    """
     body: Pause = request.shaped()
     job = services.store.pause(request.tenant, existing_id(request), body.note, request.if_match())
     return _job_reply(services, job, request.now)
@@ -197,7 +240,11 @@ def pause_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/jobs/{job_id}/resume", "write", gives="Job", if_match=True)
 def resume_job(services: Services, request: Request) -> Response:
-    """Resume a job."""
+    """Resume a job.
+
+    The job fires again from the next second on. What it would have done meanwhile does not run. An active job stays
+    as it is. One read and one transaction; ten executions that it enqueues count as a further request.
+    """
     request.no_fields()
     job = services.store.resume(request.tenant, existing_id(request), request.if_match())
     return _job_reply(services, job, request.now)
@@ -205,7 +252,11 @@ def resume_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/next", "read", gives="Fires", query=(_COUNT,))
 def next_fires(services: Services, request: Request) -> Response:
-    """When a job fires next."""
+    """When a job fires next.
+
+    The next fire times with spread, jitter and local time; each says whether it was cancelled beforehand. A paused
+    job has none. One read of the job, one of each calendar, and one of each fire time.
+    """
     count = request.number("count", _FIRES, _MAX_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing

@@ -38,7 +38,12 @@ ROUTES = Routes()
     body_optional=True,
 )
 def run_job_now(services: Services, request: Request) -> Response:
-    """Run a job now, paused or not."""
+    """Run a job now, paused or not.
+
+    The run starts at once, beside those of the schedule. The same `nonce` starts the job once in 24 hours, and is
+    `conflict` with another payload. A payload of the request replaces the job's for this run, is kept for 30 days,
+    and counts as a request for each 4 KiB.
+    """
     body: RunNow = request.shaped()
     nonce, payload = body.nonce or _new_name(), None
     if "payload" in body.model_fields_set:
@@ -51,7 +56,11 @@ def run_job_now(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/retry", "write", gives="Run", status=HTTPStatus.ACCEPTED)
 def retry_run(services: Services, request: Request) -> Response:
-    """Try a failed run once more."""
+    """Try a failed run once more.
+
+    A failed run gets one more attempt at once, also beyond its retry policy. `conflict`: the run has not failed.
+    One read and one transaction.
+    """
     request.no_fields()
     execution = services.manual.retry(request.tenant, request.path["execution_id"])
     return _run(services, execution, HTTPStatus.ACCEPTED)
@@ -59,7 +68,11 @@ def retry_run(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", gives="Run", takes="Pause", body_optional=True)
 def cancel_run(services: Services, request: Request) -> Response:
-    """Cancel an execution that has not started, or that waits for its next attempt."""
+    """Cancel an execution that has not started, or that waits for its next attempt.
+
+    The run is recorded as skipped, with the note. An execution can be cancelled before it is planned. `conflict`:
+    it has begun or ended. `not-found`: the job is not due then. One read and one transaction.
+    """
     body: Pause = request.shaped()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], body.note)
     return _run(services, execution, HTTPStatus.OK)
@@ -69,7 +82,12 @@ def cancel_run(services: Services, request: Request) -> Response:
     "POST", "/v1/jobs/{job_id}/skip", "write", gives="SkippedFires", takes="SkipFires", body_optional=True
 )
 def skip_fires(services: Services, request: Request) -> Response:
-    """Cancel a job's next fire times beforehand, those within 366 days."""
+    """Cancel a job's next fire times beforehand, those within 366 days.
+
+    The job stays active. Each cancelled fire time is a run that is recorded as skipped, with the note. The same
+    request again cancels the same ones, until the first of them has passed. `conflict`: the job is paused or fires
+    no more. Each fire time counts as a request.
+    """
     body: SkipFires = request.shaped()
     services.count_as(request.tenant, request.now, body.count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), body.count, body.note)
@@ -81,7 +99,11 @@ def skip_fires(services: Services, request: Request) -> Response:
 
 @ROUTES.add("DELETE", "/v1/jobs/{job_id}/skip", "write", gives="RestoredFires", weight=THOUSANDS)
 def unskip_fires(services: Services, request: Request) -> Response:
-    """Undo the cancellation of the next fire times, 50 at most."""
+    """Undo the cancellation of the next fire times, 50 at most.
+
+    They will run after all, but for those within a minute, whose message may have come. It reads up to 1,000 runs,
+    and each fire time counts as a request.
+    """
     skipped = services.manual.skipped(request.tenant, existing_id(request))
     services.count_as(request.tenant, request.now, len(skipped), THOUSANDS)
     restored = services.manual.take_back(skipped)
@@ -98,7 +120,14 @@ def unskip_fires(services: Services, request: Request) -> Response:
     takes="NewBackfill",
 )
 def start_backfill(services: Services, request: Request) -> Response:
-    """Run the fire times of a past range, or count them."""
+    """Run the fire times of a past range, or count them.
+
+    Every fire time of [`start_at`, `end_at`) runs once more by the present schedule, `concurrency` at a time;
+    10,000 at most. With `dry_run` they are counted, and the status is 200. The same `backfill_id` is the same
+    backfill. `conflict`: the id belongs to another backfill, or a calendar is missing.
+
+    Each execution counts as a request, the backfill as half of the tenant's `requests_per_minute` at most.
+    """
     body: NewBackfill = request.shaped()
     job_id = existing_id(request)
     total = services.manual.backfills.count(request.tenant, job_id, body.start_at, body.end_at)
@@ -118,7 +147,10 @@ def start_backfill(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "read", gives="Backfill")
 def get_backfill(services: Services, request: Request) -> Response:
-    """How far a backfill is."""
+    """How far a backfill is.
+
+    The number of executions that are enqueued so far. One read. A backfill is known for 90 days.
+    """
     named = _backfill_id(request)
     return Response(
         _backfill_view(services.manual.backfills.progress(request.tenant, existing_id(request), named))
@@ -127,7 +159,10 @@ def get_backfill(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/backfills", "read", gives="Backfills", weight=THOUSANDS)
 def list_backfills(services: Services, request: Request) -> Response:
-    """A job's backfills of the last 90 days, the newest first; 200 at most."""
+    """A job's backfills of the last 90 days, the newest first; 200 at most.
+
+    One query, and one read of the job. A deleted job is `not-found`.
+    """
     found = services.manual.backfills.listed(request.tenant, existing_id(request))
     return Response({"backfills": [_backfill_view(one) for one in found]})
 
@@ -141,7 +176,10 @@ def list_backfills(services: Services, request: Request) -> Response:
     body_optional=True,
 )
 def cancel_backfill(services: Services, request: Request) -> Response:
-    """Cancel what a backfill has not started."""
+    """Cancel what a backfill has not started.
+
+    Executions that have begun still end. Cancelling it again changes nothing. One read and one transaction.
+    """
     body: Pause = request.shaped()
     cancelled = services.manual.backfills.cancel(
         request.tenant, existing_id(request), _backfill_id(request), body.note

@@ -65,7 +65,11 @@ ROUTES = Routes()
     "GET", "/v1/operator-overview", "operator", gives="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
 )
 def overview(services: Services, request: Request) -> Response:
-    """All tenants with their use of quotas, and their failures in a range."""
+    """All tenants with their use of quotas, and their failures in a range.
+
+    Tenants in the order of their ids; the failures of the last day by default, of 31 days at most, and up to 1,000
+    of each tenant. With `problems` only suspended tenants and those with failures.
+    """
     from_at, until_at = _span(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = ":".join(
@@ -106,7 +110,11 @@ def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}/health", "operator", gives="TenantHealth", query=_SPAN)
 def tenant_health(services: Services, request: Request) -> Response:
-    """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs."""
+    """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs.
+
+    Nothing of what jobs and runs contain. The last day by default, 31 days at most. It reads up to 10,000 runs of
+    1,000 jobs, and the health of up to 500 jobs.
+    """
     tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
     from_at, until_at = _span(request)
     total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
@@ -133,7 +141,11 @@ def tenant_health(services: Services, request: Request) -> Response:
     if_match=True,
 )
 def check_tenant(services: Services, request: Request) -> Response:
-    """What a change of a tenant's rules would break; changes nothing."""
+    """What a change of a tenant's rules would break; changes nothing.
+
+    The body is that of the change. It reads up to 2,000 of the tenant's jobs and tells how many the new rules would
+    stop. With `If-Match` only if that is the current revision.
+    """
     body: TenantPatch = request.shaped()
     changes = body.model_dump(exclude_unset=True)
     before = services.tenants.get(existing_tenant(request))
@@ -179,7 +191,11 @@ def _span(request: Request) -> tuple[int, int]:
     ),
 )
 def planning_of_platform(services: Services, request: Request) -> Response:
-    """Up to when all is planned, how the last windows went, what is set aside, and findings."""
+    """Up to when all is planned, how the last windows went, what is set aside, and findings.
+
+    Also alarms that ring, and what the doctor's checks find that read only what ticks wrote down. It reads the
+    mark, its shares, the windows and what is set aside.
+    """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
     state = services.planning
     mark = state.index().mark()
@@ -249,13 +265,20 @@ def _set_aside_view(one: QuarantinedRecord) -> dict[str, Any]:
 
 @ROUTES.add("GET", "/v1/holds", "operator", gives="Holds")
 def list_holds(services: Services, request: Request) -> Response:
-    """The targets that the platform holds."""
+    """The targets that the platform holds.
+
+    The oldest hold first. One query.
+    """
     return _holds_response(services.holds.all())
 
 
 @ROUTES.add("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold")
 def hold_target(services: Services, request: Request) -> Response:
-    """Skip the runs of all tenants that would call a target."""
+    """Skip the runs of all tenants that would call a target.
+
+    Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`held`). Holding a pattern
+    again changes its note. One read and one transaction.
+    """
     body: NewHold = request.shaped()
     return _holds_response(
         services.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
@@ -264,7 +287,11 @@ def hold_target(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/holds/release", "operator", gives="Holds", takes="Release")
 def release_target(services: Services, request: Request) -> Response:
-    """Let a held target be called again."""
+    """Let a held target be called again.
+
+    Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not held. One read and one
+    transaction.
+    """
     body: Release = request.shaped()
     return _holds_response(services.holds.release(body.pattern, request.now, by=request.credential.by))
 
@@ -277,7 +304,11 @@ def _holds_response(holds: list[Hold]) -> Response:
     "GET", "/v1/platform/unrecorded", "operator", gives="UnrecordedPage", query=(LIMIT, CURSOR, _FROM)
 )
 def list_unrecorded(services: Services, request: Request) -> Response:
-    """The executions that were enqueued and have no record."""
+    """The executions that were enqueued and have no record.
+
+    Such an execution was lost with its message, or its record with the table. The ticks find such executions. They
+    stay in the list for 30 days.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     given = request.query.get("from_at", "")
     from_at = parse_instant(given, "from_at") if "from_at" in request.query else 0
@@ -294,7 +325,11 @@ def list_unrecorded(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", gives="RanUnrecorded", takes="RunUnrecorded")
 def run_unrecorded(services: Services, request: Request) -> Response:
-    """Send executions again that have no record."""
+    """Send executions again that have no record.
+
+    Up to 100 executions are enqueued again as the same executions, so each runs once. One that has a record
+    meanwhile is not sent. `not-found`: an id is not in the list.
+    """
     body: RunUnrecorded = request.shaped()
     sent, recorded = services.run_again.run(body.execution_ids, by=request.credential.by)
     return Response({"sent": sent, "recorded": recorded})
@@ -302,7 +337,10 @@ def run_unrecorded(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/dead-letters", "operator", gives="DeadLetterCounts")
 def count_dead_letters(services: Services, request: Request) -> Response:
-    """How many messages were given up, by queue."""
+    """How many messages were given up, by queue.
+
+    A request to SQS for each queue; the counts are approximate.
+    """
     return Response(
         {"queues": [{"queue": queue, "letters": services.dead_letters.count(queue)} for queue in QUEUES]}
     )
@@ -322,7 +360,10 @@ def count_dead_letters(services: Services, request: Request) -> Response:
     ),
 )
 def list_dead_letters(services: Services, request: Request) -> Response:
-    """What the given-up messages of a queue are about."""
+    """What the given-up messages of a queue are about.
+
+    Up to 100 messages without their texts, within 15 s. The messages stay in their queue.
+    """
     queue, limit = request.path["queue"], request.number("limit", MAX_LETTERS, MAX_LETTERS)
     found = services.dead_letters.peek(queue, limit)
     return Response(
@@ -334,7 +375,11 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     "POST", "/v1/dead-letters/{queue}/redrive", "operator", gives="DeadLettersDone", takes="WhichLetters"
 )
 def redrive_dead_letters(services: Services, request: Request) -> Response:
-    """Send given-up messages to their queue again."""
+    """Send given-up messages to their queue again.
+
+    By their ids, or `all`, of which a request takes 100. A message that cannot be read stays.  It ends after 15 s
+    at the latest, and `more` tells whether to repeat it.
+    """
     queue, only = request.path["queue"], _message_ids(request)
     return _done(services, request, services.dead_letters.redrive(queue, MAX_LETTERS, only))
 
@@ -343,7 +388,11 @@ def redrive_dead_letters(services: Services, request: Request) -> Response:
     "POST", "/v1/dead-letters/{queue}/discard", "operator", gives="DeadLettersDone", takes="WhichLetters"
 )
 def discard_dead_letters(services: Services, request: Request) -> Response:
-    """Delete given-up messages."""
+    """Delete given-up messages.
+
+    By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It ends after
+    15 s at the latest, and `more` tells whether to repeat it.
+    """
     queue, only = request.path["queue"], _message_ids(request)
     return _done(services, request, services.dead_letters.discard(queue, MAX_LETTERS, only))
 

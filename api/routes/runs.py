@@ -82,7 +82,11 @@ ROUTES = Routes()
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/runs", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FILTERS))
 def list_runs_of_job(services: Services, request: Request) -> Response:
-    """A job's runs, newest first."""
+    """A job's runs, newest first.
+
+    One query of up to `limit` runs; with a filter a request reads up to 2,000. Runs stay for the tenant's
+    `retention_days`, also those of a deleted job.
+    """
     job_id = existing_id(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
@@ -99,7 +103,12 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     "GET", "/v1/runs", "read", gives="TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS
 )
 def list_runs(services: Services, request: Request) -> Response:
-    """The runs of all jobs, newest first."""
+    """The runs of all jobs, newest first.
+
+    Runs are stored by job, so a request asks up to 1,000 jobs and reads 2,000 runs. Without `from_at` it goes back
+    a day. `complete_from_at` says from when on all runs are listed so far. `GET /v1/failures` and the list of one
+    job cost one query.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs::{wanted}"
@@ -132,7 +141,10 @@ def next_place(
 
 @ROUTES.add("GET", "/v1/runs/{execution_id}", "read", gives="Run")
 def get_run(services: Services, request: Request) -> Response:
-    """Get a run with its attempts."""
+    """Get a run with its attempts.
+
+    One read. A run that has not been planned, or has expired, is `not-found`.
+    """
     execution_id = request.path["execution_id"]
     named = split_execution_id(execution_id)
     if named is None or named[0] != request.tenant:
@@ -154,7 +166,12 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY)
 def summarise_job(services: Services, request: Request) -> Response:
-    """What became of a job's runs, by day."""
+    """What became of a job's runs, by day.
+
+    Counts, success rate, lateness and duration of each UTC day, 7 days by default and 92 at most. A request reads
+    up to 10,000 runs; the cursor leads to the others. Counts of several pages add up, percentiles do not, unless
+    `values` are asked for.
+    """
     job_id = existing_id(request)
     summary, reply = _summary(services, request, job_id)
     if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
@@ -164,7 +181,10 @@ def summarise_job(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
 def summarise(services: Services, request: Request) -> Response:
-    """What became of the runs of all jobs, by day."""
+    """What became of the runs of all jobs, by day.
+
+    As the summary of one job. A request asks up to 1,000 jobs and reads up to 10,000 runs.
+    """
     return _summary(services, request)[1]
 
 
@@ -200,7 +220,11 @@ def _summary_start(request: Request) -> RunsCursor:
 
 @ROUTES.add("GET", "/v1/failures", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
 def list_failures(services: Services, request: Request) -> Response:
-    """The failed runs of all jobs, latest failure first."""
+    """The failed runs of all jobs, latest failure first.
+
+    One query of an index of failed runs, which has them as long as the runs are kept. With `tag` the jobs of the
+    page are read, too.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _failure_filter(request, 0)
     list_name = f"failures:{_failure_list(request)}"
@@ -223,7 +247,11 @@ def list_failures(services: Services, request: Request) -> Response:
     weight=THOUSANDS,
 )
 def list_failure_groups(services: Services, request: Request) -> Response:
-    """The failed runs of the last 7 days by job and error, latest failure first."""
+    """The failed runs of the last 7 days by job and error, latest failure first.
+
+    Errors that differ only in numbers and ids are one group. A request reads up to 2,000 failed runs; if there are
+    more, the same group can be on two pages, and its counts add up.
+    """
     wanted = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
     list_name = f"failure groups:{_failure_list(request)}"
     found, place = services.failed_runs.groups(

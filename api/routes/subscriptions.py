@@ -18,7 +18,10 @@ ROUTES = Routes()
 
 @ROUTES.add("GET", "/v1/subscriptions", "read", gives="SubscriptionList")
 def list_subscriptions(services: Services, request: Request) -> Response:
-    """All addresses that get messages about failures, recoveries and overdue jobs."""
+    """All addresses that get messages about failures, recoveries and overdue jobs.
+
+    One query; a tenant has 20 at most.
+    """
     found = services.subscriptions.stored.of_tenant(request.tenant)
     return Response({"subscriptions": [_subscription_view(one) for one in found]})
 
@@ -32,7 +35,11 @@ def list_subscriptions(services: Services, request: Request) -> Response:
     takes="NewSubscription",
 )
 def put_subscription(services: Services, request: Request) -> Response:
-    """Create or replace a subscription; a disabled address is enabled again."""
+    """Create or replace a subscription; a disabled address is enabled again.
+
+    A webhook or an SNS topic gets messages about failed jobs, recoveries and overdue jobs. The platform has to
+    allow the address. `conflict`: the tenant has 20 subscriptions. One query and one transaction.
+    """
     stored = services.subscriptions.put(
         request.tenant, request.path["name"], request.object(), request.now, services.store.audited
     )
@@ -41,13 +48,19 @@ def put_subscription(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/subscriptions/{name}", "read", gives="SubscriptionView")
 def get_subscription(services: Services, request: Request) -> Response:
-    """A subscription, and how its deliveries went."""
+    """A subscription, and how its deliveries went.
+
+    Its last tries, what waits to be reported, and whether the address is disabled. One read.
+    """
     return Response(_subscription_view(services.subscriptions.stored.get(request.tenant, _existing(request))))
 
 
 @ROUTES.add("DELETE", "/v1/subscriptions/{name}", "write", status=HTTPStatus.NO_CONTENT)
 def delete_subscription(services: Services, request: Request) -> Response:
-    """Delete a subscription; what waits is not sent."""
+    """Delete a subscription; what waits is not sent.
+
+    Its address gets no further message. One read and one transaction.
+    """
     services.subscriptions.delete(request.tenant, _existing(request), request.now, services.store.audited)
     return Response(status=HTTPStatus.NO_CONTENT)
 
@@ -56,7 +69,11 @@ def delete_subscription(services: Services, request: Request) -> Response:
     "POST", "/v1/subscriptions/{name}/test", "write", gives="SubscriptionView", status=HTTPStatus.ACCEPTED
 )
 def test_subscription(services: Services, request: Request) -> Response:
-    """Have a test message sent, within two minutes."""
+    """Have a test message sent, within two minutes.
+
+    The message goes to the address even if nothing failed; `delivery.last_test` shows the result. While a test
+    waits, another one is not added. One read and one transaction.
+    """
     asked = services.subscriptions.ask_test(
         request.tenant, _existing(request), request.now, services.store.audited
     )
@@ -124,7 +141,11 @@ def _instant(at: float | None) -> str | None:
 
 @ROUTES.add("GET", "/v1/webhook-secret", "admin", gives="WebhookSecret")
 def get_webhook_secret(services: Services, request: Request) -> Response:
-    """The secret that signs calls of HTTP targets; made when first asked for."""
+    """The secret that signs calls of HTTP targets; made when first asked for.
+
+    HTTP targets and webhooks verify signatures with it, as Standard Webhooks describes. One read; the first request
+    writes.
+    """
     return Response(
         {"secret": services.webhook_secrets.ensure(request.tenant, request.now, by=request.credential.by)}
     )
@@ -132,7 +153,11 @@ def get_webhook_secret(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", gives="WebhookSecret")
 def rotate_webhook_secret(services: Services, request: Request) -> Response:
-    """A new secret; the one before goes on signing for a day."""
+    """A new secret; the one before goes on signing for a day.
+
+    Calls are signed with both secrets for 24 hours. `conflict`: three earlier secrets still sign. One read and one
+    transaction.
+    """
     return Response(
         {"secret": services.webhook_secrets.rotate(request.tenant, request.now, by=request.credential.by)}
     )

@@ -35,7 +35,11 @@ ROUTES = Routes()
     "POST", "/v1/tenants", "operator", gives="TenantView", status=HTTPStatus.CREATED, takes="NewTenant"
 )
 def create_tenant(services: Services, request: Request) -> Response:
-    """Create a tenant."""
+    """Create a tenant.
+
+    The tenant may call no target until `allowed_targets` has a pattern. `already-exists`: a tenant has this id, or
+    had it within 31 days. One transaction.
+    """
     body: NewTenant = request.shaped()
     settings = body.model_dump(exclude_unset=True, exclude={"tenant_id", "name"})
     tenant = services.tenants.create(
@@ -46,7 +50,10 @@ def create_tenant(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/tenants", "operator", gives="TenantPage", query=(LIMIT, CURSOR))
 def list_tenants(services: Services, request: Request) -> Response:
-    """List tenants."""
+    """List tenants.
+
+    Tenants in the order of their ids. A page reads one query of up to `limit` entries.
+    """
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(keys.OPERATORS, "tenants", request.query.get("cursor"))
     found = list(services.tenants.list_tenants(after, limit + 1))
@@ -57,7 +64,10 @@ def list_tenants(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", gives="TenantView")
 def get_tenant_of_platform(services: Services, request: Request) -> Response:
-    """Get a tenant."""
+    """Get a tenant.
+
+    What the tenant may do, and how much of its quotas it uses. One read.
+    """
     return _reply(services.tenants.get(existing_tenant(request)))
 
 
@@ -71,7 +81,12 @@ def get_tenant_of_platform(services: Services, request: Request) -> Response:
     if_match=True,
 )
 def patch_tenant(services: Services, request: Request) -> Response:
-    """Change what a tenant may."""
+    """Change what a tenant may.
+
+    Fields that the body leaves out stay, and null means the default; `add_targets` and `remove_targets` change
+    single patterns. It takes effect within 15 s, also for runs that wait. With `If-Match` only if that is the
+    current revision. One read and one transaction.
+    """
     tenant_id = existing_tenant(request)
     body: TenantPatch = request.shaped()
     changes = body.model_dump(exclude_unset=True)
@@ -90,7 +105,11 @@ def patch_tenant(services: Services, request: Request) -> Response:
     body_optional=True,
 )
 def suspend_tenant(services: Services, request: Request) -> Response:
-    """Stop a tenant's jobs and changes."""
+    """Stop a tenant's jobs and changes.
+
+    Within 15 s its executions are skipped and its changes refused; it can still read everything, and the note. One
+    read and one transaction. `conflict`: the tenant is being deleted.
+    """
     body: Suspension = request.shaped()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.suspend(tenant_id, body.note, request.now, by=request.credential.by))
@@ -98,7 +117,11 @@ def suspend_tenant(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/tenants/{tenant_id}/resume", "operator", gives="TenantView")
 def resume_tenant(services: Services, request: Request) -> Response:
-    """Let a suspended tenant go on."""
+    """Let a suspended tenant go on.
+
+    Within 15 s its jobs fire again and it can make changes. What was skipped does not run. One read and one
+    transaction.
+    """
     request.no_fields()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.resume(tenant_id, request.now, by=request.credential.by))
@@ -115,7 +138,10 @@ def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -
 
 @ROUTES.add("GET", "/v1/tenant", "read", gives="Tenant")
 def get_tenant(services: Services, request: Request) -> Response:
-    """Who you are."""
+    """Who you are.
+
+    The tenant of the key or token, what the platform allows it, and how much it uses. One read.
+    """
     tenant = services.tenants.get(request.tenant)
     key = {"key_id": request.credential.key_id, "role": request.credential.role}
     return Response({**tenant_view(tenant), "key": key})
@@ -130,7 +156,12 @@ def get_tenant(services: Services, request: Request) -> Response:
     also=HTTPStatus.OK,
 )
 def delete_tenant(services: Services, request: Request) -> Response:
-    """Stop a tenant at once and for good, and remove all of it in the background."""
+    """Stop a tenant at once and for good, and remove all of it in the background.
+
+    Within 15 s its keys are refused and its executions skipped. A minute later the ticks remove its jobs, runs,
+    keys and audit. It cannot be undone, and the id is taken for 31 days. The status is 202, and 200 when all is
+    removed; the same request again changes nothing.
+    """
     tenant_id = existing_tenant(request)
     return _deletion_response(
         services.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
@@ -139,7 +170,11 @@ def delete_tenant(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}/deletion", "operator", gives="TenantDeletion")
 def get_tenant_deletion(services: Services, request: Request) -> Response:
-    """How far the removal of a tenant is."""
+    """How far the removal of a tenant is.
+
+    The number of items that were removed so far, and whether it has finished. One read. `not-found`: the tenant is
+    not being deleted, or was removed over 31 days ago.
+    """
     deletion = services.deletions.progress(existing_tenant(request))
     return Response(deletion_view(deletion, request.now))
 
@@ -152,25 +187,38 @@ def _deletion_response(deletion: Deletion, now: float) -> Response:
 
 @ROUTES.add("GET", "/v1/keys", "admin", gives="KeyPage", query=(LIMIT, CURSOR), while_suspended=True)
 def list_keys(services: Services, request: Request) -> Response:
-    """List the tenant's keys."""
+    """List the tenant's keys.
+
+    All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
+    """
     return _key_page(services, request, request.tenant)
 
 
 @ROUTES.add("POST", "/v1/keys", "admin", gives="MadeKey", status=HTTPStatus.CREATED, takes="NewKey")
 def create_key(services: Services, request: Request) -> Response:
-    """Create a key, which is shown this once."""
+    """Create a key, which is shown this once.
+
+    The response is the only place that shows the key: Minute8 stores its hash. `aws` makes a pair for AWS's SDKs.
+    `conflict`: the tenant has the most keys that are possible. One query and one transaction.
+    """
     return _create_key(services, request, request.tenant)
 
 
 @ROUTES.add("DELETE", "/v1/keys/{key_id}", "admin", gives="KeyView", while_suspended=True)
 def revoke_key(services: Services, request: Request) -> Response:
-    """Revoke a key: within a minute it is refused everywhere."""
+    """Revoke a key: within a minute it is refused everywhere.
+
+    A key may revoke itself. Revoking it again changes nothing. One read and one transaction.
+    """
     return _revoke_key(services, request, request.tenant)
 
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}/keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
 def list_keys_of_tenant(services: Services, request: Request) -> Response:
-    """List a tenant's keys."""
+    """List a tenant's keys.
+
+    As the tenant's own list.
+    """
     return _key_page(services, request, _tenant_of_path(services, request))
 
 
@@ -183,19 +231,28 @@ def list_keys_of_tenant(services: Services, request: Request) -> Response:
     takes="NewKey",
 )
 def create_key_of_tenant(services: Services, request: Request) -> Response:
-    """Create a key for a tenant, which is shown this once."""
+    """Create a key for a tenant, which is shown this once.
+
+    The first key of a tenant is made this way. The response is the only place that shows the key.
+    """
     return _create_key(services, request, existing_tenant(request))
 
 
 @ROUTES.add("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", gives="KeyView")
 def revoke_key_of_tenant(services: Services, request: Request) -> Response:
-    """Revoke a key: within a minute it is refused everywhere."""
+    """Revoke a key: within a minute it is refused everywhere.
+
+    Revoking it again changes nothing. One read and one transaction.
+    """
     return _revoke_key(services, request, _tenant_of_path(services, request))
 
 
 @ROUTES.add("GET", "/v1/operator-keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
 def list_operator_keys(services: Services, request: Request) -> Response:
-    """List the platform's own keys."""
+    """List the platform's own keys.
+
+    All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
+    """
     return _key_page(services, request, keys.OPERATORS)
 
 
@@ -208,7 +265,11 @@ def list_operator_keys(services: Services, request: Request) -> Response:
     takes="NewOperatorKey",
 )
 def create_operator_key(services: Services, request: Request) -> Response:
-    """Create a key of the platform's own, which is shown this once."""
+    """Create a key of the platform's own, which is shown this once.
+
+    The response is the only place that shows the key. The first operator key is made with AWS credentials, by
+    `minute8 operator-keys create`.
+    """
     body: NewOperatorKey = request.shaped()
     made = services.tenants.api_keys.create_operator_key(
         request.now, name=body.name or "", expires_at=body.expires_at, by=request.credential.by
@@ -218,7 +279,10 @@ def create_operator_key(services: Services, request: Request) -> Response:
 
 @ROUTES.add("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView")
 def revoke_operator_key(services: Services, request: Request) -> Response:
-    """Revoke a key: within a minute it is refused everywhere."""
+    """Revoke a key: within a minute it is refused everywhere.
+
+    A key may revoke itself. Revoking it again changes nothing. One read and one transaction.
+    """
     return _revoke_key(services, request, keys.OPERATORS)
 
 
@@ -275,7 +339,11 @@ def _revoke_key(services: Services, request: Request, owner: str) -> Response:
     while_suspended=True,
 )
 def list_audit(services: Services, request: Request) -> Response:
-    """Who changed what, newest first."""
+    """Who changed what, newest first.
+
+    Each change with its author and the values before and after; entries stay for 400 days. A request reads up to
+    2,000 entries, so a page of a filtered list can be short and have a next one.
+    """
     return audit_page(services, request, request.tenant)
 
 
@@ -287,7 +355,10 @@ def list_audit(services: Services, request: Request) -> Response:
     query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
 )
 def list_audit_of_tenant(services: Services, request: Request) -> Response:
-    """Who changed what of a tenant's, newest first."""
+    """Who changed what of a tenant's, newest first.
+
+    As the tenant's own list, with changes of the platform's operators. The tenant must exist.
+    """
     return audit_page(services, request, services.tenants.get(existing_tenant(request)).tenant_id)
 
 
@@ -295,7 +366,10 @@ def list_audit_of_tenant(services: Services, request: Request) -> Response:
     "GET", "/v1/operator-audit", "operator", gives="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS)
 )
 def list_operator_audit(services: Services, request: Request) -> Response:
-    """Who made and revoked the platform's keys and deleted tenants, newest first."""
+    """Who made and revoked the platform's keys and deleted tenants, newest first.
+
+    Also holds, dead letters and executions that were sent again. Entries stay for 400 days.
+    """
     return audit_page(services, request, keys.OPERATORS)
 
 

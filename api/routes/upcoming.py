@@ -57,7 +57,11 @@ ROUTES = Routes()
     weight=A_THOUSAND_JOBS,
 )
 def list_upcoming(services: Services, request: Request) -> Response:
-    """The next executions of all jobs, the earliest first."""
+    """The next executions of all jobs, the earliest first.
+
+    The executions of the next day by default, with spread, jitter and pace. Each 1,000 jobs have an order of their
+    own. A request reads up to 1,000 jobs and no runs.
+    """
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
@@ -85,7 +89,11 @@ def list_upcoming(services: Services, request: Request) -> Response:
     "GET", "/v1/density", "read", gives="TenantDensity", query=(*_between("a day"),), weight=A_THOUSAND_JOBS
 )
 def density(services: Services, request: Request) -> Response:
-    """How many executions are due in each minute, and which minutes are crowded."""
+    """How many executions are due in each minute, and which minutes are crowded.
+
+    Counts by minute for a day by default. A crowded minute has ten executions, and three times the average or more;
+    it names jobs that could move, and how. A request reads up to 1,000 jobs; the counts of pages add up.
+    """
     start, end = _span(request, DAY_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     after = after_job_id(request, list_name)
@@ -115,7 +123,11 @@ def density(services: Services, request: Request) -> Response:
 
 @ROUTES.add("GET", "/v1/operator-density", "operator", gives="PlatformDensity", query=(*_between("an hour"),))
 def density_of_platform(services: Services, request: Request) -> Response:
-    """How many executions of all tenants are due in each minute."""
+    """How many executions of all tenants are due in each minute.
+
+    Counts by minute for an hour by default, from the entries that ticks read. Dates that calendars exclude are
+    counted. The counts of pages add up.
+    """
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     spot = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or DensityCursor()
@@ -215,7 +227,10 @@ def _spot_of(text: str) -> DensityCursor:
     "GET", "/v1/clock-changes", "read", gives="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
 )
 def list_clock_changes(services: Services, request: Request) -> Response:
-    """The jobs that the next clock change of their time zones moves."""
+    """The jobs that the next clock change of their time zones moves.
+
+    Each job with the change and what it does to the fire times, in words. A request reads up to 1,000 jobs.
+    """
     # Imported here: only routes that describe schedules need it.
     from common.preview.preview import next_clock_change
 
@@ -254,7 +269,11 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     weight=A_THOUSAND_JOBS,
 )
 def list_tzdata_changes(services: Services, request: Request) -> Response:
-    """The jobs whose coming year an update of the time zone data changed."""
+    """The jobs whose coming year an update of the time zone data changed.
+
+    Compares the fire times of the coming year by two releases of the time zone data. A request reads up to 1,000
+    jobs and compares 50 different timings.
+    """
     # Imported here: no other route needs it.
     from common.preview.zone_releases import check_release, compared, moved
     from common.timing.zones import TZDATA_VERSION
@@ -290,7 +309,11 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/schedules/preview", "read", gives="SchedulePreview", takes="PreviewRequest")
 def preview_schedule(services: Services, request: Request) -> Response:
-    """When a schedule fires, in words, and what may surprise you about it."""
+    """When a schedule fires, in words, and what may surprise you about it.
+
+    Nothing is stored. The schedule is validated as a job's: every problem is named with its field, its value and
+    what would be accepted. No read but the tenant's rules.
+    """
     # Imported here: no other route describes schedules in words.
     from common.preview.preview import preview as look_ahead
 

@@ -77,6 +77,25 @@ def test_operations_have_names_and_declared_parameters() -> None:
         assert operation["summary"]
 
 
+def test_every_operation_says_what_it_does_needs_and_costs_and_which_problems_it_has() -> None:
+    for methods in DOCUMENT["paths"].values():
+        for operation in methods.values():
+            does, needs_and_costs, problems = operation["description"].rsplit("\n\n", 2)
+            assert len(does.split()) > 5, operation["operationId"]
+            assert needs_and_costs.startswith("Needs ") and (
+                "counted" in needs_and_costs or "counts" in needs_and_costs
+            )
+            assert "`invalid-input`" in problems
+
+
+def test_the_weight_of_an_operation_is_in_its_description() -> None:
+    operations = [operation for methods in DOCUMENT["paths"].values() for operation in methods.values()]
+    weights = {operation["operationId"]: operation["description"] for operation in operations}
+    assert "role `write` or higher. It counts as 20 requests." in weights["pause_jobs"]
+    assert "role `admin`. It counts as one request. A suspended tenant may call it." in weights["list_keys"]
+    assert "Needs an operator key. It is not counted." in weights["list_tenants"]
+
+
 @pytest.mark.parametrize("with_a", ["key", "token"])
 @pytest.mark.parametrize(
     "route",
