@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 from common.storage.aws import new_session
 
-# Written before a group's name in place of a file; without a name it means all groups.
+# Before the name of a group, in place of a file. Without a name: all groups.
 PREFIX: Final = "eventbridge:"
 # AWS accepts some tens of requests a second per account; botocore slows down if AWS throttles.
 _THREADS: Final = 8
@@ -36,18 +36,19 @@ def fetch(scheduler: Any, group: str) -> str:
     Raises botocore's errors: if an account cannot be read completely, nothing is imported.
     """
     pages = scheduler.get_paginator("list_schedules").paginate(**({"GroupName": group} if group else {}))
-    listed = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]
+    names = [(schedule["GroupName"], schedule["Name"]) for page in pages for schedule in page["Schedules"]]
 
-    def whole(of: tuple[str, str]) -> dict[str, Any]:
-        found: dict[str, Any] = scheduler.get_schedule(GroupName=of[0], Name=of[1])
-        found.pop("ResponseMetadata", None)
-        return found
+    def get(group_and_name: tuple[str, str]) -> dict[str, Any]:
+        group, name = group_and_name
+        schedule: dict[str, Any] = scheduler.get_schedule(GroupName=group, Name=name)
+        schedule.pop("ResponseMetadata", None)
+        return schedule
 
     with (
         Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
         ThreadPoolExecutor(_THREADS) as pool,
     ):
-        schedules = list(progress.track(pool.map(whole, listed), len(listed), description="reading"))
+        schedules = list(progress.track(pool.map(get, names), len(names), description="reading"))
     return json.dumps(schedules, default=_instant)
 
 

@@ -67,8 +67,8 @@ class GroupDeletions:
         tx.put(self.store.ledger.table, {**group_keys.deletion(tenant, name), "tenant": tenant, "name": name})
         try:
             self.store.audited.commit(tx, tenant, "group.deleted", name, now)
-        except ConditionFailed as lost:
-            if not request.was_done(lost):
+        except ConditionFailed as error:
+            if not request.was_done(error):
                 raise NotFound("schedule group", name) from None
             if request.is_named and (group := self._groups.get(tenant, name)) and group.state == ACTIVE:
                 raise UndoneSince("schedule group", name, is_creation=False) from None
@@ -90,16 +90,16 @@ class GroupDeletions:
             return 0
         if group.state != DELETING:
             return 0  # another step was faster, and there is a new group of this name
-        found = list(islice(self._schedules(tenant, name), STEP))
-        for first in range(0, len(found), MAX_AT_ONCE):
-            some = found[first : first + MAX_AT_ONCE]
-            self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in some})
-        if len(found) < STEP:
+        job_ids = list(islice(self._schedules(tenant, name), STEP))
+        for first in range(0, len(job_ids), MAX_AT_ONCE):
+            part = job_ids[first : first + MAX_AT_ONCE]
+            self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in part})
+        if len(job_ids) < STEP:
             # Another request deletes a group of this name that was made since. Earlier versions did not say which.
             same = "#state = :deleting AND (attribute_not_exists(#deleted_by) OR #deleted_by = :by)"
             values = {":deleting": DELETING, ":by": group.deleted_by or ""}
             self._finish(tenant, name, Expression(same, values))
-        return len(found)
+        return len(job_ids)
 
     @property
     def _groups(self) -> ScheduleGroups:
@@ -114,11 +114,14 @@ class GroupDeletions:
             retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:
-        there = Expression("#state <> :deleted", {":deleted": DELETED})
+        not_deleted = Expression("#state <> :deleted", {":deleted": DELETED})
         for prefix in job_id_prefixes(name):
             items = self.store.jobs.query(
                 Query(
-                    tenant, sk_prefix=keys.JOB_PREFIX + prefix, where=there, attributes=("job_id", "origin")
+                    tenant,
+                    sk_prefix=keys.JOB_PREFIX + prefix,
+                    where=not_deleted,
+                    attributes=("job_id", "origin"),
                 )
             )
             yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)

@@ -33,7 +33,7 @@ ACTIVE: Final = "ACTIVE"
 DELETING: Final = "DELETING"
 
 _ACTIVE: Final = Expression("#state = :active", {":active": ACTIVE})
-_TRIES: Final = 5
+_MAX_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class GroupRequest:
         item = jobs.get(self.item_key)
         return item is not None and item["expires_at"] > int(now)
 
-    def was_done(self, lost: ConditionFailed) -> bool:
+    def was_done(self, error: ConditionFailed) -> bool:
         """Whether a transaction failed because the request had been done."""
-        return lost.key == self.item_key
+        return error.key == self.item_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class ScheduleGroups:
             addition.note(tx)
             try:
                 audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
-            except ConditionFailed as lost:
-                addition.check_first(lost)
-                if not (request and request.was_done(lost)):
+            except ConditionFailed as error:
+                addition.check_first(error)
+                if not (request and request.was_done(error)):
                     raise AlreadyExists("schedule group", name) from None
                 group = self.get(tenant, name)
                 if request.is_named and (group is None or group.state != ACTIVE):
@@ -197,7 +197,7 @@ class ScheduleGroups:
         request: GroupRequest,
     ) -> None:
         """Add or replace tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             stored = self.get(tenant, name)
             group = stored or self.existing(tenant, name)
             group.check_active()
@@ -216,8 +216,8 @@ class ScheduleGroups:
             before, after = {"tags": dict(group.tags)}, {"tags": tags}
             try:
                 audited.commit(tx, tenant, "group.tagged", name, now, before=before, after=after)
-            except ConditionFailed as lost:
-                if not request.was_done(lost):
+            except ConditionFailed as error:
+                if not request.was_done(error):
                     continue
             return
         raise Busy(f"schedule group {name!r} is changed by others; try again")

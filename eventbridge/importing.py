@@ -23,7 +23,7 @@ from common.errors import InvalidInput
 from common.texts import NAME_CHARS
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, instant, moment
-from eventbridge.names import DEFAULT_GROUP, job_id_of
+from eventbridge.names import DEFAULT_GROUP, AwsAccount, job_id_of
 from eventbridge.shapes import without_nulls
 
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.
@@ -48,9 +48,9 @@ _WHY = {
 }
 
 
-# What AWS says of a schedule beyond the request that made it, and what is not taken here.
+# AWS adds these fields to a schedule, or they are not imported.
 _ADDED = ("Arn", "CreationDate", "LastModificationDate", "KmsKeyArn")
-# A target in the place of one that --target replaces.
+# It stands for a target that --target replaces.
 _ANY = "arn:aws:sns:us-east-1:000000000000:any"
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 _ATTRIBUTES = {
@@ -99,49 +99,49 @@ def _schedules(text: str) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _job(given: Mapping[str, Any], defaults: Defaults) -> SourceJob:
-    group, name, target = given.get("GroupName") or DEFAULT_GROUP, given["Name"], given["Target"]
+def _job(schedule: Mapping[str, Any], defaults: Defaults) -> SourceJob:
+    group, name, target = schedule.get("GroupName") or DEFAULT_GROUP, schedule["Name"], schedule["Target"]
     notes = []
     if defaults.target:
         notes.append(f"Target.Arn {target['Arn']} is left out: --target takes its place")
     try:
         definition = definition_of(
-            _taken(given, defaults), given.get("Arn") or _arn(group, name, target["Arn"])
+            _imported(schedule, defaults), schedule.get("Arn") or _arn(group, name, target["Arn"])
         )
     except InvalidInput as error:
         raise NoEquivalent(str(error)) from None
     if defaults.target:
-        definition |= {"target": defaults.target, "payload": _payload(given)}
-    notes += [*_timing_notes(given, definition["schedule"]), *_input_notes(given, defaults)]
-    if len(given.get("Description") or "") > NAME_CHARS:
+        definition |= {"target": defaults.target, "payload": _payload(schedule)}
+    notes += [*_timing_notes(schedule, definition["schedule"]), *_input_notes(schedule, defaults)]
+    if len(schedule.get("Description") or "") > NAME_CHARS:
         notes.append(f"Description is cut to {NAME_CHARS} characters")
     known = dict(KNOWN)
-    schedule = None
+    api_schedule = None
     if defaults.target:
         known["Target"] = dict.fromkeys(("Arn", "Input", "RetryPolicy"))
-    if given.get("ActionAfterCompletion") in ("DELETE", "NONE"):
+    if schedule.get("ActionAfterCompletion") in ("DELETE", "NONE"):
         known["ActionAfterCompletion"] = None
-    notes += left_out(given, known, _WHY)
+    notes += left_out(schedule, known, _WHY)
     if not defaults.target:
-        schedule = _request(given)
+        api_schedule = _request(schedule)
         try:
-            check_schedule(schedule)
+            check_schedule(api_schedule)
         except InvalidInput as error:
-            schedule = None
+            api_schedule = None
             notes.append(f"EventBridge's API here will not list it: {error}")
     return SourceJob(
         f"{group}/{name}",
         job_id_of(group, name),
         definition,
         notes=tuple(notes),
-        suspended=given.get("State") == "DISABLED",
-        schedule=schedule,
+        suspended=schedule.get("State") == "DISABLED",
+        schedule=api_schedule,
     )
 
 
-def _request(given: Mapping[str, Any]) -> dict[str, Any]:
+def _request(schedule: Mapping[str, Any]) -> dict[str, Any]:
     """The schedule as CreateSchedule takes it: without what AWS adds, times as epoch seconds."""
-    kept = {name: value for name, value in without_nulls(dict(given)).items() if name not in _ADDED}
+    kept = {name: value for name, value in without_nulls(dict(schedule)).items() if name not in _ADDED}
     for name in {"StartDate", "EndDate"} & kept.keys():
         at = moment(kept[name]).timestamp()
         kept[name] = int(at) if at.is_integer() else at
@@ -149,14 +149,13 @@ def _request(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arn(group: str, name: str, target_arn: str) -> str:
-    """The schedule's ARN, if its export does not say it: where its target is."""
-    _, partition, _, region, account, *_ = [*target_arn.split(":"), *[""] * 5]
-    return f"arn:{partition}:scheduler:{region}:{account}:schedule/{group}/{name}"
+    """The ARN of a schedule whose export does not have it: in the account of its target."""
+    return AwsAccount.of_arn(target_arn).schedule_arn(group, name)
 
 
-def _payload(given: Mapping[str, Any]) -> Any:
+def _payload(schedule: Mapping[str, Any]) -> Any:
     """`Input` as the payload of another target. What EventBridge Scheduler replaces in it becomes a placeholder."""
-    text = given["Target"].get("Input")
+    text = schedule["Target"].get("Input")
     if not text:
         return None
     try:
@@ -167,16 +166,16 @@ def _payload(given: Mapping[str, Any]) -> Any:
                 "Target.Input is JSON only after its context attributes are replaced: quote them"
             ) from None
         value = text
-    return payload_of(value, lambda one: _with_placeholders(one, given), "Target.Input")
+    return payload_of(value, lambda value: _with_placeholders(value, schedule), "Target.Input")
 
 
-def _with_placeholders(text: str, given: Mapping[str, Any]) -> str:
+def _with_placeholders(text: str, schedule: Mapping[str, Any]) -> str:
     """A text of `Input` with its context attributes as placeholders. Raises NotHere."""
     parts = _ATTRIBUTE.split(text)  # text, name, text, name, text
     for n, name in enumerate(parts[1::2]):
         before = parts[2 * n]
-        if name == "schedule-arn" and given.get("Arn"):
-            parts[2 * n + 1] = literal(given["Arn"])
+        if name == "schedule-arn" and schedule.get("Arn"):
+            parts[2 * n + 1] = literal(schedule["Arn"])
         elif name not in _ATTRIBUTES:
             raise NoEquivalent(f"Target.Input: <aws.scheduler.{name}> has no equal here")
         elif (len(before) - len(before.rstrip("{"))) % 2:
@@ -189,32 +188,32 @@ def _with_placeholders(text: str, given: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _taken(given: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
-    """The schedule as far as it is imported: with --target, any target stands for the one that is not called."""
-    target = {name: value for name, value in given["Target"].items() if value is not None}
+def _imported(schedule: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
+    """The part of the schedule that is imported. With --target, any target stands for the schedule's own."""
+    target = {name: value for name, value in schedule["Target"].items() if value is not None}
     if defaults.target:
         target = {"Arn": _ANY, **{name: target[name] for name in ("RetryPolicy",) if name in target}}
-    return {name: value for name, value in given.items() if value is not None} | {"Target": target}
+    return {name: value for name, value in schedule.items() if value is not None} | {"Target": target}
 
 
-def _timing_notes(given: Mapping[str, Any], schedule: dict[str, Any]) -> Iterator[str]:
+def _timing_notes(schedule: Mapping[str, Any], timing: dict[str, Any]) -> Iterator[str]:
     """Notes about the schedule; a rate without a start counts from when it was created."""
-    if "at" in schedule:
+    if "at" in timing:
         for name in ("StartDate", "EndDate"):
-            if given.get(name):
+            if schedule.get(name):
                 yield f"{name} is left out: at(…) has no bounds"
-    if "every" in schedule:
-        zone = given.get("ScheduleExpressionTimezone") or "UTC"
+    if "every" in timing:
+        zone = schedule.get("ScheduleExpressionTimezone") or "UTC"
         if zone != "UTC":
             yield f"ScheduleExpressionTimezone {zone} is left out: a rate is elapsed time"
-        if "anchor" not in schedule and given.get("CreationDate"):
-            schedule["anchor"] = instant(given["CreationDate"])
-        if "anchor" not in schedule:
+        if "anchor" not in timing and schedule.get("CreationDate"):
+            timing["anchor"] = instant(schedule["CreationDate"])
+        if "anchor" not in timing:
             yield "neither StartDate nor CreationDate is given, so the rate counts from the first import on"
 
 
-def _input_notes(given: Mapping[str, Any], defaults: Defaults) -> Iterator[str]:
-    text = given["Target"].get("Input") or ""
+def _input_notes(schedule: Mapping[str, Any], defaults: Defaults) -> Iterator[str]:
+    text = schedule["Target"].get("Input") or ""
     if not defaults.target:
         return
     if not text:

@@ -15,11 +15,12 @@ from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 from common.timing.schedule import EVENTBRIDGE
 from eventbridge.cron import as_minute8
-from eventbridge.universal import Home, from_universal, is_universal
+from eventbridge.names import AwsAccount
+from eventbridge.universal import from_universal, is_universal
 
-# What AWS takes where a schedule says nothing.
-RETRIES: Final = 185
-AGE_S: Final = DAY_S
+# https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+DEFAULT_RETRIES: Final = 185
+DEFAULT_MAX_AGE_S: Final = DAY_S
 
 _UNITS: Final = {"minute": "m", "hour": "h", "day": "d"}
 _RATE: Final = re.compile(r"rate\(([1-9][0-9]{0,8}) (minute|hour|day)s?\)", re.ASCII)
@@ -38,8 +39,8 @@ _PARAMETERS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
     ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
     ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
-# Our fields, and those of AWS's that they are made of.
-_THEIRS: Final = (
+# The fields of a job, and the fields of AWS's that they are made of.
+_AWS_NAMES: Final = (
     ("schedule.timezone", "ScheduleExpressionTimezone"),
     ("schedule.start_at", "StartDate"),
     ("schedule.end_at", "EndDate"),
@@ -57,51 +58,51 @@ _THEIRS: Final = (
 )
 
 
-def definition_of(given: Mapping[str, Any], arn: str) -> dict[str, Any]:
-    """The definition of a checked schedule (`eventbridge/shapes.py`); `arn` is the schedule's own.
+def definition_of(schedule: Mapping[str, Any], arn: str) -> dict[str, Any]:
+    """The definition of a checked schedule (`eventbridge/shapes.py`) with this ARN.
 
     Raises InvalidInput, with AWS's name of the field.
     """
-    theirs = given["Target"]
-    target, text = _target(theirs, arn)
-    policy = theirs.get("RetryPolicy") or {}
+    aws_target = schedule["Target"]
+    target, text = _target(aws_target, arn)
+    policy = aws_target.get("RetryPolicy") or {}
     definition: dict[str, Any] = {
-        "schedule": {**_timing(given), **_window(given.get("FlexibleTimeWindow") or {})},
+        "schedule": {**_timing(schedule), **_window(schedule.get("FlexibleTimeWindow") or {})},
         "target": {**target, "schedule_arn": arn},
         "payload": text,
         "retry": {
-            "max_attempts": policy.get("MaximumRetryAttempts", RETRIES) + 1,
-            "max_age_s": policy.get("MaximumEventAgeInSeconds", AGE_S),
+            "max_attempts": policy.get("MaximumRetryAttempts", DEFAULT_RETRIES) + 1,
+            "max_age_s": policy.get("MaximumEventAgeInSeconds", DEFAULT_MAX_AGE_S),
         },
     }
-    if description := given.get("Description"):
+    if description := schedule.get("Description"):
         definition["name"] = description[:NAME_CHARS]
-    if given.get("ActionAfterCompletion") == "DELETE":
+    if schedule.get("ActionAfterCompletion") == "DELETE":
         definition["after_completion"] = "delete"
-    if (dead_letter := (theirs.get("DeadLetterConfig") or {}).get("Arn")) is not None:
+    if (dead_letter := (aws_target.get("DeadLetterConfig") or {}).get("Arn")) is not None:
         definition["dead_letter"] = dead_letter
     return definition
 
 
-def in_their_words(error: InvalidInput) -> InvalidInput:
+def with_aws_names(error: InvalidInput) -> InvalidInput:
     """The error with AWS's names of the fields."""
     field = next(
-        (theirs for ours, theirs in _THEIRS if error.field == ours or error.field.startswith(f"{ours}.")),
+        (aws_name for name, aws_name in _AWS_NAMES if f"{error.field}.".startswith(f"{name}.")),
         error.field,
     )
     renamed = InvalidInput(field, error.message, accepted=error.accepted, position=error.position)
     renamed.value = error.value
-    renamed.also = tuple(in_their_words(one) for one in error.also)
+    renamed.also = tuple(with_aws_names(problem) for problem in error.also)
     return renamed
 
 
-def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
-    expression = given["ScheduleExpression"]
-    zone = given.get("ScheduleExpressionTimezone") or "UTC"
+def _timing(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    expression = schedule["ScheduleExpression"]
+    zone = schedule.get("ScheduleExpressionTimezone") or "UTC"
     bounds = {
-        name: instant(given[theirs])
-        for name, theirs in (("start_at", "StartDate"), ("end_at", "EndDate"))
-        if given.get(theirs) is not None
+        name: instant(schedule[aws_name])
+        for name, aws_name in (("start_at", "StartDate"), ("end_at", "EndDate"))
+        if schedule.get(aws_name) is not None
     }
     if at := _AT.fullmatch(expression):
         return {"at": at[1], "timezone": zone}  # AWS ignores the bounds of a one-off
@@ -114,17 +115,17 @@ def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cron(text: str, zone: str, expression: str) -> dict[str, Any]:
-    """In Minute8's dialect if it has the same expression, else in theirs; by their rule for clock changes.
+    """In Minute8's dialect if it has the same expression, else in AWS's; with AWS's rule for clock changes.
 
-    The tenant's default spread would delay it, so it has none.
+    There is no spread: the tenant's default spread would delay the job.
     """
     try:
-        known = as_minute8(text)
+        own_expression = as_minute8(text)
     except InvalidInput as error:
         raise _invalid_expression(expression, error) from None
-    dialect = {"dialect": EVENTBRIDGE} if known is None else {}
+    dialect = {"dialect": EVENTBRIDGE} if own_expression is None else {}
     dst = {"dst": EVENTBRIDGE} if zone != "UTC" else {}
-    return {"cron": known or text, **dialect, **dst, "spread_s": 0}
+    return {"cron": own_expression or text, **dialect, **dst, "spread_s": 0}
 
 
 def _invalid_expression(expression: str, why: InvalidInput | None = None) -> InvalidInput:
@@ -162,29 +163,29 @@ def instant(value: str | float) -> str:
     return moment(value).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
-def _target(given: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any], str | None]:
-    """The target, and the text that it gets. Of a universal target, both are in the schedule's Input."""
-    if is_universal(given["Arn"]):
+def _target(aws_target: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any], str | None]:
+    """The target, and the text that it gets. The Input of a universal target holds both."""
+    if is_universal(aws_target["Arn"]):
         for parameters, *_ in _PARAMETERS:
-            _check_parameters(given, parameters, "that is universal", fits=False)
-        partition, _, region, account = ([*schedule_arn.split(":"), *[""] * 5])[1:5]
-        found = from_universal(given["Arn"], given.get("Input"), Home(region, account, partition))
-        return dict(found.target), found.text or "{}"
-    return _templated(given), given.get("Input")
+            _check_parameters(aws_target, parameters, "that is universal", fits=False)
+        account = AwsAccount.of_arn(schedule_arn)
+        call = from_universal(aws_target["Arn"], aws_target.get("Input"), account)
+        return dict(call.target), call.text or "{}"
+    return _templated(aws_target), aws_target.get("Input")
 
 
-def _check_parameters(given: Mapping[str, Any], name: str, kind: str, *, fits: bool) -> None:
-    if given.get(name) and not fits:
+def _check_parameters(aws_target: Mapping[str, Any], name: str, kind: str, *, fits: bool) -> None:
+    if aws_target.get(name) and not fits:
         raise InvalidInput(
             f"Target.{name}",
             f"does not belong to a target {kind}",
-            value=given[name],
+            value=aws_target[name],
             accepted=f"no {name}",
         )
 
 
-def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
-    arn = given["Arn"]
+def _templated(aws_target: Mapping[str, Any]) -> dict[str, Any]:
+    arn = aws_target["Arn"]
     service = [*arn.split(":"), "", "", ""][2] if arn.startswith("arn:aws") else ""
     if service not in _KINDS:
         raise InvalidInput(
@@ -194,10 +195,11 @@ def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
             accepted="the ARN of a Lambda function, an SQS queue, an SNS topic, a state machine or an event bus",
         )
     target = {**_KINDS[service], "arn": arn}
-    for parameters, wanted, names in _PARAMETERS:
-        fields = given.get(parameters) or {}
-        _check_parameters(given, parameters, f"of the kind {target['kind']}", fits=target["kind"] == wanted)
-        target |= {ours: fields[theirs] for theirs, ours in names.items() if theirs in fields}
+    for parameters, kind, names in _PARAMETERS:
+        fields = aws_target.get(parameters) or {}
+        fits = target["kind"] == kind
+        _check_parameters(aws_target, parameters, f"of the kind {target['kind']}", fits=fits)
+        target |= {name: fields[aws_name] for aws_name, name in names.items() if aws_name in fields}
     if target["kind"] == "event_bus" and "source" not in target:
         raise InvalidInput(
             "Target.EventBridgeParameters",

@@ -1,7 +1,7 @@
 """The names of schedules and groups, as ids of jobs and as ARNs. Pure.
 
-A schedule of the group `default` is the job of the same name, one of another group is `<group>..<name>`. Names allow
-more than ids do: in those that no id can hold, the id is a hash, and the job itself knows its names.
+The id of a schedule in the group `default` is its name; in another group the id is `<group>..<name>`. Names allow more
+than ids do. If no id can hold the names, the id is a hash, and the job itself knows the names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME_CHARS: Final = 64
 NAME_PATTERN: Final = "[0-9a-zA-Z-_.]+"
 _SEPARATOR: Final = ".."
 _HASHED: Final = "eb..."
-# No such text begins or ends with a dot, or has two in a row, so the separator is found again.
+# Such a text has no dot at its ends and no two dots in a row, so the separator is unambiguous.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*", re.ASCII)
 
 
@@ -38,10 +38,11 @@ def job_id_prefixes(group: str | None, name_prefix: str = "") -> tuple[str, ...]
     name = name_prefix if not name_prefix.startswith(".") and _SEPARATOR not in name_prefix else ""
     if group is None:
         return ("",)
-    wanted = {name if group == DEFAULT_GROUP else f"{group}{_SEPARATOR}{name}", _hashed_of(group)}
-    return tuple(
-        sorted(one for one in wanted if not any(one != other and one.startswith(other) for other in wanted))
-    )
+    prefixes = {name if group == DEFAULT_GROUP else f"{group}{_SEPARATOR}{name}", _hashed_of(group)}
+    covered = {
+        prefix for prefix in prefixes if any(prefix.startswith(other) for other in prefixes - {prefix})
+    }
+    return tuple(sorted(prefixes - covered))
 
 
 def _hashed_of(group: str) -> str:
@@ -53,17 +54,35 @@ def _hash(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The region and the account that ARNs name."""
+class AwsAccount:
+    """The region and account of ARNs."""
 
     region: str
-    account: str
+    account_id: str
+    partition: str = "aws"
+
+    @classmethod
+    def in_region(cls, region: str, account_id: str) -> AwsAccount:
+        """The account in the partition of the region."""
+        partition = "aws-cn" if region.startswith("cn-") else "aws"
+        if region.startswith("us-gov-"):
+            partition = "aws-us-gov"
+        return cls(region, account_id, partition)
+
+    @classmethod
+    def of_arn(cls, arn: str) -> AwsAccount:
+        """The account that an ARN names."""
+        _, partition, _, region, account_id, *_ = [*arn.split(":"), *[""] * 5]
+        return cls(region, account_id, partition)
+
+    def arn(self, service: str, resource: str) -> str:
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account_id}:{resource}"
 
     def schedule_arn(self, group: str, name: str) -> str:
-        return f"{self._prefix}:schedule/{group}/{name}"
+        return self.arn("scheduler", f"schedule/{group}/{name}")
 
     def group_arn(self, name: str) -> str:
-        return f"{self._prefix}:schedule-group/{name}"
+        return self.arn("scheduler", f"schedule-group/{name}")
 
     def group_of(self, arn: str) -> str | None:
         """The name of the group with this ARN; None for any other text."""
@@ -71,10 +90,3 @@ class Place:
         name = arn.removeprefix(prefix)
         is_name = len(name) <= NAME_CHARS and re.fullmatch(NAME_PATTERN, name, re.ASCII)
         return name if arn.startswith(prefix) and is_name else None
-
-    @property
-    def _prefix(self) -> str:
-        partition = "aws-cn" if self.region.startswith("cn-") else "aws"
-        if self.region.startswith("us-gov-"):
-            partition = "aws-us-gov"
-        return f"arn:{partition}:scheduler:{self.region}:{self.account}"

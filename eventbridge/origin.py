@@ -22,7 +22,15 @@ MAX_KNOWN: Final = 32
 MAX_BYTES: Final = 144 * 1024
 
 # The parts of a job that a schedule says, by the names in its item.
-_PARTS: Final = ("schedule_given", "target", "payload", "retry", "name", "after_completion", "dead_letter")
+_JOB_FIELDS: Final = (
+    "schedule_given",
+    "target",
+    "payload",
+    "retry",
+    "name",
+    "after_completion",
+    "dead_letter",
+)
 _NOT_KEPT: Final = ("Name", "GroupName", "ClientToken", "State")
 
 # One encoder for all: json.dumps makes one for each value.
@@ -100,7 +108,9 @@ def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
 
 def still_known(origin: Origin, now: float) -> str:
     """The requests that the origin knows, without those that are too old."""
-    return " ".join(one for one in origin["known"].split() if int(one.partition("@")[2]) > now - KNOWN_FOR_S)
+    return " ".join(
+        request for request in origin["known"].split() if int(request.partition("@")[2]) > now - KNOWN_FOR_S
+    )
 
 
 def of_deleted(origin: Origin) -> dict[str, Any]:
@@ -133,16 +143,16 @@ def changed_parts(origin: Origin, item: Callable[[], Mapping[str, Any]]) -> Sequ
         return ()
     written, now = origin["written"], _hashes(item())
     if isinstance(written, str):  # earlier versions wrote a map
-        written = dict(one.split("=") for one in written.split())
+        written = dict(part.split("=") for part in written.split())
     return [
         {"schedule_given": "schedule"}.get(part, part)
-        for part in _PARTS
+        for part in _JOB_FIELDS
         if written.get(part, "") != now.get(part, "")
     ]
 
 
 def _hashes(item: Mapping[str, Any]) -> dict[str, str]:
-    return {part: _hash(item[part]) for part in _PARTS if item.get(part) is not None}
+    return {part: _hash(item[part]) for part in _JOB_FIELDS if item.get(part) is not None}
 
 
 def _hash(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a target of an EventBridge schedule receives: its Input as it is, with the context attributes replaced. Pure.
+"""What the target of an EventBridge schedule receives: the Input with its context attributes replaced. Pure.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 """
@@ -22,7 +22,7 @@ _ATTRIBUTE: Final = re.compile(
     r"<aws\.scheduler\.(schedule-arn|scheduled-time|execution-id|attempt-number)>", re.ASCII
 )
 # The longest schedule ARN is 200 characters.
-_LONGEST: Final = {"schedule-arn": 200, "scheduled-time": 20, "execution-id": 16, "attempt-number": 10}
+_MAX_CHARS: Final = {"schedule-arn": 200, "scheduled-time": 20, "execution-id": 16, "attempt-number": 10}
 
 
 class ScheduleInput:
@@ -44,7 +44,7 @@ class ScheduleInput:
         ):
             accepted = "a JSON object as a text" if kind == "event_bus" else "JSON as a text"
             raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
-        if (size := longest_bytes(payload)) > RENDERED_BYTES:
+        if (size := max_bytes(payload)) > RENDERED_BYTES:
             raise InvalidInput(
                 "payload",
                 f"can grow to {size} bytes by its attributes",
@@ -62,9 +62,9 @@ PAYLOAD_FORMATS: Final[PayloadFormats] = {"schedule_arn": ScheduleInput()}
 
 
 def input_text(text: str | None, schedule_arn: str, fire_at: int, execution_id: str, attempt: int) -> str:
-    """The Input for one attempt; EventBridge Scheduler's own notification if there is none.
+    """The Input for one attempt; without an Input the notification that EventBridge Scheduler sends.
 
-    Each attempt has an id of its own, the same whenever it is computed. Other texts in angle brackets stay.
+    The id of each attempt is derived. Other texts in angle brackets stay.
     """
     if not text:
         return _notification(schedule_arn, fire_at, execution_id)
@@ -77,11 +77,11 @@ def input_text(text: str | None, schedule_arn: str, fire_at: int, execution_id: 
     return _ATTRIBUTE.sub(lambda match: values[match[1]], text)
 
 
-def longest_bytes(text: str | None) -> int:
-    """The most bytes of `input_text`."""
+def max_bytes(text: str | None) -> int:
+    """To how many bytes `input_text` can grow."""
     if not text:
         return 1_024
-    growth = sum(_LONGEST[match[1]] - len(match[0]) for match in _ATTRIBUTE.finditer(text))
+    growth = sum(_MAX_CHARS[match[1]] - len(match[0]) for match in _ATTRIBUTE.finditer(text))
     return len(text.encode(errors="replace")) + max(0, growth)
 
 
@@ -89,10 +89,10 @@ def is_json(text: str, *, an_object: bool = False) -> bool:
     """Whether an Input is JSON (an object) when its attributes are replaced."""
     arn = "arn:aws:scheduler:us-east-1:123456789012:schedule/default/name"
     try:
-        found = json.loads(input_text(text, arn, 0, "", 1))
+        value = json.loads(input_text(text, arn, 0, "", 1))
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) or not an_object
+    return isinstance(value, dict) or not an_object
 
 
 def _notification(schedule_arn: str, fire_at: int, execution_id: str) -> str:

@@ -1,6 +1,7 @@
-"""What EventBridge Scheduler's API takes, with its limits; a test compares it with botocore's description. Pure.
+"""What EventBridge Scheduler's API takes, with its limits, in botocore's words. Pure.
 
-Not botocore's own: its description is not in the Lambda package, and it checks neither patterns nor longest lengths.
+A test compares these shapes with botocore's description. That description is not in the Lambda package, and botocore
+checks neither patterns nor greatest lengths.
 """
 
 from __future__ import annotations
@@ -22,48 +23,48 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A text; `pattern` must match the whole of it. `choices` are all accepted values, if they are few."""
+class String:
+    """A text. `pattern` must match the whole text. `enum` has all accepted values, if there is such a list."""
 
-    most: int | None = None
-    least: int = 1
+    max: int | None = None
+    min: int = 1
     pattern: str = ""
-    choices: tuple[str, ...] = ()
+    enum: tuple[str, ...] = ()
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, str):
             yield InvalidInput(path, "must be a text", value=value, accepted="a text")
-        elif self.choices and value not in self.choices:
-            yield InvalidInput(path, "is not a known value", value=value, accepted=", ".join(self.choices))
-        elif len(value) < self.least or (self.most is not None and len(value) > self.most):
-            accepted = f"{self.least} to {self.most}" if self.most is not None else f"at least {self.least}"
+        elif self.enum and value not in self.enum:
+            yield InvalidInput(path, "is not a known value", value=value, accepted=", ".join(self.enum))
+        elif len(value) < self.min or (self.max is not None and len(value) > self.max):
+            accepted = f"{self.min} to {self.max}" if self.max is not None else f"at least {self.min}"
             yield InvalidInput(path, f"has {len(value)} characters", value=value, accepted=accepted)
         elif self.pattern and not re.fullmatch(self.pattern, value, re.ASCII):
             yield InvalidInput(path, "does not have the right form", value=value, accepted=self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Integer:
     """A whole number, both ends included."""
 
-    least: int
-    most: int
+    min: int
+    max: int
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= self.most:
-            accepted = f"a whole number from {self.least} to {self.most}"
+        if isinstance(value, bool) or not isinstance(value, int) or not self.min <= value <= self.max:
+            accepted = f"a whole number from {self.min} to {self.max}"
             yield InvalidInput(path, "is not in range", value=value, accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class Timestamp:
     """Epoch seconds, as rest-json has times."""
 
     # Year 9999.
-    most: int = 253_402_300_799
+    max: int = 253_402_300_799
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= self.most:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= self.max:
             yield InvalidInput(
                 path, "must be a time", value=value, accepted="epoch seconds, such as 1795305600"
             )
@@ -83,75 +84,77 @@ class Structure:
             yield InvalidInput(path or "body", "must be an object", value=value, accepted="a JSON object")
             return
         before = f"{path}." if path else ""
-        for name, one in value.items():
+        for name, member in value.items():
             if name in self.members:
-                yield from self.members[name].problems(one, before + name)
+                yield from self.members[name].problems(member, before + name)
             elif name in self.refused:
-                yield InvalidInput(before + name, self.refused[name], value=one)
+                yield InvalidInput(before + name, self.refused[name], value=member)
             else:
                 accepted = ", ".join(self.members)
-                yield InvalidInput(before + str(name), "is not a known field", value=one, accepted=accepted)
+                yield InvalidInput(
+                    before + str(name), "is not a known field", value=member, accepted=accepted
+                )
         for name in self.required:
             if name not in value:
                 yield InvalidInput(before + name, "is missing")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A list of at most `most`."""
+class ListOf:
+    """A list of at most `max`."""
 
-    item: Shape
-    most: int
+    member: Shape
+    max: int
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, list):
             yield InvalidInput(path, "must be a list", value=value, accepted="a list")
-        elif len(value) > self.most:
-            yield InvalidInput(path, f"has {len(value)} items", accepted=f"at most {self.most}")
+        elif len(value) > self.max:
+            yield InvalidInput(path, f"has {len(value)} items", accepted=f"at most {self.max}")
         else:
-            for number, one in enumerate(value):
-                yield from self.item.problems(one, f"{path}.{number}")
+            for number, member in enumerate(value):
+                yield from self.member.problems(member, f"{path}.{number}")
 
 
 def check(shape: Shape, value: object, path: str = "") -> None:
     """Raises InvalidInput, with the first problem and the others in `also`."""
-    if found := together(shape.problems(value, path)):
-        raise found
+    if error := together(shape.problems(value, path)):
+        raise error
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without members that are null: in AWS's JSON they count as absent."""
+    """The value without null members, which count as absent in AWS's JSON."""
     if isinstance(value, dict):
-        return {name: without_nulls(one) for name, one in value.items() if one is not None}
-    return [without_nulls(one) for one in value] if isinstance(value, list) else value
+        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-NAME: Final = Text(NAME_CHARS, pattern=NAME_PATTERN)
-CLIENT_TOKEN: Final = Text(64, pattern="[a-zA-Z0-9-_]+")
-STATE: Final = Text(choices=("ENABLED", "DISABLED"))
-MAX_RESULTS: Final = Number(1, 100)
-NEXT_TOKEN: Final = Text(2_048)
-TAG_KEY: Final = Text(128)
+NAME: Final = String(NAME_CHARS, pattern=NAME_PATTERN)
+CLIENT_TOKEN: Final = String(64, pattern="[a-zA-Z0-9-_]+")
+STATE: Final = String(enum=("ENABLED", "DISABLED"))
+MAX_RESULTS: Final = Integer(1, 100)
+NEXT_TOKEN: Final = String(2_048)
+TAG_KEY: Final = String(128)
 MAX_TAGS: Final = 200
-TAGS: Final = Listed(Structure({"Key": TAG_KEY, "Value": Text(256)}, ("Key", "Value")), MAX_TAGS)
+TAGS: Final = ListOf(Structure({"Key": TAG_KEY, "Value": String(256)}, ("Key", "Value")), MAX_TAGS)
 _NOT_CALLED: Final = "belongs to a target that Minute8 does not call"
 
 TARGET: Final = Structure(
     {
-        "Arn": Text(1_600),
-        "RoleArn": Text(1_600, pattern=r"arn:aws(-[a-z]+)?:iam::\d{12}:role\/[\w+=,.@\/-]+"),
-        "Input": Text(),
+        "Arn": String(1_600),
+        "RoleArn": String(1_600, pattern=r"arn:aws(-[a-z]+)?:iam::\d{12}:role\/[\w+=,.@\/-]+"),
+        "Input": String(),
         "RetryPolicy": Structure(
-            {"MaximumRetryAttempts": Number(0, 185), "MaximumEventAgeInSeconds": Number(60, 86_400)}
+            {"MaximumRetryAttempts": Integer(0, 185), "MaximumEventAgeInSeconds": Integer(60, 86_400)}
         ),
         "DeadLetterConfig": Structure(
-            {"Arn": Text(1_600, pattern=r"arn:aws(-[a-z]+)?:sqs:[a-z0-9\-]+:\d{12}:[a-zA-Z0-9\-_]+")}
+            {"Arn": String(1_600, pattern=r"arn:aws(-[a-z]+)?:sqs:[a-z0-9\-]+:\d{12}:[a-zA-Z0-9\-_]+")}
         ),
-        "SqsParameters": Structure({"MessageGroupId": Text(128)}),
+        "SqsParameters": Structure({"MessageGroupId": String(128)}),
         "EventBridgeParameters": Structure(
             {
-                "DetailType": Text(128),
-                "Source": Text(
+                "DetailType": String(128),
+                "Source": String(
                     256,
                     pattern=r"(?=[/\.\-_A-Za-z0-9]+)((?!aws\.).*)|(\$(\.[\w_-]+(\[(\d+|\*)\])*)*)",
                 ),
@@ -165,18 +168,18 @@ TARGET: Final = Structure(
 
 SCHEDULE: Final = Structure(
     {
-        "ActionAfterCompletion": Text(choices=("NONE", "DELETE")),
+        "ActionAfterCompletion": String(enum=("NONE", "DELETE")),
         "ClientToken": CLIENT_TOKEN,
-        "Description": Text(512, 0),
-        "EndDate": Instant(),
+        "Description": String(512, 0),
+        "EndDate": Timestamp(),
         "FlexibleTimeWindow": Structure(
-            {"Mode": Text(choices=("OFF", "FLEXIBLE")), "MaximumWindowInMinutes": Number(1, 1_440)},
+            {"Mode": String(enum=("OFF", "FLEXIBLE")), "MaximumWindowInMinutes": Integer(1, 1_440)},
             ("Mode",),
         ),
         "GroupName": NAME,
-        "ScheduleExpression": Text(256),
-        "ScheduleExpressionTimezone": Text(50),
-        "StartDate": Instant(),
+        "ScheduleExpression": String(256),
+        "ScheduleExpressionTimezone": String(50),
+        "StartDate": Timestamp(),
         "State": STATE,
         "Target": TARGET,
     },

@@ -31,9 +31,9 @@ from common.errors import (
 )
 from common.platform.credential import Credential
 from eventbridge.api import groups, schedules
-from eventbridge.api.operation import Asked, Operation
-from eventbridge.api.signature import Sent, SignatureRefused, check_signature, read_authorization
-from eventbridge.names import Place
+from eventbridge.api.operation import Operation, SchedulerRequest
+from eventbridge.api.signature import SignatureRefused, SignedRequest, check_signature, read_authorization
+from eventbridge.names import AwsAccount
 from eventbridge.shapes import without_nulls
 
 Event = dict[str, Any]
@@ -42,8 +42,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (*schedules.OPERATIONS, *groups.OPERA
 
 # The operations by method, for each collection with and without a name or ARN after it.
 _METHODS: Final[dict[tuple[str, bool], dict[str, Operation]]] = {}
-for _one in OPERATIONS:
-    _METHODS.setdefault((_one.collection, _one.has_label), {})[_one.method] = _one
+for _operation in OPERATIONS:
+    _METHODS.setdefault((_operation.collection, _operation.has_label), {})[_operation.method] = _operation
 
 # Input has at most 256 KB; its JSON is a text in JSON.
 MAX_BODY: Final = 1024 * 1024
@@ -80,25 +80,27 @@ def answer(services: Services, event: Event, place: str) -> Event:
     """The answer to a request at `place` below the base path. Never raises."""
     request_id = str((event.get("requestContext") or {}).get("requestId") or "")
     try:
-        operation, label = _operation(event["requestContext"]["http"]["method"], place)
+        operation, label = _route(event["requestContext"]["http"]["method"], place)
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         query = parsed_query(event.get("rawQueryString") or "")
         body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), MAX_BODY)
         now = services.clock.now()
         credential, signature = _authenticate(services, event, headers, query, body, now)
         services.admit(credential, operation.role, now)
-        asked = Asked(
+        request = SchedulerRequest(
             operation=operation.name,
             tenant=credential.tenant,
             now=now,
             label=label,
             query=operation.read_query(query),
             body=_object(body) if operation.takes_body else {},
-            place=Place(services.region, str(event["requestContext"].get("accountId") or "000000000000")),
+            account=AwsAccount.in_region(
+                services.region, str(event["requestContext"].get("accountId") or "000000000000")
+            ),
             signature=signature,
         )
         acting = services if operation.role == "read" else services.acting_for(credential)
-        return _answer(HTTPStatus.OK, request_id, operation.answer(acting, asked))
+        return _answer(HTTPStatus.OK, request_id, operation.answer(acting, request))
     except Exception as error:  # noqa: BLE001  the client gets AWS's form of any error
         return _refusal(error, request_id)
 
@@ -110,16 +112,16 @@ def parsed_query(text: str) -> list[tuple[str, str]]:
     return parse_qsl(text.replace("+", "%2B"), keep_blank_values=True)
 
 
-def _operation(method: str, place: str) -> tuple[Operation, str]:
+def _route(method: str, place: str) -> tuple[Operation, str]:
     """The operation, and the name or ARN in its path. Raises NoSuchRoute, MethodNotAllowed."""
     collection, slash, rest = place.partition("/")
     label = unquote(rest)
-    found = _METHODS.get((collection, bool(slash)), {})
-    if not found or (slash and not _LABEL.fullmatch(label)):
+    by_method = _METHODS.get((collection, bool(slash)), {})
+    if not by_method or (slash and not _LABEL.fullmatch(label)):
         raise NoSuchRoute(f"nothing is at {shown(place)}")
-    if method not in found:
-        raise MethodNotAllowed(method, sorted(found))
-    return found[method], label
+    if method not in by_method:
+        raise MethodNotAllowed(method, sorted(by_method))
+    return by_method[method], label
 
 
 def _authenticate(
@@ -138,7 +140,7 @@ def _authenticate(
     credential = services.tenants.api_keys.owner_of_pair(claimed.access_key_id, now)
     method = event["requestContext"]["http"]["method"]
     paths = possible_paths(services.path_prefix, event["rawPath"])
-    check_signature(claimed, secret, Sent(method, paths, query, headers, body))
+    check_signature(claimed, secret, SignedRequest(method, paths, query, headers, body))
     return credential, claimed.signature
 
 
@@ -156,10 +158,10 @@ def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    found = read_json(body) if body.strip() else {}
-    if not isinstance(found, dict):
-        raise InvalidInput("body", "must be an object", value=found, accepted="a JSON object")
-    return dict(without_nulls(found))
+    fields = read_json(body) if body.strip() else {}
+    if not isinstance(fields, dict):
+        raise InvalidInput("body", "must be an object", value=fields, accepted="a JSON object")
+    return dict(without_nulls(fields))
 
 
 def _refusal(error: Exception, request_id: str) -> Event:
@@ -175,8 +177,8 @@ def _refusal(error: Exception, request_id: str) -> Event:
 
 
 def _message(error: Exception) -> str:
-    others = error.also[:4] if isinstance(error, InvalidInput) else ()
-    return "; ".join(str(one) for one in (error, *others))
+    further = error.also[:4] if isinstance(error, InvalidInput) else ()
+    return "; ".join(str(problem) for problem in (error, *further))
 
 
 def _answer(status: HTTPStatus, request_id: str, body: Any, **headers: str) -> Event:

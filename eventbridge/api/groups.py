@@ -8,7 +8,7 @@ from typing import Any
 from api.http.paging import read_cursor, write_cursor
 from api.services import Services
 from common.errors import InvalidInput, NotFound
-from eventbridge.api.operation import Asked, Operation
+from eventbridge.api.operation import Operation, SchedulerRequest
 from eventbridge.group_deletion import GroupDeletions
 from eventbridge.groups import GroupRequest, ScheduleGroup, ScheduleGroups
 from eventbridge.shapes import (
@@ -20,7 +20,7 @@ from eventbridge.shapes import (
     NEXT_TOKEN,
     TAG_KEY,
     TAGGING,
-    Listed,
+    ListOf,
     check,
 )
 
@@ -28,104 +28,104 @@ _PAGE = 100
 _LIST = "eventbridge-groups"
 
 
-def create(services: Services, asked: Asked) -> Mapping[str, Any]:
+def create(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """CreateScheduleGroup"""
-    check(NAME, asked.label, "Name")
-    check(GROUP, asked.body)
-    request = _request(asked, asked.body.get("ClientToken"))
-    tags = _tags(asked.body.get("Tags", []))
+    check(NAME, request.label, "Name")
+    check(GROUP, request.body)
+    group_request = _group_request(request, request.body.get("ClientToken"))
+    tags = _tags(request.body.get("Tags", []))
     audited = services.store.audited
-    _stored(services).create(asked.tenant, asked.label, tags, asked.now, audited, request)
-    return {"ScheduleGroupArn": asked.place.group_arn(asked.label)}
+    _stored(services).create(request.tenant, request.label, tags, request.now, audited, group_request)
+    return {"ScheduleGroupArn": request.account.group_arn(request.label)}
 
 
-def get(services: Services, asked: Asked) -> Mapping[str, Any]:
+def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """GetScheduleGroup"""
-    check(NAME, asked.label, "Name")
-    return _view(services, asked, _stored(services).existing(asked.tenant, asked.label))
+    check(NAME, request.label, "Name")
+    return _view(services, request, _stored(services).existing(request.tenant, request.label))
 
 
-def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
+def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """DeleteScheduleGroup"""
-    check(NAME, asked.label, "Name")
+    check(NAME, request.label, "Name")
     deletions = GroupDeletions(services.store)
-    request = _request(asked, asked.query.get("clientToken"))
-    if deletions.begin(asked.tenant, asked.label, asked.now, request):
-        # A small group is gone at once; the ticks remove what is left of a large one.
-        deletions.move_on(asked.tenant, asked.label, asked.now)
+    group_request = _group_request(request, request.query.get("clientToken"))
+    if deletions.begin(request.tenant, request.label, request.now, group_request):
+        # A small group is deleted at once; the ticks delete the rest of a large one.
+        deletions.move_on(request.tenant, request.label, request.now)
     return {}
 
 
-def list_page(services: Services, asked: Asked) -> Mapping[str, Any]:
+def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """ListScheduleGroups"""
-    limit, prefix = asked.query.get("MaxResults", _PAGE), asked.query.get("NamePrefix", "")
-    after = read_cursor(asked.tenant, f"{_LIST}{prefix}", asked.query.get("NextToken"))
-    found = _stored(services).after(asked.tenant, prefix, after, limit + 1)
-    page = found[:limit]
-    answer: dict[str, Any] = {"ScheduleGroups": [_view(services, asked, one) for one in page]}
-    if len(found) > limit:
-        answer["NextToken"] = write_cursor(asked.tenant, f"{_LIST}{prefix}", page[-1].name)
+    limit, prefix = request.query.get("MaxResults", _PAGE), request.query.get("NamePrefix", "")
+    after = read_cursor(request.tenant, f"{_LIST}{prefix}", request.query.get("NextToken"))
+    groups = _stored(services).after(request.tenant, prefix, after, limit + 1)
+    page = groups[:limit]
+    answer: dict[str, Any] = {"ScheduleGroups": [_view(services, request, group) for group in page]}
+    if len(groups) > limit:
+        answer["NextToken"] = write_cursor(request.tenant, f"{_LIST}{prefix}", page[-1].name)
     return answer
 
 
-def tag(services: Services, asked: Asked) -> Mapping[str, Any]:
+def tag(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """TagResource"""
-    check(TAGGING, asked.body)
-    return _tagged(services, asked, _tags(asked.body["Tags"]), ())
+    check(TAGGING, request.body)
+    return _tagged(services, request, _tags(request.body["Tags"]), ())
 
 
-def untag(services: Services, asked: Asked) -> Mapping[str, Any]:
+def untag(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """UntagResource"""
-    fewer = asked.query.get("TagKeys")
+    fewer = request.query.get("TagKeys")
     if fewer is None:
         raise InvalidInput("TagKeys", "is missing", accepted="the keys of the tags to remove")
-    return _tagged(services, asked, {}, fewer)
+    return _tagged(services, request, {}, fewer)
 
 
-def list_tags(services: Services, asked: Asked) -> Mapping[str, Any]:
+def list_tags(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """ListTagsForResource"""
-    tags = _stored(services).existing(asked.tenant, _group(asked)).tags
+    tags = _stored(services).existing(request.tenant, _group(request)).tags
     return {"Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}
 
 
 def _tagged(
-    services: Services, asked: Asked, more: Mapping[str, str], fewer: Sequence[str]
+    services: Services, request: SchedulerRequest, more: Mapping[str, str], fewer: Sequence[str]
 ) -> Mapping[str, Any]:
-    request, audited = _request(asked, None), services.store.audited
-    _stored(services).tag(asked.tenant, _group(asked), more, fewer, asked.now, audited, request)
+    group_request, audited = _group_request(request, None), services.store.audited
+    _stored(services).tag(request.tenant, _group(request), more, fewer, request.now, audited, group_request)
     return {}
 
 
-def _request(asked: Asked, client_token: str | None) -> GroupRequest:
-    return GroupRequest(asked.tenant, asked.token(client_token), client_token is not None)
+def _group_request(request: SchedulerRequest, client_token: str | None) -> GroupRequest:
+    return GroupRequest(request.tenant, request.token(client_token), client_token is not None)
 
 
 def _stored(services: Services) -> ScheduleGroups:
     return ScheduleGroups(services.store.jobs)
 
 
-def _group(asked: Asked) -> str:
+def _group(request: SchedulerRequest) -> str:
     """The name of the group with the path's ARN. Raises NotFound."""
-    name = asked.place.group_of(asked.label)
+    name = request.account.group_of(request.label)
     if name is None:
-        raise NotFound("schedule group", asked.label)
+        raise NotFound("schedule group", request.label)
     return name
 
 
-def _tags(given: list[Mapping[str, str]]) -> dict[str, str]:
-    tags = {one["Key"]: one["Value"] for one in given}
-    if len(tags) < len(given):
+def _tags(tag_list: list[Mapping[str, str]]) -> dict[str, str]:
+    tags = {tag["Key"]: tag["Value"] for tag in tag_list}
+    if len(tags) < len(tag_list):
         raise InvalidInput(
-            "Tags", "names a key twice", value=[one["Key"] for one in given], accepted="each key once"
+            "Tags", "names a key twice", value=[tag["Key"] for tag in tag_list], accepted="each key once"
         )
     return tags
 
 
-def _view(services: Services, asked: Asked, group: ScheduleGroup) -> dict[str, Any]:
+def _view(services: Services, request: SchedulerRequest, group: ScheduleGroup) -> dict[str, Any]:
     # The default group is as old as its tenant.
-    created_at = group.created_at or services.tenants.get(asked.tenant).created_at
+    created_at = group.created_at or services.tenants.get(request.tenant).created_at
     return {
-        "Arn": asked.place.group_arn(group.name),
+        "Arn": request.account.group_arn(group.name),
         "CreationDate": created_at,
         "LastModificationDate": group.updated_at or created_at,
         "Name": group.name,
@@ -155,7 +155,7 @@ OPERATIONS = (
     ),
     Operation("POST", "tags", "TagResource", "write", tag, takes_body=True),
     Operation(
-        "DELETE", "tags", "UntagResource", "write", untag, query={"TagKeys": Listed(TAG_KEY, MAX_TAGS)}
+        "DELETE", "tags", "UntagResource", "write", untag, query={"TagKeys": ListOf(TAG_KEY, MAX_TAGS)}
     ),
     Operation("GET", "tags", "ListTagsForResource", "read", list_tags),
 )

@@ -11,18 +11,18 @@ from typing import Any, Final
 from api.services import Services
 from common.errors import InvalidInput
 from common.platform.credential import Role
-from eventbridge.names import Place
-from eventbridge.shapes import Listed, Number, check
+from eventbridge.names import AwsAccount
+from eventbridge.shapes import Integer, ListOf, check
 
 Query = Mapping[str, Any]
 _SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SchedulerRequest:
     """One request. `label` is the name or ARN in its path. The query is checked; the body is any object.
 
-    `signature` is different for each request, and the same if one is sent twice.
+    Two copies of one request have the same `signature`.
     """
 
     operation: str
@@ -31,13 +31,13 @@ class Asked:
     label: str
     query: Query
     body: Mapping[str, Any]
-    place: Place
+    account: AwsAccount
     signature: str
 
-    def token(self, given: str | None) -> str:
-        """The hash of the request, by its client token or else its signature: the same when it is repeated."""
+    def token(self, client_token: str | None) -> str:
+        """A hash of the request by its client token, or else by its signature. Copies of the request have it, too."""
         body = {name: value for name, value in self.body.items() if name != "ClientToken"}
-        text = _SORTED.encode([self.operation, self.label, given or self.signature, body])
+        text = _SORTED.encode([self.operation, self.label, client_token or self.signature, body])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -49,28 +49,28 @@ class Operation:
     collection: str
     name: str
     role: Role
-    answer: Callable[[Services, Asked], Mapping[str, Any]]
+    answer: Callable[[Services, SchedulerRequest], Mapping[str, Any]]
     has_label: bool = True
     takes_body: bool = False
     query: Mapping[str, Any] = field(default_factory=dict)
 
-    def read_query(self, sent: Sequence[tuple[str, str]]) -> Query:
-        """The parameters by their names; those of a list as a list. Raises InvalidInput."""
-        found: dict[str, Any] = {}
-        for name, text in sent:
+    def read_query(self, raw_parameters: Sequence[tuple[str, str]]) -> Query:
+        """The parameters by their names. Raises InvalidInput."""
+        parameters: dict[str, Any] = {}
+        for name, text in raw_parameters:
             shape = self.query.get(name)
             if shape is None:
                 accepted = ", ".join(self.query) or "none"
                 raise InvalidInput(name, "is not a known parameter", value=text, accepted=accepted)
-            if isinstance(shape, Listed):
-                found.setdefault(name, []).append(text)
-            elif name in found:
+            if isinstance(shape, ListOf):
+                parameters.setdefault(name, []).append(text)
+            elif name in parameters:
                 raise InvalidInput(name, "is given twice", value=text, accepted="one value")
             else:
-                found[name] = _number(text) if isinstance(shape, Number) else text
-        for name, value in found.items():
+                parameters[name] = _number(text) if isinstance(shape, Integer) else text
+        for name, value in parameters.items():
             check(self.query[name], value, name)
-        return found
+        return parameters
 
 
 def _number(text: str) -> int | str:

@@ -23,12 +23,12 @@ from common.storage.signing import signature_of
 SERVICE: Final = "scheduler"
 SKEW_S: Final = 15 * 60
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
-_LONGEST: Final = 4_096
+_MAX_AUTHORIZATION_CHARS: Final = 4_096
 _DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MAX_SIGNED: Final = 64
-# What needs no encoding.
+# These characters need no encoding.
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.~/-]*", re.ASCII)
 
@@ -36,7 +36,7 @@ Query = Sequence[tuple[str, str]]
 
 
 class SignatureRefused(Minute8Error):
-    """The request is not signed, or not by whom it names. `name` is the name of AWS's error."""
+    """The request has no valid signature. `name` is the name of AWS's error."""
 
     def __init__(self, name: str, message: str) -> None:
         self.name = name
@@ -55,8 +55,8 @@ class Authorization:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What was signed of a request. `paths` are the paths that the client may have sent, percent-encoded once.
+class SignedRequest:
+    """What a signature covers. `paths` are the paths that the client may have sent, percent-encoded once.
 
     `headers` have lower-case names. `query` is decoded.
     """
@@ -78,8 +78,10 @@ def read_authorization(headers: Mapping[str, str], region: str, now: float) -> A
         raise SignatureRefused(
             "MissingAuthenticationTokenException", f"sign the request with {_ALGORITHM} in Authorization"
         )
-    if len(text) > _LONGEST:
-        raise _incomplete(f"Authorization has {len(text)} characters; accepted: at most {_LONGEST}")
+    if len(text) > _MAX_AUTHORIZATION_CHARS:
+        raise _incomplete(
+            f"Authorization has {len(text)} characters; accepted: at most {_MAX_AUTHORIZATION_CHARS}"
+        )
     parts = _parts(text.removeprefix(_ALGORITHM))
     scope = parts["Credential"].split("/")
     signed = _names_in(parts["SignedHeaders"])
@@ -99,10 +101,10 @@ def read_authorization(headers: Mapping[str, str], region: str, now: float) -> A
     return Authorization(scope[0], date, region, signed, parts["Signature"])
 
 
-def check_signature(claimed: Authorization, secret: str, sent: Sent) -> None:
+def check_signature(claimed: Authorization, secret: str, request: SignedRequest) -> None:
     """Whether the secret made the signature of exactly this request. Raises SignatureRefused."""
-    expected = (_signature(claimed, secret, sent, path) for path in sent.paths)
-    if not any(hmac.compare_digest(one, claimed.signature) for one in expected):
+    expected = (_signature(claimed, secret, request, path) for path in request.paths)
+    if not any(hmac.compare_digest(signature, claimed.signature) for signature in expected):
         raise SignatureRefused(
             "InvalidSignatureException",
             "the signature does not match method, path, query, signed headers and body; check the secret access key",
@@ -123,14 +125,14 @@ def _parts(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _names_in(text: str) -> tuple[str, ...]:
-    """The names of SignedHeaders; each client sends the same ones again and again. Raises SignatureRefused."""
+    """The names in SignedHeaders. Each client repeats its own. Raises SignatureRefused."""
     signed = text.split(";")
     if signed != sorted(set(signed)) or len(signed) > _MAX_SIGNED:
         raise _incomplete("SignedHeaders must be sorted, each once")
     for name in signed:
         if not _HEADER_NAME.fullmatch(name):
             raise _incomplete(f"SignedHeaders names {shown(name)}, which cannot be a header's name")
-    # What is not signed, is not read: no other header changes what a request does.
+    # Other headers are not read, so they need no signature.
     if missing := sorted({"host", "x-amz-date"} - set(signed)):
         raise _incomplete(f"SignedHeaders must name {', '.join(missing)}")
     return tuple(signed)
@@ -160,17 +162,17 @@ def _check_scope(scope: Sequence[str], date: str, region: str, now: float) -> No
         )
 
 
-def _signature(claimed: Authorization, secret: str, sent: Sent, path: str) -> str:
-    lines = [f"{name}:{' '.join(sent.headers[name].split())}\n" for name in claimed.signed_headers]
+def _signature(claimed: Authorization, secret: str, request: SignedRequest, path: str) -> str:
+    lines = [f"{name}:{' '.join(request.headers[name].split())}\n" for name in claimed.signed_headers]
     canonical = "\n".join(
         (
-            sent.method,
+            request.method,
             # Services other than S3 sign the path encoded once more.
             path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/~"),
-            _canonical_query(sent.query),
+            _canonical_query(request.query),
             "".join(lines),
             ";".join(claimed.signed_headers),
-            hashlib.sha256(sent.body).hexdigest(),
+            hashlib.sha256(request.body).hexdigest(),
         )
     )
     scope = f"{claimed.date[:8]}/{claimed.region}/{SERVICE}/aws4_request"

@@ -25,8 +25,8 @@ from common.storage import keys
 from eventbridge.api.endpoint import parsed_query, possible_paths
 from eventbridge.api.signature import (
     SKEW_S,
-    Sent,
     SignatureRefused,
+    SignedRequest,
     check_signature,
     read_authorization,
 )
@@ -415,7 +415,7 @@ def verify(one: Signed, **changes: Any) -> None:
     headers = one.all_headers()
     claimed = read_authorization(headers, one.region, one.now)
     paths = possible_paths("", one.path)
-    sent = Sent(one.method, paths, parsed_query(one.query), headers, one.body)
+    sent = SignedRequest(one.method, paths, parsed_query(one.query), headers, one.body)
     check_signature(claimed, one.pair[1], replace(sent, **changes))
 
 

@@ -60,14 +60,14 @@ def test_no_request_costs_more_requests_of_dynamodb(world: World, monkeypatch: p
     )
     for call in steps(office, client)["create"]:  # keys and rules are cached, and no job is its group's last
         call("zero")
-    made: list[str] = []
-    world.dynamodb.before = made.append
+    sent_requests: list[str] = []
+    world.dynamodb.before = sent_requests.append
     for step, calls_of in steps(office, client).items():
         counts = []
         for call in calls_of:
-            made.clear()
+            sent_requests.clear()
             call("one")
-            counts.append(sorted(made))
+            counts.append(sorted(sent_requests))
         assert len(counts[1]) <= len(counts[0]), (step, counts)
 
 

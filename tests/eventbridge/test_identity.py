@@ -104,7 +104,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def made(group: str, name: str, request: dict[str, Any]) -> Job:
+def stored_job(group: str, name: str, request: dict[str, Any]) -> Job:
     """The job of a request, as CreateSchedule makes it, after it was stored and read."""
     check(shapes.SCHEDULE, request)
     raw, first = first_state_in(
@@ -121,7 +121,7 @@ def made(group: str, name: str, request: dict[str, Any]) -> Job:
 @given(NAMES, NAMES, requests())
 def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
     assume("ü" not in json.dumps(request.get("Description", "")))
-    job = made(group, name, request)
+    job = stored_job(group, name, request)
     assert job.origin is not None
     assert request_in(job.origin, job.to_item()["payload"]) == request
     assert not changed_parts(with_hashes(job.origin, job.to_item()), job.to_item)
@@ -136,9 +136,9 @@ def test_ids_are_valid_different_and_found_by_their_prefixes(
     job_id = job_id_of(group, name)
     check_id("job_id", job_id, JOB_ID_CHARS)
     assert (job_id == job_id_of(other_group, other_name)) == ((group, name) == (other_group, other_name))
-    for prefix in ("", name[:1], name[:3], name):
-        for prefixes in (job_id_prefixes(group, prefix), job_id_prefixes(None, prefix)):
-            assert sum(job_id.startswith(one) for one in prefixes) == 1
+    for name_prefix in ("", name[:1], name[:3], name):
+        for prefixes in (job_id_prefixes(group, name_prefix), job_id_prefixes(None, name_prefix)):
+            assert sum(job_id.startswith(prefix) for prefix in prefixes) == 1
             assert list(prefixes) == sorted(prefixes)
 
 
@@ -159,7 +159,7 @@ def test_a_refusal_has_awss_name_of_the_field() -> None:
         "Target": {"Arn": ARNS["sns"], "RoleArn": "arn:aws:iam::123456789012:role/r"},
     }
     try:
-        made("default", "a", request)
+        stored_job("default", "a", request)
     except InvalidInput as error:
         assert error.field == "FlexibleTimeWindow.MaximumWindowInMinutes"
     else:

@@ -87,9 +87,9 @@ def exported(schedule: dict[str, Any]) -> dict[str, Any]:
 
 def line(schedule: dict[str, Any], /, **changes: Any) -> dict[str, Any]:
     """The line that `minute8 import` sends."""
-    (found,) = importing.read(json.dumps(exported(schedule)), Defaults())
-    assert not found.refusal
-    return {**_line(found), **changes}
+    (source_job,) = importing.read(json.dumps(exported(schedule)), Defaults())
+    assert not source_job.refusal
+    return {**_line(source_job), **changes}
 
 
 def put(office: Office, *lines: dict[str, Any], query: str = "") -> list[dict[str, Any]]:
@@ -99,28 +99,28 @@ def put(office: Office, *lines: dict[str, Any], query: str = "") -> list[dict[st
     return results
 
 
-def said(client: Any) -> dict[str, Any]:
-    """What the API says of all schedules."""
+def all_schedules(client: Any) -> dict[tuple[str, str], Any]:
+    """The API's answers about all schedules, by group and name."""
     pages = client.get_paginator("list_schedules").paginate()
-    listed = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]
-    found = {of: client.get_schedule(GroupName=of[0], Name=of[1]) for of in listed}
-    for one in found.values():
-        del one["ResponseMetadata"]
-    return found
+    names = [(schedule["GroupName"], schedule["Name"]) for page in pages for schedule in page["Schedules"]]
+    answers = {(group, name): client.get_schedule(GroupName=group, Name=name) for group, name in names}
+    for answer in answers.values():
+        del answer["ResponseMetadata"]
+    return answers
 
 
 def test_an_imported_schedule_is_the_one_that_the_api_makes(office: Office, aws: Aws) -> None:
     """alice imports; bob calls CreateSchedule."""
     bob = aws("bob")
     bob.create_schedule_group(Name="billing")
-    for one in SCHEDULES:
-        bob.create_schedule(**one)
-    assert {one["result"] for one in put(office, *map(line, SCHEDULES))} == {"created"}
-    assert said(aws("alice")) == said(bob)
-    assert len(said(bob)) == len(SCHEDULES)
+    for schedule in SCHEDULES:
+        bob.create_schedule(**schedule)
+    assert {result["result"] for result in put(office, *map(line, SCHEDULES))} == {"created"}
+    assert all_schedules(aws("alice")) == all_schedules(bob)
+    assert len(all_schedules(bob)) == len(SCHEDULES)
     alices, bobs = (caller("GET", "/v1/jobs?limit=100").json["jobs"] for caller in (office.alice, office.bob))
     assert alices == bobs
-    assert {one["result"] for one in put(office, *map(line, SCHEDULES))} == {"unchanged"}
+    assert {result["result"] for result in put(office, *map(line, SCHEDULES))} == {"unchanged"}
 
 
 def test_an_imported_rate_goes_on_as_it_began(office: Office, aws: Aws) -> None:
@@ -147,14 +147,14 @@ def test_a_job_of_an_earlier_import_becomes_a_schedule(office: Office, aws: Aws)
     before = line(DAILY)
     schedule = before.pop("eventbridge")
     put(office, before)
-    assert said(aws()) == {}
+    assert all_schedules(aws()) == {}
     [result] = put(office, {**before, "eventbridge": schedule})
     assert (result["result"], result["changed"]) == ("replaced", ["eventbridge"])
-    assert list(said(aws())) == [("billing", "daily")]
+    assert list(all_schedules(aws())) == [("billing", "daily")]
     # Its definition alone, such as from an export, leaves it a schedule.
     [result] = put(office, before)
     assert result["result"] == "unchanged"
-    assert list(said(aws())) == [("billing", "daily")]
+    assert list(all_schedules(aws())) == [("billing", "daily")]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -192,7 +192,7 @@ def test_a_line_that_says_two_things_is_refused(office: Office, name: str) -> No
 
 def test_a_dry_run_makes_no_group(office: Office, aws: Aws) -> None:
     put(office, line(DAILY), query="?dry_run=true")
-    assert [one["Name"] for one in aws().list_schedule_groups()["ScheduleGroups"]] == ["default"]
+    assert [group["Name"] for group in aws().list_schedule_groups()["ScheduleGroups"]] == ["default"]
 
 
 def test_a_group_that_is_being_deleted_takes_no_import(office: Office) -> None:
@@ -211,12 +211,12 @@ def test_an_import_makes_no_more_groups_than_there_may_be(office: Office) -> Non
     other = {**DAILY, "GroupName": "default"}
     for query in ("?dry_run=true", ""):
         results = put(office, line(DAILY), line(other), query=query)
-        assert [one["result"] for one in results] == ["refused", "created"]
+        assert [result["result"] for result in results] == ["refused", "created"]
         assert "schedule groups" in results[0]["problem"]["detail"]
 
 
 @pytest.mark.parametrize("query", ["?dry_run=true", ""])
-def test_the_last_group_is_made_and_no_other(office: Office, query: str) -> None:
+def test_no_group_is_made_beyond_the_last_allowed_one(office: Office, query: str) -> None:
     table = office.world.store.jobs
     for n in range(MAX_GROUPS - 1):
         table.put(ScheduleGroup("alice", f"g{n}", 0, 0).to_item())
@@ -227,7 +227,7 @@ def test_the_last_group_is_made_and_no_other(office: Office, query: str) -> None
     ]
     requests: list[str] = []
     office.world.dynamodb.before = requests.append
-    results = [one["result"] for one in put(office, *lines, query=query)]
+    results = [result["result"] for result in put(office, *lines, query=query)]
     assert results == ["created", "refused", "created"] * 2
     # The groups are counted once; to make one, they are counted again, and a shard is looked for.
     assert requests.count("query") == (1 if query else 3)
@@ -254,20 +254,20 @@ def test_a_request_makes_each_group_once_however_often_it_is_divided(
     monkeypatch.setattr(ScheduleGroups, "ensure", counted)
     monkeypatch.setattr(JobStore, "_commit", beside_others)
     results = put(office, *(line({**DAILY, "Name": f"n{n:02}"}) for n in range(20)))
-    assert [one["result"] for one in results] == ["created"] * 10 + ["refused"] * 10
+    assert [result["result"] for result in results] == ["created"] * 10 + ["refused"] * 10
     assert ensured == ["billing"]
 
 
-def test_what_the_api_cannot_say_is_imported_as_a_job_and_said(office: Office) -> None:
-    given = exported(DAILY)
-    del given["FlexibleTimeWindow"]
-    (found,) = importing.read(json.dumps(given), Defaults())
-    assert found.schedule is None
-    assert any("will not list it: eventbridge.FlexibleTimeWindow" in note for note in found.notes)
-    assert put(office, _line(found))[0]["result"] == "created"
+def test_a_schedule_that_the_api_cannot_say_is_imported_as_a_job_with_a_note(office: Office) -> None:
+    schedule = exported(DAILY)
+    del schedule["FlexibleTimeWindow"]
+    (source_job,) = importing.read(json.dumps(schedule), Defaults())
+    assert source_job.schedule is None
+    assert any("will not list it: eventbridge.FlexibleTimeWindow" in note for note in source_job.notes)
+    assert put(office, _line(source_job))[0]["result"] == "created"
     # With --target it is another job.
-    (found,) = importing.read(json.dumps(exported(DAILY)), Defaults(job(every=60)["target"]))
-    assert found.schedule is None
+    (source_job,) = importing.read(json.dumps(exported(DAILY)), Defaults(job(every=60)["target"]))
+    assert source_job.schedule is None
 
 
 def test_a_request_has_a_longest_length(aws: Aws) -> None:
@@ -297,6 +297,6 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     headers = {f"h{n}": "v" * 1024 for n in range(20)}
     fields["target"] = {"kind": "http", "url": "https://example.com/", "headers": headers}
     results = put(office, *({"job_id": name, **fields} for name in names))
-    assert {one["result"] for one in results} == {"replaced"}, results[0]
+    assert {result["result"] for result in results} == {"replaced"}, results[0]
     stored = [office.world.table("jobs").get(keys.job("alice", name)) for name in names]
     assert sum(item_bytes(to_wire(item or {})) for item in stored) > table.MAX_TRANSACTION_BYTES

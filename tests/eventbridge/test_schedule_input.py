@@ -10,7 +10,7 @@ import pytest
 from common.errors import InvalidInput
 from common.jobs.placeholders import RENDERED_BYTES
 from common.registration.definition import Limits, parse_definition
-from eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, longest_bytes
+from eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, max_bytes
 from executor.targets.events import event_body, message_body
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
@@ -53,13 +53,13 @@ def test_everything_else_stays_as_it_is(text: str) -> None:
 
 
 def test_without_input_the_default_notification_is_sent() -> None:
-    said = json.loads(input_text(None, ARN, AT, RUN, 1))
-    assert said.pop("id").count("-") == 4
-    assert said == {
+    notification = json.loads(input_text(None, ARN, AT, RUN, 1))
+    assert notification.pop("id").count("-") == 4
+    assert notification == {
         "version": "0", "detail-type": "Scheduled Event", "source": "aws.scheduler", "account": "123456789012",
         "time": "2026-11-21T03:00:00Z", "region": "eu-west-1", "resources": [ARN], "detail": "{}",
     }  # fmt: skip
-    assert len(input_text(None, ARN, AT, RUN, 1)) < longest_bytes(None)
+    assert len(input_text(None, ARN, AT, RUN, 1)) < max_bytes(None)
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -96,15 +96,15 @@ def test_what_an_input_may_be(kind: str, payload: object, refused_by: tuple[str,
 
 
 def test_what_an_input_can_grow_to_is_bounded() -> None:
-    most = "<aws.scheduler.schedule-arn>" * (RENDERED_BYTES // 200)
-    definition("sqs", most)
+    largest = "<aws.scheduler.schedule-arn>" * (RENDERED_BYTES // 200)
+    definition("sqs", largest)
     with pytest.raises(InvalidInput, match="can grow"):
-        definition("sqs", most + "<aws.scheduler.schedule-arn>" * 2)
+        definition("sqs", largest + "<aws.scheduler.schedule-arn>" * 2)
     longest = (
         "arn:aws-us-gov-secret-x:scheduler:ap-southeast-1:123456789012:schedule/" + f"{'g' * 64}/{'n' * 64}"
     )
     assert len(longest) <= 200
-    assert longest_bytes(ALL) >= len(input_text(ALL, longest, AT, RUN, 186))
+    assert max_bytes(ALL) >= len(input_text(ALL, longest, AT, RUN, 186))
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:scheduler:eu-west-1:123456789012:schedule/x", "x", f"{ARN}/y", 5])

@@ -1,4 +1,4 @@
-"""The same calls to moto's EventBridge Scheduler and to ours: the same answers, or a difference that is explained."""
+"""The same calls to moto's EventBridge Scheduler and to Minute8: the same answers, or an explained difference."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("get its schedule", "get_schedule", {"Name": "b", "GroupName": "billing"}),
     ("delete the group again", "delete_schedule_group", {"Name": "billing"}),
 ]
-# Where moto differs from us, and why we think that it differs from AWS.
+# Where moto differs from Minute8, and why moto probably differs from AWS, too.
 EXPLAINED = {
     "create it again": "moto creates the group once more and forgets its tags; AWS: ConflictException",
     "create again": "moto answers 400; AWS's description of ConflictException has 409",
@@ -99,19 +99,19 @@ def answers(client: Any) -> Iterator[tuple[str, Any]]:
 def _comparable(value: Any) -> Any:
     """Without times: both clocks differ. Lists in one order."""
     if isinstance(value, dict):
-        return {name: _comparable(one) for name, one in value.items() if not name.endswith("Date")}
+        return {name: _comparable(member) for name, member in value.items() if not name.endswith("Date")}
     if isinstance(value, list):
-        return sorted((_comparable(one) for one in value), key=repr)
+        return sorted((_comparable(member) for member in value), key=repr)
     return value
 
 
-def test_moto_and_we_agree_but_for_what_is_explained(aws: Callable[..., Any], monkeypatch: Any) -> None:
-    ours = dict(answers(aws()))
+def test_moto_and_minute8_agree_except_where_explained(aws: Callable[..., Any], monkeypatch: Any) -> None:
+    minute8s = dict(answers(aws()))
     with mock_aws():
-        theirs = dict(answers(boto3.client("scheduler", region_name="us-east-1")))
-    found = {step: (ours[step], theirs[step]) for step in ours if ours[step] != theirs[step]}
-    assert set(found) == set(EXPLAINED), found
-    assert {step: one[0] for step, one in found.items() if isinstance(one[0], tuple)} == {
+        motos = dict(answers(boto3.client("scheduler", region_name="us-east-1")))
+    differing = {step: answer for step, answer in minute8s.items() if answer != motos[step]}
+    assert set(differing) == set(EXPLAINED), {step: (minute8s[step], motos[step]) for step in differing}
+    assert {step: answer for step, answer in differing.items() if isinstance(answer, tuple)} == {
         "create it again": (409, "ConflictException"),
         "create again": (409, "ConflictException"),
         "create in no group": (404, "ResourceNotFoundException"),
@@ -133,7 +133,7 @@ def test_a_platforms_program_does_the_same_with_both(aws: Callable[..., Any]) ->
         ]
         return [*lists, zones]
 
-    ours = played(aws())
+    minute8s = played(aws())
     with mock_aws():
-        assert played(boto3.client("scheduler", region_name="us-east-1")) == ours
-    assert ours == [["report-1", "report-2"], ["report-2", "report-3"], ["Asia/Tokyo", "UTC"]]
+        assert played(boto3.client("scheduler", region_name="us-east-1")) == minute8s
+    assert minute8s == [["report-1", "report-2"], ["report-2", "report-3"], ["Asia/Tokyo", "UTC"]]

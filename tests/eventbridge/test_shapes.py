@@ -13,48 +13,47 @@ from common.errors import InvalidInput
 from eventbridge import shapes
 from eventbridge.api.endpoint import OPERATIONS
 from eventbridge.groups import MAX_TAGS
-from eventbridge.shapes import Instant, Listed, Number, Structure, Text, check
+from eventbridge.shapes import Integer, ListOf, String, Structure, Timestamp, check
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
-# Members of requests that are in the path, or that a table of ours names elsewhere.
+# Members of requests that are in the path, or that our table has elsewhere.
 IN_PATH = {"Name", "ResourceArn"}
 
 
-def differences(ours: Any, theirs: Any, path: str) -> list[str]:
-    """Where a shape of ours differs from theirs. The members that we refuse are named in the table."""
-    limits = theirs.metadata
-    if theirs.type_name == "structure":
-        members = {name: one for name, one in theirs.members.items() if "location" not in one.serialization}
-        found = [f"{path}.{name}" for name in set(members) ^ (set(ours.members) | set(ours.refused))]
-        required = [name for name in theirs.required_members if name in members]
-        if sorted(required) != sorted(ours.required):
-            found.append(f"{path}: {required}")
-        for name in members.keys() & ours.members.keys():
-            found += differences(ours.members[name], members[name], f"{path}.{name}")
-        return found
+def differences(shape: Any, model: Any, path: str) -> list[str]:
+    """Where our shape differs from botocore's model. Our table names the members that it refuses."""
+    limits = model.metadata
+    if model.type_name == "structure":
+        members = {
+            name: member for name, member in model.members.items() if "location" not in member.serialization
+        }
+        paths = [f"{path}.{name}" for name in set(members) ^ (set(shape.members) | set(shape.refused))]
+        required = [name for name in model.required_members if name in members]
+        if sorted(required) != sorted(shape.required):
+            paths.append(f"{path}: {required}")
+        for name in members.keys() & shape.members.keys():
+            paths += differences(shape.members[name], members[name], f"{path}.{name}")
+        return paths
     expected: Any = {
-        "string": lambda: Text(
+        "string": lambda: String(
             limits.get("max"),
             limits.get("min", 1),
             str(limits.get("pattern", "")).removeprefix("^").removesuffix("$"),
             tuple(limits.get("enum", ())),
         ),
-        "integer": lambda: Number(limits["min"], limits["max"]),
-        "timestamp": Instant,
+        "integer": lambda: Integer(limits["min"], limits["max"]),
+        "timestamp": Timestamp,
     }
-    if theirs.type_name == "list":
-        assert isinstance(ours, Listed), path
-        wrong = [path] if ours.most != limits["max"] else []
-        return wrong + differences(ours.item, theirs.member, f"{path}[]")
-    return (
-        []
-        if ours == expected[theirs.type_name]()
-        else [f"{path}: {ours} is not {expected[theirs.type_name]()}"]
-    )
+    if model.type_name == "list":
+        assert isinstance(shape, ListOf), path
+        of_length = [path] if shape.max != limits["max"] else []
+        return of_length + differences(shape.member, model.member, f"{path}[]")
+    botocores = expected[model.type_name]()
+    return [] if shape == botocores else [f"{path}: {shape} is not {botocores}"]
 
 
 @pytest.mark.parametrize(
-    ("operation", "ours"),
+    ("operation", "shape"),
     [
         ("CreateSchedule", shapes.SCHEDULE),
         ("UpdateSchedule", shapes.SCHEDULE),
@@ -62,34 +61,32 @@ def differences(ours: Any, theirs: Any, path: str) -> list[str]:
         ("TagResource", shapes.TAGGING),
     ],
 )
-def test_bodies_are_botocores(operation: str, ours: Structure) -> None:
-    theirs = MODEL.operation_model(operation).input_shape
-    found = differences(ours, theirs, operation)
-    assert found == []
+def test_bodies_are_botocores(operation: str, shape: Structure) -> None:
+    assert differences(shape, MODEL.operation_model(operation).input_shape, operation) == []
 
 
 def test_all_operations_are_there_with_their_routes_and_parameters() -> None:
-    ours = {one.name: one for one in OPERATIONS}
-    assert set(ours) == set(MODEL.operation_names)
+    operations = {operation.name: operation for operation in OPERATIONS}
+    assert set(operations) == set(MODEL.operation_names)
     for name in MODEL.operation_names:
-        model, one = MODEL.operation_model(name), ours[name]
-        label = one.has_label and ("/{ResourceArn}" if one.collection == "tags" else "/{Name}")
-        assert model.http["requestUri"] == f"/{one.collection}{label or ''}"
-        assert model.http["method"] == one.method
+        model, operation = MODEL.operation_model(name), operations[name]
+        label = operation.has_label and ("/{ResourceArn}" if operation.collection == "tags" else "/{Name}")
+        assert model.http["requestUri"] == f"/{operation.collection}{label or ''}"
+        assert model.http["method"] == operation.method
         in_query = {
             shape.serialization["name"]: shape
             for shape in model.input_shape.members.values()
             if shape.serialization.get("location") == "querystring"
         }
-        assert set(in_query) == set(one.query), name
+        assert set(in_query) == set(operation.query), name
         for parameter, shape in in_query.items():
-            assert differences(one.query[parameter], shape, parameter) == []
+            assert differences(operation.query[parameter], shape, parameter) == []
         body = [
             member
             for member, shape in model.input_shape.members.items()
             if "location" not in shape.serialization
         ]
-        assert one.takes_body == bool(body)
+        assert operation.takes_body == bool(body)
     assert shapes.MAX_TAGS == MAX_TAGS
 
 

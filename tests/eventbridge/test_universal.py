@@ -9,9 +9,10 @@ import pytest
 
 from common.errors import InvalidInput
 from common.registration.definition import Limits, parse_definition
-from eventbridge.universal import Home, from_universal, is_universal
+from eventbridge.names import AwsAccount
+from eventbridge.universal import from_universal, is_universal
 
-HOME = Home("eu-west-1", "123456789012")
+ACCOUNT = AwsAccount("eu-west-1", "123456789012")
 SDK = "arn:aws:scheduler:::aws-sdk:"
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:report"
@@ -44,13 +45,13 @@ MAPPED: list[tuple[str, dict[str, Any], dict[str, Any], str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("operation", "given", "target", "text"), MAPPED)
+@pytest.mark.parametrize(("operation", "parameters", "target", "text"), MAPPED)
 def test_the_same_call_is_made(
-    operation: str, given: dict[str, Any], target: dict[str, Any], text: str | None
+    operation: str, parameters: dict[str, Any], target: dict[str, Any], text: str | None
 ) -> None:
-    found = from_universal(SDK + operation, json.dumps(given), HOME)
-    assert (found.target, found.text) == (target, text)
-    parse_definition({"schedule": {"every": "1h"}, "target": dict(found.target), "payload": text}, Limits())
+    call = from_universal(SDK + operation, json.dumps(parameters), ACCOUNT)
+    assert (call.target, call.text) == (target, text)
+    parse_definition({"schedule": {"every": "1h"}, "target": dict(call.target), "payload": text}, Limits())
 
 
 REFUSED: list[tuple[str, object, str, str]] = [
@@ -78,12 +79,12 @@ REFUSED: list[tuple[str, object, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("operation", "given", "field", "part"), REFUSED)
+@pytest.mark.parametrize(("operation", "parameters", "field", "part"), REFUSED)
 def test_what_is_not_expressible_is_refused_by_name(
-    operation: str, given: object, field: str, part: str
+    operation: str, parameters: object, field: str, part: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        from_universal(SDK + operation, json.dumps(given), HOME)
+        from_universal(SDK + operation, json.dumps(parameters), ACCOUNT)
     assert caught.value.field == field
     assert part in str(caught.value)
 
@@ -91,7 +92,7 @@ def test_what_is_not_expressible_is_refused_by_name(
 @pytest.mark.parametrize("text", [None, "", "{", "[" * 100_000, "1", "null"])
 def test_an_input_that_holds_no_parameters(text: str | None) -> None:
     with pytest.raises(InvalidInput):
-        from_universal(f"{SDK}sqs:sendMessage", text, HOME)
+        from_universal(f"{SDK}sqs:sendMessage", text, ACCOUNT)
 
 
 def test_which_targets_are_universal() -> None:
@@ -102,5 +103,5 @@ def test_which_targets_are_universal() -> None:
 
 def test_a_queue_in_china() -> None:
     url = "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/q"
-    found = from_universal(f"{SDK}sqs:sendMessage", json.dumps({"QueueUrl": url, "MessageBody": "x"}), HOME)
-    assert found.target["arn"] == "arn:aws-cn:sqs:cn-north-1:123456789012:q"
+    call = from_universal(f"{SDK}sqs:sendMessage", json.dumps({"QueueUrl": url, "MessageBody": "x"}), ACCOUNT)
+    assert call.target["arn"] == "arn:aws-cn:sqs:cn-north-1:123456789012:q"
