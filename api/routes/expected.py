@@ -70,7 +70,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     begin = place.at if place and place.at is not None else start
     kept_s = kept_s_of(services, request)
     page = services.expected.of_job(request.tenant, job_id, begin, end, request.now, kept_s, limit)
-    if not page.found and not services.runs.of_job(request.tenant, job_id, limit=1):
+    if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     following = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
     return Response(
@@ -168,7 +168,7 @@ def _shown(request: Request, pages: list[JobPage]) -> list[dict[str, Any]]:
     return [
         expected_view(page.job_id, one)
         for page in pages
-        for one in page.found
+        for one in page.instants
         if not problems or one.status not in QUIET
     ]
 
@@ -289,7 +289,7 @@ def _explanation_view(job_id: str, at: int, found: ExplainedInstant) -> dict[str
         "reasons": [
             {"code": one.code, "text": one.text, "data": dict(one.data)} for one in found.explanation.reasons
         ],
-        "found": [expected_view(job_id, one) for one in found.explanation.found],
+        "found": [expected_view(job_id, one) for one in found.explanation.instants],
         "schedule_revision": times.schedule_revision if times else None,
         "since": change
         and {

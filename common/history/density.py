@@ -51,10 +51,10 @@ class Density:
             self._known[schedule, begin] = known
         return known
 
-    def add(self, found: Counter[int]) -> None:
+    def add(self, counts: Counter[int]) -> None:
         """Add what `of_job` returned."""
-        self.minutes.update(found)
-        self.total += found.total()
+        self.minutes.update(counts)
+        self.total += counts.total()
 
     def crowded(self) -> list[tuple[int, int]]:
         """The most crowded minutes, with their counts; the earliest of equals first."""
@@ -65,8 +65,8 @@ def crowded(minutes: Mapping[int, int], span_s: int) -> list[tuple[int, int]]:
     """The minutes with at least three times the average of the span, and ten executions; the fullest first."""
     average = sum(minutes.values()) / max(1, span_s // MINUTE_S)
     least = max(CROWDED_LEAST, CROWDED_TIMES * average)
-    found = [(minute, count) for minute, count in minutes.items() if count >= least]
-    return sorted(found, key=lambda one: (-one[1], one[0]))[:CROWDED_SHOWN]
+    crowded_minutes = [(minute, count) for minute, count in minutes.items() if count >= least]
+    return sorted(crowded_minutes, key=lambda entry: (-entry[1], entry[0]))[:CROWDED_SHOWN]
 
 
 def due_times(

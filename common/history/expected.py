@@ -82,19 +82,21 @@ def outcomes(due: Iterable[DueInstant], records: Sequence[Record], as_of: AsOf) 
     by_name = {(record["fire_at"], record["schedule_revision"]): record for record in scheduled}
     covers = [record for record in scheduled if "skipped_from_at" in record]
     unplannable = [record for record in scheduled if _is_unplannable(record)]
-    found = []
-    for one in due:
-        record = by_name.pop((one.fire_at, one.schedule_revision), None)
+    planned = []
+    for instant in due:
+        record = by_name.pop((instant.fire_at, instant.schedule_revision), None)
         if record is None:
-            record = _covering(one, covers) or _before(one, unplannable, scheduled)
-        found.append(_became(one, record, as_of))
-    rest = [_unexpected(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
-    return iter(sorted([*found, *rest], key=lambda one: (one.fire_at, one.schedule_revision)))
+            record = _covering(instant, covers) or _before(instant, unplannable, scheduled)
+        planned.append(_became(instant, record, as_of))
+    unplanned = [_unexpected(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
+    return iter(
+        sorted([*planned, *unplanned], key=lambda instant: (instant.fire_at, instant.schedule_revision))
+    )
 
 
-def count_by_status(found: Iterable[InstantOutcome]) -> dict[str, int]:
+def count_by_status(instants: Iterable[InstantOutcome]) -> dict[str, int]:
     """How many due instants have each status, in the order of `STATUSES`."""
-    statuses = [one.status for one in found if one.is_due]
+    statuses = [instant.status for instant in instants if instant.is_due]
     return {status: count for status in STATUSES if (count := statuses.count(status))}
 
 
@@ -162,7 +164,9 @@ def _skipped(due: DueInstant, record: Record) -> str:
 
 def _covering(due: DueInstant, covers: Iterable[Record]) -> Record | None:
     """The record of several missed fire times that counts this one."""
-    return next((one for one in covers if one["skipped_from_at"] <= due.fire_at <= one["fire_at"]), None)
+    return next(
+        (record for record in covers if record["skipped_from_at"] <= due.fire_at <= record["fire_at"]), None
+    )
 
 
 def _is_unplannable(record: Record) -> bool:
@@ -172,28 +176,30 @@ def _is_unplannable(record: Record) -> bool:
 
 def _before(due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[Record]) -> Record | None:
     """The record of an unplannable window that this instant is in: no other run began in between."""
-    start = max((one["fire_at"] for one in unplannable if one["fire_at"] <= due.fire_at), default=None)
+    start = max(
+        (record["fire_at"] for record in unplannable if record["fire_at"] <= due.fire_at), default=None
+    )
     if start is None:
         return None
-    others = (one["fire_at"] for one in scheduled if not _is_unplannable(one))
-    if any(start <= fire_at < due.fire_at for fire_at in others):
+    planned = (record["fire_at"] for record in scheduled if not _is_unplannable(record))
+    if any(start <= fire_at < due.fire_at for fire_at in planned):
         return None
-    return next(one for one in unplannable if one["fire_at"] == start)
+    return next(record for record in unplannable if record["fire_at"] == start)
 
 
 def _unexpected(record: Record, as_of: AsOf) -> InstantOutcome:
     planned = DueInstant(
         record["fire_at"], record.get("due_at", record["fire_at"]), record["schedule_revision"], math.inf
     )
-    found = _recorded(planned, record, as_of)
+    outcome = _recorded(planned, record, as_of)
     return InstantOutcome(
-        found.fire_at,
-        found.due_at,
-        found.schedule_revision,
-        found.status,
+        outcome.fire_at,
+        outcome.due_at,
+        outcome.schedule_revision,
+        outcome.status,
         is_due=False,
-        late_s=found.late_s,
-        reason=found.reason,
-        detail=found.detail,
+        late_s=outcome.late_s,
+        reason=outcome.reason,
+        detail=outcome.detail,
         record=record,
     )

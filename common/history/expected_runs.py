@@ -85,14 +85,15 @@ class ScheduledRuns:
         as_of: AsOf,
     ) -> list[Record]:
         """A record after the range that counts missed fire times of the range, if one may."""
-        named = {(one["fire_at"], one["schedule_revision"]) for one in records}
+        named = {(record["fire_at"], record["schedule_revision"]) for record in records}
         unrecorded = any(
-            one.due_at <= as_of.now and (one.fire_at, one.schedule_revision) not in named for one in due
+            record.due_at <= as_of.now and (record.fire_at, record.schedule_revision) not in named
+            for record in due
         )
         if not unrecorded or until > as_of.now:
             return []
         following = islice(self.between(tenant, job_id, until, None, _MAX_AFTER), _MAX_AFTER)
-        return [one for one in following if one.get("skipped_from_at", until) < until][:1]
+        return [record for record in following if record.get("skipped_from_at", until) < until][:1]
 
     def by_name(
         self, tenant: str, due: Mapping[str, Sequence[DueInstant]], as_of: AsOf
@@ -100,24 +101,26 @@ class ScheduledRuns:
         """The records of these due instants by job. A job is left out if one of its past instants has none."""
         named = {
             job_id: {
-                Execution(tenant, job_id, one.fire_at, one.due_at, one.schedule_revision).run_name: one
-                for one in instants
+                Execution(
+                    tenant, job_id, instant.fire_at, instant.due_at, instant.schedule_revision
+                ).run_name: instant
+                for instant in instants
             }
             for job_id, instants in due.items()
         }
-        wanted = [keys.run(tenant, job_id, name) for job_id, names in named.items() for name in names]
-        found: dict[str, list[Record]] = {job_id: [] for job_id in due}
-        for item in self._runs.get_many(wanted, consistent=False, attributes=ATTRIBUTES):
-            found[item["job_id"]].append(item)
+        run_keys = [keys.run(tenant, job_id, name) for job_id, names in named.items() for name in names]
+        by_job: dict[str, list[Record]] = {job_id: [] for job_id in due}
+        for item in self._runs.get_many(run_keys, consistent=False, attributes=ATTRIBUTES):
+            by_job[item["job_id"]].append(item)
             del named[item["job_id"]][item["sk"]]
         unexplained = (
             job_id
             for job_id, names in named.items()
-            if any(one.fire_at <= as_of.now for one in names.values())
+            if any(instant.fire_at <= as_of.now for instant in names.values())
         )
         for job_id in unexplained:
-            del found[job_id]
-        return found
+            del by_job[job_id]
+        return by_job
 
 
 def few_named(
@@ -130,7 +133,7 @@ def few_named(
     is_settled = job.updated_at + SETTLED_S <= start and history.known_from_at <= start
     if not is_settled or len(job.skips) >= MAX_SKIPPED:
         return None
-    named = [one for one in due if one.fire_at <= now or one.fire_at in job.skips]
+    named = [instant for instant in due if instant.fire_at <= now or instant.fire_at in job.skips]
     return named if len(named) <= FEW else None
 
 
@@ -150,14 +153,14 @@ class JobPage:
     """
 
     job_id: str
-    found: list[InstantOutcome]
+    instants: list[InstantOutcome]
     known_from_at: float
     next_at: int | None
 
     @property
     def counts(self) -> dict[str, int]:
         """How many instants have each status."""
-        return count_by_status(self.found)
+        return count_by_status(self.instants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,7 @@ class ExpectedRuns:
     def of_tenant(
         self,
         tenant: str,
-        place: ExpectedCursor | None,
+        cursor: ExpectedCursor | None,
         start: int,
         end: int,
         now: float,
@@ -223,7 +226,7 @@ class ExpectedRuns:
 
         At most MAX_JOBS, and MAX_QUERIED of them with queries of their own.
         """
-        jobs = list(self._jobs_from(tenant, place))
+        jobs = list(self._jobs_from(tenant, cursor))
         audited = self.audited(tenant, min(start, now), kept_s)
         as_of = self.as_of(now, audited)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
@@ -231,8 +234,8 @@ class ExpectedRuns:
         named: dict[str, list[DueInstant]] = {}
         room = limit
         for job in jobs[:MAX_JOBS]:
-            within = place is not None and place.job_id == job.job_id and place.at is not None
-            begin = place.at if within and place and place.at is not None else start
+            within = cursor is not None and cursor.job_id == job.job_id and cursor.at is not None
+            begin = cursor.at if within and cursor and cursor.at is not None else start
             history = self.history(tenant, job.job_id, job, audited, calendars)
             due = list(islice(history.due(begin, end, calendars), room + 1))
             looks.append(_Look(job, history, begin, due))
@@ -243,21 +246,29 @@ class ExpectedRuns:
                 break
         known = self._runs.by_name(tenant, named, as_of)
         pages: list[JobPage] = []
-        left, queries_left = limit, MAX_QUERIED
-        for one in looks:
-            job_id = one.job.job_id
+        instants_left, queries_left = limit, MAX_QUERIED
+        for look in looks:
+            job_id = look.job.job_id
             if job_id not in known:
                 if not queries_left:
                     break
                 queries_left -= 1
             page = self._page(
-                tenant, job_id, one.history, one.due, one.start, end, as_of, left, known.get(job_id)
+                tenant,
+                job_id,
+                look.history,
+                look.due,
+                look.start,
+                end,
+                as_of,
+                instants_left,
+                known.get(job_id),
             )
             pages.append(page)
-            left -= len(page.found)
+            instants_left -= len(page.instants)
             if page.next_at is not None:
                 return pages, ExpectedCursor(job_id, page.next_at)
-            if left <= 0:
+            if instants_left <= 0:
                 break
         is_last = len(pages) == len(jobs)
         return pages, None if is_last else ExpectedCursor(pages[-1].job_id)
@@ -281,26 +292,30 @@ class ExpectedRuns:
         as_of = self.as_of(now, audited)
         due = list(history.due(at, at + 1, calendars))
         page = self._page(tenant, job_id, history, due, at, at + 1, as_of, 1, attributes=WITH_ERRORS)
-        explanation = explain(history, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
+        explanation = explain(
+            history, at, page.instants, now, lambda name: calendars((name,))[0], blocks(job)
+        )
         following = next(history.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
         return ExplainedInstant(job, history.at(at), explanation, following)
 
-    def _jobs_from(self, tenant: str, place: ExpectedCursor | None) -> Iterator[Job]:
+    def _jobs_from(self, tenant: str, cursor: ExpectedCursor | None) -> Iterator[Job]:
         """The existing jobs from the place on, one more than a call takes."""
-        first = place.job_id if place else ""
-        there = Expression("#state <> :deleted", {":deleted": DELETED})
+        first = cursor.job_id if cursor else ""
+        existing = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
             Query(
                 tenant,
                 sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
-                where=there,
+                where=existing,
                 page=MAX_JOBS + 2,
                 attributes=WITHOUT_PAYLOAD,
             )
         )
         jobs = (Job.from_item(item) for item in items)
-        wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)
-        return islice(wanted, MAX_JOBS + 1)
+        remaining = (
+            job for job in jobs if cursor is None or cursor.at is not None or job.job_id != cursor.job_id
+        )
+        return islice(remaining, MAX_JOBS + 1)
 
     def as_of(self, now: float, audited: AuditedChanges) -> AsOf:
         """The time of a question at `now`, with the mark as it is stored."""
@@ -310,8 +325,8 @@ class ExpectedRuns:
 
     def audited(self, tenant: str, from_at: float, kept_s: int) -> AuditedChanges:
         """The tenant's audit since `from_at`, or as far back as a call reads."""
-        wanted = EntryFilter(from_at=max(0, math.floor(from_at)))
-        entries, more = self._audit.page(tenant, wanted, limit=MAX_ENTRIES)
+        since = EntryFilter(from_at=max(0, math.floor(from_at)))
+        entries, more = self._audit.page(tenant, since, limit=MAX_ENTRIES)
         read_from_at = entries[-1].at if more and entries else from_at
         # Some records are kept for 30 days, whatever the tenant's retention is.
         kept_days = [
@@ -363,10 +378,10 @@ class ExpectedRuns:
             records = list(islice(read, MAX_RECORDS + 1))
             if len(records) > MAX_RECORDS:
                 until = max(start + 1, records[-1]["fire_at"])
-                records = [one for one in records if one["fire_at"] < until]
-                due = [one for one in due if one.fire_at < until]
+                records = [record for record in records if record["fire_at"] < until]
+                due = [record for record in due if record.fire_at < until]
             records += self._runs.after(tenant, job_id, until, due, records, as_of)
         else:
             records = known
-        found = [one for one in outcomes(due, records, as_of) if start <= one.fire_at < until]
-        return JobPage(job_id, found, history.known_from_at, until if until < end else None)
+        instants = [record for record in outcomes(due, records, as_of) if start <= record.fire_at < until]
+        return JobPage(job_id, instants, history.known_from_at, until if until < end else None)

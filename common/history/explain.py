@@ -88,10 +88,10 @@ def why_not(history: ScheduleHistory, at: int, dates_of: DatesOf) -> list[Reason
         return [Reason(UNKNOWN, (why if history.by_calendar else "") + known)]
     if version.times is None:
         return [_no_job(version)]
-    found = list(_of_version(version, version.times, at)) + list(
+    reasons = list(_of_version(version, version.times, at)) + list(
         schedule_reasons(version.times.schedule, at, dates_of)
     )
-    return found or None
+    return reasons or None
 
 
 def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason]:
@@ -131,9 +131,9 @@ def _of_version(version: ScheduleVersion, times: JobTimes, at: int) -> Iterator[
     words = f" by {change.author} at {rfc3339(change.at)}" if change else " before the audit begins"
     if times.state != ACTIVE:
         note = str(change.after.get("note", "")) if change else ""
-        said = f": {note}" if note else ""
+        note_words = f": {note}" if note else ""
         verb = "is" if version.until_at == math.inf else "was"
-        yield Reason(PAUSED, f"The job {verb} paused{words}{said}.", {**by, "note": note})
+        yield Reason(PAUSED, f"The job {verb} paused{words}{note_words}.", {**by, "note": note})
     elif at < times.effective_at:
         since = rfc3339(times.effective_at)
         yield Reason(NOT_YET, f"Its times are in force from {since} on.", {"effective_at": since, **by})
@@ -156,19 +156,19 @@ def _cron_reasons(timing: CronTiming, at: int) -> Iterator[Reason]:
     cron, zone = compiled(timing), timing.timezone
     if any(True for _ in cron_fires(cron, zone, at, at + 1)):
         return
-    found = list(_unmatched(cron, zone, at))
-    if found and any(True for _ in cron_fires(in_all_clocks(timing), zone, at, at + 1)):
+    unmatched = list(_unmatched(cron, zone, at))
+    if unmatched and any(True for _ in cron_fires(in_all_clocks(timing), zone, at, at + 1)):
         yield Reason(
             CLOCK_CHANGE,
             f"The clock of {zone} skipped the time that it names; by EventBridge's rule it does not fire then.",
             {"changed_at": rfc3339(gap.at) if (gap := _gap(zone, at)) else None},
         )
         return
-    if found:
-        yield from found
+    if unmatched:
+        yield from unmatched
         return
     local = datetime.fromtimestamp(at + offset_at(zone, at), UTC)
-    first = next((one for one in reversed(list(changes(zone, at - _MAX_SHIFT_S, at + 1)))), None)
+    first = next((change for change in reversed(list(changes(zone, at - _MAX_SHIFT_S, at + 1)))), None)
     earlier = rfc3339(at - (first.before - first.after)) if first else ""
     yield Reason(
         CLOCK_CHANGE,
@@ -207,8 +207,8 @@ def _unmatched(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
         )
 
 
-def _not_matched(which: str, text: str, *values: Any) -> Reason:
-    return Reason(NOT_MATCHED, text, {"field": which, "values": list(values)})
+def _not_matched(field: str, text: str, *values: Any) -> Reason:
+    return Reason(NOT_MATCHED, text, {"field": field, "values": list(values)})
 
 
 def gap_before(schedule: Schedule, at: int) -> str:
@@ -223,7 +223,7 @@ def gap_before(schedule: Schedule, at: int) -> str:
 
 def _gap(zone: str, at: int) -> Change | None:
     """The clock change that skipped times right before an instant."""
-    return next((one for one in changes(zone, at - 60, at + 1) if one.after > one.before), None)
+    return next((change for change in changes(zone, at - 60, at + 1) if change.after > change.before), None)
 
 
 NOT_DUE: Final = "not_due"
@@ -239,42 +239,42 @@ _STATUS_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`status` is one of `expected.STATUSES`, `not_due` or `unknown`. `found` are the runs and due instants there."""
+    """`status` is one of `expected.STATUSES`, `not_due` or `unknown`. `instants` are the runs and due instants."""
 
     status: str
     text: str
     reasons: Sequence[Reason]
-    found: Sequence[InstantOutcome]
+    instants: Sequence[InstantOutcome]
 
 
 def explain(
     history: ScheduleHistory,
     at: int,
-    found: Sequence[InstantOutcome],
+    instants: Sequence[InstantOutcome],
     now: float,
     dates_of: DatesOf,
     blocks: Sequence[Reason],
 ) -> Explanation:
-    """Explain an instant. `found` is what `expected` says of it; `blocks` is what would stop a run now."""
+    """Explain an instant. `instants` is what `expected` says of it; `blocks` is what would stop a run now."""
     reasons = why_not(history, at, dates_of)
-    due = next((one for one in found if one.is_due), None)
-    outside = [one for one in found if not one.is_due]
+    due = next((instant for instant in instants if instant.is_due), None)
+    outside = [instant for instant in instants if not instant.is_due]
     if reasons is None and due is not None:
-        return _due(history, at, due, found, now, blocks)
+        return _due(history, at, due, instants, now, blocks)
     reasons = reasons or []
-    if any(one.code == UNKNOWN for one in reasons):
+    if any(instant.code == UNKNOWN for instant in reasons):
         status, begin = UNKNOWN, "It is not known whether it was due."
     else:
         status, begin = NOT_DUE, "It is not due." if at > now else "It was not due."
-    words = [begin, *(one.text for one in reasons), *(_outside(one) for one in outside)]
-    return Explanation(status, " ".join(words), reasons, found)
+    words = [begin, *(instant.text for instant in reasons), *(_outside(instant) for instant in outside)]
+    return Explanation(status, " ".join(words), reasons, instants)
 
 
 def _due(
     history: ScheduleHistory,
     at: int,
     due: InstantOutcome,
-    found: Sequence[InstantOutcome],
+    instants: Sequence[InstantOutcome],
     now: float,
     blocks: Sequence[Reason],
 ) -> Explanation:
@@ -284,9 +284,11 @@ def _due(
         words.append(gap)
     waits = due.status in (TO_COME, OVERDUE)
     stops = list(blocks) if waits else []
-    words += ["As things are now, it would be skipped.", *(one.text for one in stops)] if stops else []
+    words += (
+        ["As things are now, it would be skipped.", *(instant.text for instant in stops)] if stops else []
+    )
     reasons = [*stops, *([Reason(due.reason, due.detail)] if due.reason else [])]
-    return Explanation(due.status, " ".join(words), reasons, found)
+    return Explanation(due.status, " ".join(words), reasons, instants)
 
 
 def _became(due: InstantOutcome, now: float) -> str:
@@ -307,8 +309,8 @@ def _became(due: InstantOutcome, now: float) -> str:
     return f"It was due{jitter}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
 
 
-def _ended(one: InstantOutcome) -> str:
-    record = one.record or {}
+def _ended(instant: InstantOutcome) -> str:
+    record = instant.record or {}
     status = str(record.get("status", ""))
     last = last_attempt(record)
     error = ": ".join(
@@ -324,8 +326,8 @@ def _ended(one: InstantOutcome) -> str:
     return f"{words} ({error})" if error else words
 
 
-def _outside(one: InstantOutcome) -> str:
+def _outside(instant: InstantOutcome) -> str:
     """A run at an instant that is not due: it was planned before the job changed."""
-    detail = f": {one.detail}" if one.detail else ""
-    planned = f"A run was planned by schedule revision {one.schedule_revision} before the job changed"
-    return f"{planned}; it {_ended(one)}{detail}."
+    detail = f": {instant.detail}" if instant.detail else ""
+    planned = f"A run was planned by schedule revision {instant.schedule_revision} before the job changed"
+    return f"{planned}; it {_ended(instant)}{detail}."

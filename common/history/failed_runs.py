@@ -73,27 +73,27 @@ class FailedRuns:
         self._runs = runs
 
     def page(
-        self, tenant: str, wanted: FailureFilter, *, limit: int, before: FailureCursor | None = None
+        self, tenant: str, filters: FailureFilter, *, limit: int, before: FailureCursor | None = None
     ) -> tuple[list[Item], FailureCursor | None]:
         """The failed runs, latest failure first, and where the next page starts."""
-        found: list[Item] = []
+        failed: list[Item] = []
         place, retries = before, 0
-        for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
-            if seen == MAX_SEEN or retries >= MAX_RETRIES or (takes and len(found) == limit):
-                return found, place
+        for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
+            if seen == MAX_SEEN or retries >= MAX_RETRIES or (takes and len(failed) == limit):
+                return failed, place
             retries += retries_in(item)
             if takes:
-                found.append(item)
+                failed.append(item)
             place = cursor_after(item)
-        return found, None
+        return failed, None
 
     def groups(
-        self, tenant: str, wanted: FailureFilter, before: FailureCursor | None = None
+        self, tenant: str, filters: FailureFilter, before: FailureCursor | None = None
     ) -> tuple[list[FailureGroup], FailureCursor | None]:
         """The next failures by job and error, the group of the latest failure first."""
         read: list[Item] = []
         place, retries = before, 0
-        for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
+        for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
             if seen == MAX_SEEN or retries >= MAX_RETRIES:
                 return grouped(read), place
             retries += retries_in(item)
@@ -103,7 +103,7 @@ class FailedRuns:
         return grouped(read), None
 
     def _from(
-        self, tenant: str, wanted: FailureFilter, before: FailureCursor | None
+        self, tenant: str, filters: FailureFilter, before: FailureCursor | None
     ) -> Iterator[tuple[Item, bool]]:
         """The failures from a place on, and whether the filter takes them."""
         after = None
@@ -115,20 +115,20 @@ class FailedRuns:
         )
         tagged: dict[str, bool] = {}
         for page in _pages(items):
-            if wanted.tag:
-                tagged |= self._tagged(tenant, wanted.tag, {item["job_id"] for item in page} - tagged.keys())
+            if filters.tag:
+                tagged |= self._tagged(tenant, filters.tag, {item["job_id"] for item in page} - tagged.keys())
             for item in page:
-                if item["failed_at"] < wanted.from_at:
+                if item["failed_at"] < filters.from_at:
                     return
-                of_job = wanted.job_id in ("", item["job_id"]) and wanted.takes_error(item)
-                yield item, of_job and (not wanted.tag or tagged[item["job_id"]])
+                of_job = filters.job_id in ("", item["job_id"]) and filters.takes_error(item)
+                yield item, of_job and (not filters.tag or tagged[item["job_id"]])
 
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
-        wanted = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
-        items = self._jobs.get_many(wanted, attributes=("job_id", "state", "tags"))
-        found = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
-        return dict.fromkeys(job_ids, False) | found
+        filters = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
+        items = self._jobs.get_many(filters, attributes=("job_id", "state", "tags"))
+        tagged = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
+        return dict.fromkeys(job_ids, False) | tagged
 
 
 def _pages(items: Iterable[Item]) -> Iterator[list[Item]]:

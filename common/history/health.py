@@ -59,15 +59,15 @@ class JobHealth:
         """The health of each job by its id; at most a page of jobs."""
         with ThreadPoolExecutor(min(_THREADS, len(jobs)) or 1) as pool:
             read = list(pool.map(lambda job: self._newest(job, as_of), jobs))
-        found = {}
+        by_job = {}
         for job, (newest, since) in zip(jobs, read, strict=True):
             try:
                 excluded = calendars.excluded(job.tenant, job.schedule.calendars)
                 late = overdue(job, since, as_of, excluded)
             except MissingCalendar:  # whether it is due is not known
                 late = None
-            found[job.job_id] = Health(newest, job.failures_in_row, late)
-        return found
+            by_job[job.job_id] = Health(newest, job.failures_in_row, late)
+        return by_job
 
     def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Record], int]:
         """The newest runs, and the fire time from which none of its schedule is recorded."""
@@ -122,8 +122,8 @@ def overdue(job: Job, since: int, as_of: AsOf, excluded: Container[str]) -> Inst
         return None
     due_time = due_at(job.schedule, job.key, first)
     due = DueInstant(first, due_time, job.schedule_revision, tolerance_s=job.schedule.tolerance_s)
-    (one,) = outcomes([due], [], as_of)
-    return one if one.status in (OVERDUE, NO_RECORD) else None
+    (outcome,) = outcomes([due], [], as_of)
+    return outcome if outcome.status in (OVERDUE, NO_RECORD) else None
 
 
 def _is_scheduled(run: Record) -> bool:
@@ -133,7 +133,7 @@ def _is_scheduled(run: Record) -> bool:
 # The most failed runs and jobs that are read of one tenant.
 MAX_FAILURES: Final = 1_000
 MAX_JOBS: Final = 500
-_AT_ONCE: Final = 100
+_FAILURES_IN_PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class TenantHealth:
                     tenant,
                     index=keys.FAILURES,
                     newest_first=True,
-                    page=_AT_ONCE,
+                    page=_FAILURES_IN_PAGE,
                     attributes=("job_id", "failed_at"),
                 )
             )
@@ -203,26 +203,26 @@ class TenantHealth:
 
     def jobs(self, tenant: str, as_of: AsOf) -> JobCounts:
         """The first MAX_JOBS jobs: how many are active, paused, failing, overdue."""
-        there = Expression("#state <> :deleted", {":deleted": DELETED})
+        existing = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
             Query(
                 tenant,
                 sk_prefix=keys.JOB_PREFIX,
-                where=there,
+                where=existing,
                 page=MAX_JOBS + 1,
                 attributes=WITHOUT_PAYLOAD,
             )
         )
         jobs = [Job.from_item(item) for item in islice(items, MAX_JOBS + 1)]
-        found = JobCounts(complete=len(jobs) <= MAX_JOBS)
+        counts = JobCounts(complete=len(jobs) <= MAX_JOBS)
         jobs = jobs[:MAX_JOBS]
-        found.read = len(jobs)
-        found.active = sum(job.state == ACTIVE for job in jobs)
-        found.paused = found.read - found.active
-        found.failing = sum(job.failures_in_row > 0 for job in jobs)
+        counts.read = len(jobs)
+        counts.active = sum(job.state == ACTIVE for job in jobs)
+        counts.paused = counts.read - counts.active
+        counts.failing = sum(job.failures_in_row > 0 for job in jobs)
         calendars = RememberedCalendars(Calendars(self._jobs))
         for health in self._health.of_jobs(jobs, as_of, calendars).values():
             if health.overdue:
-                found.overdue += 1
-                found.most_late_s = max(found.most_late_s, health.overdue.late_s or 0.0)
-        return found
+                counts.overdue += 1
+                counts.most_late_s = max(counts.most_late_s, health.overdue.late_s or 0.0)
+        return counts

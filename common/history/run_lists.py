@@ -58,12 +58,12 @@ class RunLists:
         self._table = table
 
     def of_job(
-        self, tenant: str, job_id: str, wanted: RunFilter, *, limit: int, before: str = ""
+        self, tenant: str, job_id: str, filters: RunFilter, *, limit: int, before: str = ""
     ) -> tuple[list[Item], str]:
         """A job's runs, newest fire time first, and the run name after which the next page starts; empty at the end."""
         between = None
-        if wanted.from_at is not None or wanted.until_at is not None:
-            between = keys.runs_between(wanted.from_at, wanted.until_at)
+        if filters.from_at is not None or filters.until_at is not None:
+            between = keys.runs_between(filters.from_at, filters.until_at)
             if between[0] >= between[1]:
                 return [], ""
         after = keys.run(tenant, job_id, before) if before else None
@@ -76,23 +76,23 @@ class RunLists:
                 page=_PAGE,
             )
         )
-        found: list[Item] = []
+        runs: list[Item] = []
         last_seen, retries = before, 0
         for seen, item in enumerate(items):
-            is_full = len(found) == limit and wanted.takes(item)
+            is_full = len(runs) == limit and filters.takes(item)
             if seen == MAX_SEEN or retries >= MAX_RETRIES or is_full:
-                return found, last_seen
+                return runs, last_seen
             retries += retries_in(item)
-            if wanted.takes(item):
-                found.append(item)
+            if filters.takes(item):
+                runs.append(item)
             last_seen = item["sk"]
-        return found, ""
+        return runs, ""
 
 
 _THREADS: Final = 32
 # A query of up to 4 KB costs the same, and 4 KB hold this many runs.
-_FEWEST: Final = 4
-_LARGEST_BATCH: Final = 1_000
+_MIN_BATCH: Final = 4
+_MAX_BATCH: Final = 1_000
 # The attributes of a record that a summary needs.
 _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lateness_s", "duration_s")
 
@@ -149,37 +149,37 @@ class TenantRuns:
         self._runs = runs
         self._bounds = bounds
 
-    def page(self, tenant: str, place: RunsCursor, wanted: RunFilter, *, limit: int) -> TenantPage:
+    def page(self, tenant: str, cursor: RunsCursor, filters: RunFilter, *, limit: int) -> TenantPage:
         """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
-        found: list[Item] = []
+        runs: list[Item] = []
         seen = retries = 0
 
         def take(item: Item) -> bool:
             nonlocal seen, retries
-            is_full = len(found) == limit and wanted.takes(item)
+            is_full = len(runs) == limit and filters.takes(item)
             if seen == self._bounds.listed or retries >= MAX_RETRIES or is_full:
                 return False
             seen += 1
-            if wanted.takes(item):
+            if filters.takes(item):
                 retries += retries_in(item)
-                found.append(item)
+                runs.append(item)
             return True
 
-        next_place = self._step(tenant, place, take, records=2 * limit, attributes=_LISTED)
-        return TenantPage(self._with_attempts(found, wanted), next_place)
+        next_cursor = self._step(tenant, cursor, take, records=2 * limit, attributes=_LISTED)
+        return TenantPage(self._with_attempts(runs, filters), next_cursor)
 
-    def _with_attempts(self, runs: Sequence[Item], wanted: RunFilter) -> list[Item]:
+    def _with_attempts(self, runs: Sequence[Item], filters: RunFilter) -> list[Item]:
         """The runs with all attempts; without those that ended, or expired, since they were found."""
 
-        def whole(run: Item) -> Item | None:
+        def with_attempts(run: Item) -> Item | None:
             if not retries_in(run):
                 return run
             return self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]))
 
         with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
-            return [run for run in pool.map(whole, runs) if run and wanted.takes(run)]
+            return [run for run in pool.map(with_attempts, runs) if run and filters.takes(run)]
 
-    def summary(self, tenant: str, place: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
+    def summary(self, tenant: str, cursor: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""
         summary, most = Summary(), self._bounds.summarised
 
@@ -189,15 +189,15 @@ class TenantRuns:
             summary.add(item)
             return True
 
-        next_place = self._step(
-            tenant, place, take, records=most, attributes=_SUMMARISED, only=job_id, sliced=False
+        next_cursor = self._step(
+            tenant, cursor, take, records=most, attributes=_SUMMARISED, only=job_id, sliced=False
         )
-        return summary, next_place
+        return summary, next_cursor
 
     def _step(
         self,
         tenant: str,
-        place: RunsCursor,
+        cursor: RunsCursor,
         take: Callable[[Item], bool],
         *,
         records: int,
@@ -205,62 +205,62 @@ class TenantRuns:
         only: str = "",
         sliced: bool = True,
     ) -> RunsCursor | None:
-        """Pass the runs from `place` on to `take`, one by one, until it returns False. Returns the place after them.
+        """Pass the runs from `cursor` on to `take`, one by one, until it returns False. Returns the place after them.
 
         `records` is about how many runs will be taken; `only` limits the step to one job.
         """
-        if place.until_at is not None and place.until_at <= place.from_at:
+        if cursor.until_at is not None and cursor.until_at <= cursor.from_at:
             return None
-        place, job_ids = self._open(tenant, place, only, sliced)
+        cursor, job_ids = self._open(tenant, cursor, only, sliced)
         last: Rank | None = None
         seen = 0
         try:
-            for name, job_id, item in self._merged(tenant, place, job_ids, records, attributes):
+            for name, job_id, item in self._merged(tenant, cursor, job_ids, records, attributes):
                 if not take(item):
                     break
                 last = name, job_id
                 seen += 1
             else:
-                return place.onward(seen)
+                return cursor.after_chunk(seen)
         except _Spent:
             pass
         assert last is not None, "the first runs of each job are read whatever is spent"
-        return place.next_place(last, seen)
+        return cursor.after_run(last, seen)
 
-    def _open(self, tenant: str, place: RunsCursor, only: str, sliced: bool) -> tuple[RunsCursor, list[str]]:
+    def _open(self, tenant: str, cursor: RunsCursor, only: str, sliced: bool) -> tuple[RunsCursor, list[str]]:
         """The place with its chunk opened, and the jobs of that chunk."""
         if only:
-            return place.opened([only], more=False, sliced=sliced), [only]
-        ids = self._job_ids(tenant, place)
-        if place.chunk:
-            return place, list(ids)
-        some = list(islice(ids, self._bounds.jobs + 1))
-        job_ids = some[: self._bounds.jobs]
-        return place.opened(job_ids, more=len(some) > self._bounds.jobs, sliced=sliced), job_ids
+            return cursor.opened([only], more=False, sliced=sliced), [only]
+        ids = self._job_ids(tenant, cursor)
+        if cursor.chunk:
+            return cursor, list(ids)
+        read_ids = list(islice(ids, self._bounds.jobs + 1))
+        job_ids = read_ids[: self._bounds.jobs]
+        return cursor.opened(job_ids, more=len(read_ids) > self._bounds.jobs, sliced=sliced), job_ids
 
-    def _job_ids(self, tenant: str, place: RunsCursor) -> Iterator[str]:
+    def _job_ids(self, tenant: str, cursor: RunsCursor) -> Iterator[str]:
         """The ids of existing and former jobs, in order, each once."""
-        older = Expression("#created_at <= :begun", {":begun": place.begun_at})
+        older = Expression("#created_at <= :begun", {":begun": cursor.begun_at})
         sources = ((keys.JOB_PREFIX, older), (keys.FORMER_PREFIX, None))
         last = ""
-        for job_id in heapq.merge(*(self._ids(tenant, place, prefix, where) for prefix, where in sources)):
-            if job_id not in (last, place.after_job):
+        for job_id in heapq.merge(*(self._ids(tenant, cursor, prefix, where) for prefix, where in sources)):
+            if job_id not in (last, cursor.after_job):
                 yield job_id
             last = job_id
 
-    def _ids(self, tenant: str, place: RunsCursor, prefix: str, where: Expression | None) -> Iterator[str]:
+    def _ids(self, tenant: str, cursor: RunsCursor, prefix: str, where: Expression | None) -> Iterator[str]:
         between = keys.jobs_between(
-            prefix, place.after_job, (place.chunk.last_job if place.chunk else None) or ""
+            prefix, cursor.after_job, (cursor.chunk.last_job if cursor.chunk else None) or ""
         )
         for item in self._jobs.query(Query(tenant, sk_between=between, where=where, attributes=("sk",))):
             yield item["sk"].removeprefix(prefix)
 
     def _merged(
-        self, tenant: str, place: RunsCursor, job_ids: Sequence[str], records: int, attributes: Sequence[str]
+        self, tenant: str, cursor: RunsCursor, job_ids: Sequence[str], records: int, attributes: Sequence[str]
     ) -> Iterator[_Ranked]:
-        first = min(max(_FEWEST, records // max(1, len(job_ids))), _LARGEST_BATCH)
+        first = min(max(_MIN_BATCH, records // max(1, len(job_ids))), _MAX_BATCH)
         budget = _Budget(self._bounds.more)
-        read = partial(self._read, tenant, place, attributes=attributes)
+        read = partial(self._read, tenant, cursor, attributes=attributes)
         with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
             batches = list(pool.map(partial(read, limit=first), job_ids))
         runs: Iterable[Iterator[_Ranked]] = (
@@ -272,7 +272,7 @@ class TenantRuns:
     def _read(
         self,
         tenant: str,
-        place: RunsCursor,
+        cursor: RunsCursor,
         job_id: str,
         *,
         limit: int,
@@ -280,10 +280,10 @@ class TenantRuns:
         before: str = "",
     ) -> list[Item]:
         """A job's next runs, newest first, that come after the run `before`."""
-        first, last = keys.runs_between(place.slice.from_at, place.slice.until_at)
-        if not before and place.before:
+        first, last = keys.runs_between(cursor.slice.from_at, cursor.slice.until_at)
+        if not before and cursor.before:
             # Two runs can have the same name; the one of the larger job id comes first.
-            last, at_job = place.before
+            last, at_job = cursor.before
             before = last if job_id >= at_job else ""
         return list(
             self._runs.query(
@@ -313,5 +313,5 @@ def _older(
         if len(batch) < size:
             return
         budget.take()
-        size = min(2 * size, _LARGEST_BATCH)
+        size = min(2 * size, _MAX_BATCH)
         batch = read(limit=size, before=batch[-1]["sk"])

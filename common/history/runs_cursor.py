@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import split_run_name
@@ -21,11 +21,11 @@ from common.timing.instants import DAY_S
 _FIRST_SLICE_S: Final = 600
 _MIN_SLICE_S: Final = 60
 _MAX_SLICE_S: Final = 7 * DAY_S
-# A slice with fewer runs is followed by a wider one, and a slice with more runs by a narrower one.
-_FEW: Final = 500
-_MANY: Final = 5_000
+# After a slice with fewer runs the next slice is wider; after a slice with more runs it is narrower.
+_MIN_RUNS_IN_SLICE: Final = 500
+_MAX_RUNS_IN_SLICE: Final = 5_000
 
-_LATEST: Final = 10**11
+_MAX_INSTANT: Final = 10**11
 
 # A run's position: its name, which begins with its fire time, and its job. The largest comes first.
 Rank = tuple[str, str]
@@ -38,7 +38,7 @@ class TimeSlice:
     from_at: int
     until_at: int | None
     width_s: int = _FIRST_SLICE_S
-    # How many of its runs have been read.
+    # The runs of the slice that were read.
     seen: int = 0
 
 
@@ -84,27 +84,27 @@ class RunsCursor:
         return self.chunk.before if self.chunk else None
 
     def opened(self, job_ids: list[str], *, more: bool, sliced: bool) -> RunsCursor:
-        """The place with the chunk `job_ids`. `more`: further jobs follow; `sliced`: time is then cut into slices."""
-        place = replace(self, chunk=JobChunk(job_ids[-1] if more else None, self.before))
+        """The cursor with the chunk `job_ids`. `more`: further jobs follow; `sliced`: time is then cut into slices."""
+        cursor = replace(self, chunk=JobChunk(job_ids[-1] if more else None, self.before))
         if more and sliced and not self.after_job:
             until_at = self.begun_at if self.until_at is None else self.until_at
             from_at = max(self.from_at, until_at - self.slice.width_s)
-            place = replace(place, slice=replace(self.slice, from_at=from_at))
-        return place
+            cursor = replace(cursor, slice=replace(self.slice, from_at=from_at))
+        return cursor
 
-    def next_place(self, rank: Rank, seen: int) -> RunsCursor:
-        """The place after a run in the same chunk; `seen` more runs were read."""
+    def after_run(self, rank: Rank, seen: int) -> RunsCursor:
+        """The cursor after a run in the same chunk; `seen` more runs were read."""
         assert self.chunk, "a step opens a chunk first"
         return replace(self, chunk=replace(self.chunk, before=rank), slice=self._seen(seen))
 
-    def onward(self, seen: int) -> RunsCursor | None:
-        """The place after the chunk; None at the end."""
-        here = self._seen(seen)
+    def after_chunk(self, seen: int) -> RunsCursor | None:
+        """The cursor after the chunk; None at the end."""
+        current = self._seen(seen)
         if self.chunk and self.chunk.last_job:
-            return replace(self, slice=here, after_job=self.chunk.last_job, chunk=None)
-        if here.from_at <= self.from_at:
+            return replace(self, slice=current, after_job=self.chunk.last_job, chunk=None)
+        if current.from_at <= self.from_at:
             return None
-        following = TimeSlice(self.from_at, here.from_at, next_width_s(here.width_s, here.seen))
+        following = TimeSlice(self.from_at, current.from_at, next_width_s(current.width_s, current.seen))
         return RunsCursor(self.begun_at, self.from_at, following)
 
     def _seen(self, more: int) -> TimeSlice:
@@ -119,58 +119,94 @@ class RunsCursor:
         return self.until_at
 
     def to_text(self) -> str:
-        """The place for a cursor: a JSON list. Its job is null without a chunk, and empty for all remaining jobs."""
+        """The cursor as a JSON list. Its job is null without a chunk, and empty for all remaining jobs."""
         last_job = (self.chunk.last_job or "") if self.chunk else None
-        here = self.slice
+        current = self.slice
         values = [
-            *(self.begun_at, self.from_at, here.from_at, here.until_at, here.width_s),
-            *(self.after_job, last_job, self.before, here.seen),
+            *(self.begun_at, self.from_at, current.from_at, current.until_at, current.width_s),
+            *(self.after_job, last_job, self.before, current.seen),
         ]
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> RunsCursor:
         """The inverse of `to_text`. A client may have written the text. Raises ValueError."""
+        values = _CursorValues(text)
+        begun_at, from_at = values.count(), values.count()
+        current = (values.count(), values.optional_count(), values.count())
+        after_job, last_job, before = values.job_id(), values.optional_job_id(), values.optional_rank()
+        chunk = None if last_job is None else JobChunk(last_job or None, before)
+        cursor = cls(begun_at, from_at, TimeSlice(*current, values.count()), after_job, chunk)
+        if (before and not chunk) or not cursor._is_consistent():
+            raise ValueError(text)
+        return cursor
+
+    def _is_consistent(self) -> bool:
+        """Whether the slice is in the range, the jobs' ids rise, and the chunk continues within the slice."""
+        current, before = self.slice, self.before
+        last_job = self.chunk.last_job if self.chunk else None
+        return (
+            self.from_at <= current.from_at
+            and (current.until_at is None or current.from_at < current.until_at)
+            and _MIN_SLICE_S <= current.width_s <= _MAX_SLICE_S
+            and (last_job is None or self.after_job < last_job)
+            and (before is None or (_fire_at(before[0]) or 0) >= current.from_at)
+        )
+
+
+class _CursorValues:
+    """The values of a cursor's text, read one after the other. Each method raises ValueError for another type."""
+
+    def __init__(self, text: str) -> None:
         values = json.loads(text)
         if not isinstance(values, list) or len(values) != 9:
             raise ValueError(text)
-        begun_at, from_at, slice_from, until_at, width_s, after_job, last_job, before, seen = values
-        counts = (begun_at, from_at, slice_from, until_at or 0, width_s, seen)
-        valid = (
-            all(type(count) is int and 0 <= count < _LATEST for count in counts)
-            and from_at <= slice_from
-            and (until_at is None or slice_from < until_at)
-            and _MIN_SLICE_S <= width_s <= _MAX_SLICE_S
-            and (after_job == "" or _is_job_id(after_job))
-            and (last_job in ("", None) or (_is_job_id(last_job) and after_job < last_job))
-            and (before is None or last_job is not None)
-        )
-        if not valid:
-            raise ValueError(text)
-        rank = None if before is None else _rank(before, slice_from)
-        chunk = None if last_job is None else JobChunk(last_job or None, rank)
-        return cls(begun_at, from_at, TimeSlice(slice_from, until_at, width_s, seen), after_job, chunk)
+        self._values = iter(values)
+
+    def count(self) -> int:
+        return _count(next(self._values))
+
+    def optional_count(self) -> int | None:
+        value = next(self._values)
+        return None if value is None else _count(value)
+
+    def job_id(self) -> str:
+        return _job_id(next(self._values))
+
+    def optional_job_id(self) -> str | None:
+        value = next(self._values)
+        return None if value is None else _job_id(value)
+
+    def optional_rank(self) -> Rank | None:
+        value = next(self._values)
+        if value is None:
+            return None
+        run_name, job_id = value
+        if _fire_at(run_name) is None or not job_id:
+            raise ValueError(value)
+        return run_name, _job_id(job_id)
 
 
-def _rank(before: Any, slice_from: int) -> Rank:
-    name, job_id = before
-    fire_at = _fire_at(name)
-    if fire_at is None or fire_at < slice_from or not _is_job_id(job_id):
-        raise ValueError(before)
-    return name, job_id
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _MAX_INSTANT:
+        raise ValueError(value)
+    return value
+
+
+def _job_id(value: object) -> str:
+    """A job's id, or an empty text."""
+    if value != "" and not is_id(value, JOB_ID_CHARS):
+        raise ValueError(value)
+    return str(value)
 
 
 def next_width_s(width_s: int, seen: int) -> int:
     """The width of the next slice, after one of `width_s` with `seen` runs."""
-    if seen < _FEW:
+    if seen < _MIN_RUNS_IN_SLICE:
         return min(2 * width_s, _MAX_SLICE_S)
-    return max(width_s // 2, _MIN_SLICE_S) if seen > _MANY else width_s
+    return max(width_s // 2, _MIN_SLICE_S) if seen > _MAX_RUNS_IN_SLICE else width_s
 
 
 def _fire_at(run_name: object) -> int | None:
     named = split_run_name(run_name)
     return named[0] if named else None
-
-
-def _is_job_id(value: object) -> bool:
-    return is_id(value, JOB_ID_CHARS)

@@ -78,7 +78,9 @@ class ScheduleHistory:
         began_by = replace(version.began_by, by_name=names_of([by]).get(by, ""))
         return replace(
             self,
-            versions=[replace(one, began_by=began_by) if one is version else one for one in self.versions],
+            versions=[
+                replace(other, began_by=began_by) if other is version else other for other in self.versions
+            ],
         )
 
     def due(self, start: int, end: int, calendars: CalendarDates) -> Iterator[DueInstant]:
@@ -108,13 +110,13 @@ def schedule_history(
     job_key: str, job: Job | None, entries: Iterable[Entry], read_from_at: float, calendars: CalendarDates
 ) -> ScheduleHistory:
     """The schedule history of a job. `entries` are its audit entries since `read_from_at`, the latest first."""
-    found: list[ScheduleVersion] = []
+    versions: list[ScheduleVersion] = []
     current, until_at, planned_until = JobTimes.of(job), math.inf, math.inf
     known_from_at = read_from_at
     for entry in entries:
         if entry.action not in CHANGES or not _moves(entry):
             continue
-        found.append(ScheduleVersion(entry.at, until_at, current, entry, planned_until))
+        versions.append(ScheduleVersion(entry.at, until_at, current, entry, planned_until))
         until_at = entry.at
         before = _before(entry, current)
         if before is None:
@@ -124,8 +126,8 @@ def schedule_history(
     else:
         if current is None:  # nothing was before it was created
             known_from_at = ALWAYS
-        found.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
-    return _with_calendars(ScheduleHistory(job_key, found[::-1], known_from_at), calendars)
+        versions.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
+    return _with_calendars(ScheduleHistory(job_key, versions[::-1], known_from_at), calendars)
 
 
 def _moves(entry: Entry) -> bool:
@@ -194,11 +196,11 @@ class CalendarReader:
     _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
 
     def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
-        found = [self._one(name) for name in names]
-        dates = any_of(dates for dates, _ in found if dates)
-        return dates, max((at for _, at in found), default=-math.inf)
+        read = [self._dates_of(name) for name in names]
+        dates = any_of(dates for dates, _ in read if dates)
+        return dates, max((at for _, at in read), default=-math.inf)
 
-    def _one(self, name: str) -> tuple[Dates | None, float]:
+    def _dates_of(self, name: str) -> tuple[Dates | None, float]:
         if name not in self._read:
             self._read[name] = self._load(name)
         return self._read[name]

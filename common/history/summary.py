@@ -107,18 +107,18 @@ def success_rate(statuses: Mapping[str, int]) -> float | None:
     return round(statuses.get(SUCCEEDED, 0) / ended, 6) if ended else None
 
 
-def percentiles(values: Mapping[float, int], wanted: Iterable[int] = PERCENTILES) -> list[float]:
-    """By nearest rank: the least value that at least this share of all values does not exceed. `wanted` rises."""
+def percentiles(values: Mapping[float, int], percents: Iterable[int] = PERCENTILES) -> list[float]:
+    """By nearest rank: the least value that at least this share of all values does not exceed. `percents` rises."""
     size = sum(values.values())
     # Integers, because 0.07 * 100 is more than 7.
-    ranks = [-(-percent * size // 100) for percent in wanted]
-    found: list[float] = []
+    ranks = [-(-percent * size // 100) for percent in percents]
+    values_at: list[float] = []
     below = 0
     for value, count in sorted(values.items()):
         below += count
-        while len(found) < len(ranks) and ranks[len(found)] <= below:
-            found.append(value)
-    return found
+        while len(values_at) < len(ranks) and ranks[len(values_at)] <= below:
+            values_at.append(value)
+    return values_at
 
 
 def _spread(values: Counter[float], with_values: bool) -> dict[str, Any]:

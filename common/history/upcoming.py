@@ -83,24 +83,28 @@ class Upcoming:
         self._jobs = jobs
 
     def page(
-        self, tenant: str, place: UpcomingCursor, start: int, end: int, now: float, limit: int
+        self, tenant: str, cursor: UpcomingCursor, start: int, end: int, now: float, limit: int
     ) -> tuple[list[UpcomingExecution], UpcomingCursor | None]:
-        """The next executions with fire times in [start, end) after `place`, the earliest first; and the next place.
+        """The next executions with fire times in [start, end) after `cursor`, the earliest first; and the next place.
 
         A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order.
         """
-        jobs, last_job = self.jobs(tenant, place.after_job)
+        jobs, last_job = self.jobs(tenant, cursor.after_job)
         start = max(start, math.ceil(now))
         calendars = RememberedCalendars(Calendars(self._jobs))
-        coming = (_coming(job, max(start, place.at), end, calendars) for job in jobs)
-        merged = heapq.merge(*coming, key=lambda one: (one.fire_at, one.job_id))
-        rest = (one for one in merged if (one.fire_at, one.job_id) > (place.at, place.job_id))
-        found = list(islice(rest, limit + 1))
-        if len(found) > limit:
-            return found[:limit], UpcomingCursor(
-                place.after_job, found[limit - 1].fire_at, found[limit - 1].job_id
+        coming = (_coming(job, max(start, cursor.at), end, calendars) for job in jobs)
+        merged = heapq.merge(*coming, key=lambda execution: (execution.fire_at, execution.job_id))
+        rest = (
+            execution
+            for execution in merged
+            if (execution.fire_at, execution.job_id) > (cursor.at, cursor.job_id)
+        )
+        page = list(islice(rest, limit + 1))
+        if len(page) > limit:
+            return page[:limit], UpcomingCursor(
+                cursor.after_job, page[limit - 1].fire_at, page[limit - 1].job_id
             )
-        return found, UpcomingCursor(last_job) if last_job else None
+        return page, UpcomingCursor(last_job) if last_job else None
 
     def density(self, tenant: str, after_job: str, start: int, end: int, now: float) -> DensityPage:
         """How many executions of the next jobs are due in each minute; fire times in [start, end)."""
@@ -119,13 +123,13 @@ class Upcoming:
             if pace:
                 begin = max(density.start, job.effective_at)
                 due = list(due_times(job.schedule, job.key, begin, end, excluded))
-                found = by_minute(due)
+                counts = by_minute(due)
             else:
-                found = density.of_job(job.schedule, job.key, job.effective_at, excluded)
-            is_full = density.total + found.total() > MAX_COUNTED or (due and paced + len(due) > MAX_PACED)
+                counts = density.of_job(job.schedule, job.key, job.effective_at, excluded)
+            is_full = density.total + counts.total() > MAX_COUNTED or (due and paced + len(due) > MAX_PACED)
             if counted and is_full:
                 return DensityPage(density, counted, paces, counted[-1].job_id)
-            density.add(found)
+            density.add(counts)
             counted.append(job)
             if pace and due:
                 paced += len(due)
@@ -193,11 +197,13 @@ class PlatformPage:
     next: DensityCursor | None = None
 
 
-def platform_density(index: DueIndex, spot: DensityCursor, start: int, end: int, now: float) -> PlatformPage:
+def platform_density(
+    index: DueIndex, cursor: DensityCursor, start: int, end: int, now: float
+) -> PlatformPage:
     """The executions with fire times in [start, end) of the next part of the due index."""
     page = PlatformPage(Density(max(start, math.ceil(now)), end))
-    done = DensityCursor(spot.partition, spot.shard)
-    for seen, (number, shard, after) in enumerate(_shards(index, spot, page.density.start, end)):
+    done = DensityCursor(cursor.partition, cursor.shard)
+    for seen, (number, shard, after) in enumerate(_shards(index, cursor, page.density.start, end)):
         if seen >= MAX_SHARDS:
             page.next = done
             return page
@@ -205,30 +211,30 @@ def platform_density(index: DueIndex, spot: DensityCursor, start: int, end: int,
             page.unreadable += 1
             done = DensityCursor(number, shard.name)
             continue
-        here = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
+        position = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
         if (last := _count(index, shard, after, page)) is not None:
-            page.next = replace(here, entry=last) if last else done
+            page.next = replace(position, entry=last) if last else done
             return page
-        done = here
+        done = position
     return page
 
 
 def _shards(
-    index: DueIndex, spot: DensityCursor, start: int, end: int
+    index: DueIndex, cursor: DensityCursor, start: int, end: int
 ) -> Iterator[tuple[int, Shard | BadShard, str]]:
     """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
-    if spot.entry:
-        group, shard = keys.group_and_shard(spot.shard)
-        yield spot.partition, Shard(group, shard, 1), spot.entry
+    if cursor.entry:
+        group, shard = keys.group_and_shard(cursor.shard)
+        yield cursor.partition, Shard(group, shard, 1), cursor.entry
     windows = keys.one_off_range(window_start(start), end - 1)
     partitions: list[tuple[str, tuple[str, str] | None]] = [
         *((name, None) for name in keys.partitions("DIRECTORY")),
         *((name, windows) for name in keys.partitions("ONE_OFF")),
     ]
-    for number, (name, between) in list(enumerate(partitions))[spot.partition :]:
-        after = spot.shard if number == spot.partition else ""
-        for found in index.directory.shards(name, between, after):
-            yield number, found, ""
+    for number, (name, between) in list(enumerate(partitions))[cursor.partition :]:
+        after = cursor.shard if number == cursor.partition else ""
+        for next_shard in index.directory.shards(name, between, after):
+            yield number, next_shard, ""
 
 
 def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str | None:
@@ -238,14 +244,14 @@ def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str
     for entry in index.entries(shard, after):
         if page.jobs + page.unreadable >= MAX_ENTRIES:
             return after
-        found = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
-        if found is None:
+        minutes = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
+        if minutes is None:
             page.unreadable += 1
         else:
-            if page.jobs and page.density.total + found.total() > MAX_COUNTED:
+            if page.jobs and page.density.total + minutes.total() > MAX_COUNTED:
                 return after
-            page.density.add(found)
-            page.tenants[entry.tenant] += found.total()
+            page.density.add(minutes)
+            page.tenants[entry.tenant] += minutes.total()
             page.jobs += 1
         after = entry_position(entry)
     return None

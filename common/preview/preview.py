@@ -59,26 +59,26 @@ def read_schedule(
 
     Unlike at registration, a timezone next to `every` or an instant is the zone to show.
     """
-    given = {key: value for key, value in raw.items() if value is not None}
-    zone = check_zone(given["timezone"]) if "timezone" in given else "UTC"
-    if "cron" not in given and not _is_local(given.get("at")):
-        given.pop("timezone", None)
-    return parse_schedule(given, job_key=job_key, now=now, default_spread_s=default_spread_s), zone
+    schedule_fields = {key: value for key, value in raw.items() if value is not None}
+    zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else "UTC"
+    if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")):
+        schedule_fields.pop("timezone", None)
+    return parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s), zone
 
 
 def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """A schedule as answers show it (`schedule_resolved`), in the form that `preview` reads."""
-    given = {name: value for name, value in resolved.items() if name in _SAME_FORM}
+    fields = {name: value for name, value in resolved.items() if name in _SAME_FORM}
     if "every_s" in resolved:
-        given |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
+        fields |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
     if pace := resolved.get("pace"):  # a target is not a key that clients may write
         key = pace["key"] if is_id(pace["key"], PACE_KEY_CHARS) else None
-        given["pace"] = {**pace, "key": key}
+        fields["pace"] = {**pace, "key": key}
     if dates := resolved.get("exclude_dates"):
-        given["exclude"] = {"dates": dates}
+        fields["exclude"] = {"dates": dates}
     if calendars := resolved.get("calendars"):
-        given["exclude"] = given.get("exclude", {}) | {"calendars": calendars}
-    return given
+        fields["exclude"] = fields.get("exclude", {}) | {"calendars": calendars}
+    return fields
 
 
 def preview(
@@ -94,11 +94,11 @@ def preview(
     """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput."""
     check_count(count)
     schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
-    found = next_fires(schedule, now, count, until, excluded=excluded)
+    fire_times = next_fires(schedule, now, count, until, excluded=excluded)
     return Preview(
         schedule=schedule.to_view(),
         timezone=zone,
-        fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in found),
+        fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
         sentence=describe(schedule),
         warnings=tuple(warnings(schedule, now, excluded)),
     )

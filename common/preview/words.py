@@ -147,16 +147,16 @@ def _days(days: int) -> str:
 
 
 def _weekdays(weekdays: int) -> str:
-    whole = [day for day in _MONDAY_FIRST if weekdays & weekday_bits(day) == weekday_bits(day)]
-    if len(whole) > 2 and _step([_MONDAY_FIRST.index(day) for day in whole]) == 1:
-        return f"{_WEEKDAYS[whole[0]]} through {_WEEKDAYS[whole[-1]]}"
+    full_weekdays = [day for day in _MONDAY_FIRST if weekdays & weekday_bits(day) == weekday_bits(day)]
+    if len(full_weekdays) > 2 and _step([_MONDAY_FIRST.index(day) for day in full_weekdays]) == 1:
+        return f"{_WEEKDAYS[full_weekdays[0]]} through {_WEEKDAYS[full_weekdays[-1]]}"
     nths = [
         f"the {_NTH[nth]} {_WEEKDAYS[day]}"
         for day in _MONDAY_FIRST
         for nth in (*NTHS, LAST)
-        if weekdays & weekday_bit(day, nth) and day not in whole
+        if weekdays & weekday_bit(day, nth) and day not in full_weekdays
     ]
-    return f"on {_and([*(_WEEKDAYS[day] for day in whole), *nths])}{' of the month' if nths else ''}"
+    return f"on {_and([*(_WEEKDAYS[day] for day in full_weekdays), *nths])}{' of the month' if nths else ''}"
 
 
 def _months(months: Sequence[int]) -> str:
@@ -182,7 +182,7 @@ def _listed(values: Sequence[int], named: Callable[[int], str]) -> str:
     words = []
     for run in runs:
         words += (
-            [f"{named(run[0])} through {named(run[-1])}"] if len(run) > 2 else [named(one) for one in run]
+            [f"{named(run[0])} through {named(run[-1])}"] if len(run) > 2 else [named(value) for value in run]
         )
     return _and(words)
 

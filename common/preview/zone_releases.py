@@ -38,8 +38,8 @@ class Moved:
 
 @lru_cache(maxsize=1)
 def _file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FILE.read_text())
-    return found
+    releases: dict[str, Any] = json.loads(FILE.read_text())
+    return releases
 
 
 def releases() -> list[str]:

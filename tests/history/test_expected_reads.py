@@ -84,13 +84,13 @@ def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Count
     assert pages["daily-00"].counts == {ON_TIME: 1, TO_COME: 1}
     assert pages["daily-05"].counts == {ON_TIME: 1, CANCELLED: 1}
     assert pages["often"].counts[ON_TIME] == 18
-    assert pages["seldom"].found == []
+    assert pages["seldom"].instants == []
     assert pages == of_jobs(settled)
 
 
 def test_few_at_a_time_they_are_the_same(settled: World) -> None:
-    whole = [one for page in of_tenant(settled) for one in page.found]
-    assert [one for page in of_tenant(settled, limit=7) for one in page.found] == whole
+    whole = [one for page in of_tenant(settled) for one in page.instants]
+    assert [one for page in of_tenant(settled, limit=7) for one in page.instants] == whole
 
 
 def test_a_lost_run_is_looked_for_among_all(settled: World, requests: Counter[str]) -> None:

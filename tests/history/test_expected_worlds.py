@@ -46,15 +46,15 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
     page = played.expected.of_job("alice", job_id, BEGIN, end, now, 30 * DAY_S, 10_000)
     where = f"seed {seed}, {job_id}"
     assert page.known_from_at <= BEGIN, where
-    assert [one.fire_at for one in page.found if one.is_due] == played.due(job_id, BEGIN, end), where
-    for one in page.found:
+    assert [one.fire_at for one in page.instants if one.is_due] == played.due(job_id, BEGIN, end), where
+    for one in page.instants:
         assert one.status not in (NO_RECORD, OVERDUE), (where, one)
         assert (one.status == TO_COME) == (one.due_at > now - 10 and one.record is None), (where, one)
-    shown = {one.record["sk"] for one in page.found if one.record}
+    shown = {one.record["sk"] for one in page.instants if one.record}
     stored = {run["sk"] for run in world.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
     assert shown == stored, where
-    assert paged(played, job_id, end) == page.found, where
-    explained_as_it_was(played, job_id, page.found, end)
+    assert paged(played, job_id, end) == page.instants, where
+    explained_as_it_was(played, job_id, page.instants, end)
 
 
 def all_jobs_at_once(played: RandomWorld, start: int) -> None:
@@ -66,9 +66,9 @@ def all_jobs_at_once(played: RandomWorld, start: int) -> None:
     for page in pages:
         alone = played.expected.of_job("alice", page.job_id, *span)
         where = f"seed {played.seed}, {page.job_id}"
-        assert [one for one in page.found if one.is_due] == [one for one in alone.found if one.is_due], where
+        assert [one for one in page.instants if one.is_due] == [one for one in alone.instants if one.is_due], where
         # A cancellation of a fire time that the job no longer has is not read by name.
-        left_over = [one for one in alone.found if one not in page.found]
+        left_over = [one for one in alone.instants if one not in page.instants]
         assert all(one.status == CANCELLED for one in left_over), where
         assert not left_over or start > BEGIN, where
 
@@ -106,7 +106,7 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[InstantOut
             fires_then = any(True for _ in fires(was.schedule, instant, instant + 1))
             assert fires_then == only_not_yet, where
         if instant in called:
-            assert any(one.record for one in told.found), where
+            assert any(one.record for one in told.instants), where
 
 
 def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:
@@ -116,6 +116,6 @@ def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:
     while begin is not None:
         now = played.world.clock.now()
         page = played.expected.of_job("alice", job_id, begin, end, now, 30 * DAY_S, 7)
-        found += page.found
+        found += page.instants
         begin = page.next_at
     return found
