@@ -14,7 +14,7 @@ from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Response
 from api.routes.jobs import existing_id
 from api.services import Services
 from common.history.expected import QUIET, InstantOutcome
-from common.history.expected_runs import ExpectedCursor, ExplainedInstant, JobPage
+from common.history.expected_runs import ExpectedCursor, ExpectedQuery, ExplainedInstant, JobPage
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.ids import JOB_ID_CHARS, is_id
 from common.jobs.job import DELETED, Job
@@ -69,7 +69,8 @@ def expected_of_job(services: Services, request: Request) -> Response:
     place = _read_place(request, list_name)
     begin = place.at if place and place.at is not None else start
     kept_s = kept_s_of(services, request)
-    page = services.expected.of_job(request.tenant, job_id, begin, end, request.now, kept_s, limit)
+    query = ExpectedQuery(request.tenant, begin, end, request.now, kept_s, limit)
+    page = services.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     following = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
@@ -98,9 +99,8 @@ def list_expected(services: Services, request: Request) -> Response:
     list_name = f"expected::{_named(request)}"
     place = _read_place(request, list_name)
     kept_s = kept_s_of(services, request)
-    pages, following = services.expected.of_tenant(
-        request.tenant, place, start, end, request.now, kept_s, limit
-    )
+    query = ExpectedQuery(request.tenant, start, end, request.now, kept_s, limit)
+    pages, following = services.expected.of_tenant(query, place)
     return Response(
         {
             "from_at": rfc3339(start),
@@ -226,7 +226,8 @@ def explain_job(services: Services, request: Request) -> Response:
         return services.tenants.api_keys.author_names(request.tenant, authors)
 
     kept_s = kept_s_of(services, request)
-    found = services.expected.explain(request.tenant, job_id, at, request.now, kept_s, blocks, names_of)
+    query = ExpectedQuery(request.tenant, at, at + 1, request.now, kept_s)
+    found = services.expected.explain(query, job_id, blocks, names_of)
     if found.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     return Response(_explanation_view(job_id, at, found))

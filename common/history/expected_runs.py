@@ -182,13 +182,42 @@ class ExplainedInstant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What is due of a job from `start` on."""
+class ExpectedQuery:
+    """A tenant's due instants in [start, end), at most `limit`, asked at `now`. Runs are kept for `kept_s`."""
 
-    job: Job
+    tenant: str
+    start: int
+    end: int
+    now: float
+    kept_s: int
+    limit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _TenantPast:
+    """What is read once for an answer about a tenant: its audit, its calendars, and the mark."""
+
+    tenant: str
+    audited: AuditedChanges
+    calendars: CalendarReader
+    as_of: AsOf
+
+    def history(self, job_id: str, job: Job | None) -> ScheduleHistory:
+        """The schedule history of a job, as far back as the audit was read."""
+        entries, known_from_at = self.audited.of_job(job_id, job), self.audited.read_from_at
+        if job and not entries:  # it has not changed since, however far the audit was read
+            known_from_at = min(known_from_at, job.updated_at + 1)
+        return schedule_history(job_key(self.tenant, job_id), job, entries, known_from_at, self.calendars)
+
+
+@dataclass(frozen=True, slots=True)
+class _DueOfJob:
+    """The due instants of a job from `start` on: one more than are shown if there are more."""
+
+    job_id: str
     history: ScheduleHistory
     start: int
-    due: list[DueInstant]
+    instants: list[DueInstant]
 
 
 class ExpectedRuns:
@@ -200,106 +229,87 @@ class ExpectedRuns:
         self._audit = audit
         self._index = index
 
-    def of_job(
-        self, tenant: str, job_id: str, start: int, end: int, now: float, kept_s: int, limit: int
-    ) -> JobPage:
-        """What became of the next due instants in [start, end), at most `limit`. `kept_s`: how long runs are kept."""
-        item = self._jobs.get(keys.job(tenant, job_id))
-        job = Job.from_item(item) if item else None
-        audited = self.audited(tenant, min(start, now), kept_s)
-        calendars = CalendarReader(Calendars(self._jobs), tenant)
-        history = self.history(tenant, job_id, job, audited, calendars)
-        due = list(islice(history.due(start, end, calendars), limit + 1))
-        return self._page(tenant, job_id, history, due, start, end, self.as_of(now, audited), limit)
+    def of_job(self, query: ExpectedQuery, job_id: str) -> JobPage:
+        """What became of the next due instants of a job."""
+        past = self._past(query, query.start)
+        history = past.history(job_id, self._job(query.tenant, job_id))
+        due = list(islice(history.due(query.start, query.end, past.calendars), query.limit + 1))
+        return self._page(past, _DueOfJob(job_id, history, query.start, due), query.end, query.limit)
 
     def of_tenant(
-        self,
-        tenant: str,
-        cursor: ExpectedCursor | None,
-        start: int,
-        end: int,
-        now: float,
-        kept_s: int,
-        limit: int,
+        self, query: ExpectedQuery, cursor: ExpectedCursor | None
     ) -> tuple[list[JobPage], ExpectedCursor | None]:
         """The same for the tenant's jobs by their ids, and where the list continues.
 
         At most MAX_JOBS, and MAX_QUERIED of them with queries of their own.
         """
-        jobs = list(self._jobs_from(tenant, cursor))
-        audited = self.audited(tenant, min(start, now), kept_s)
-        as_of = self.as_of(now, audited)
-        calendars = CalendarReader(Calendars(self._jobs), tenant)
-        looks: list[_Look] = []
-        named: dict[str, list[DueInstant]] = {}
-        room = limit
-        for job in jobs[:MAX_JOBS]:
-            within = cursor is not None and cursor.job_id == job.job_id and cursor.at is not None
-            begin = cursor.at if within and cursor and cursor.at is not None else start
-            history = self.history(tenant, job.job_id, job, audited, calendars)
-            due = list(islice(history.due(begin, end, calendars), room + 1))
-            looks.append(_Look(job, history, begin, due))
-            if (few := few_named(job, history, due, begin, now)) is not None:
-                named[job.job_id] = few
-            room -= len(due)
-            if room <= 0 or len(looks) - len(named) == MAX_QUERIED:
-                break
-        known = self._runs.by_name(tenant, named, as_of)
+        jobs = list(self._jobs_from(query.tenant, cursor))
+        past = self._past(query, query.start)
+        due_of_jobs, named = self._due_of_jobs(query, past, jobs, cursor)
+        records = self._runs.by_name(query.tenant, named, past.as_of)
         pages: list[JobPage] = []
-        instants_left, queries_left = limit, MAX_QUERIED
-        for look in looks:
-            job_id = look.job.job_id
-            if job_id not in known:
+        instants_left, queries_left = query.limit, MAX_QUERIED
+        for due in due_of_jobs:
+            if due.job_id not in records:
                 if not queries_left:
                     break
                 queries_left -= 1
-            page = self._page(
-                tenant,
-                job_id,
-                look.history,
-                look.due,
-                look.start,
-                end,
-                as_of,
-                instants_left,
-                known.get(job_id),
-            )
+            page = self._page(past, due, query.end, instants_left, records.get(due.job_id))
             pages.append(page)
             instants_left -= len(page.instants)
             if page.next_at is not None:
-                return pages, ExpectedCursor(job_id, page.next_at)
+                return pages, ExpectedCursor(due.job_id, page.next_at)
             if instants_left <= 0:
                 break
         is_last = len(pages) == len(jobs)
         return pages, None if is_last else ExpectedCursor(pages[-1].job_id)
 
+    def _due_of_jobs(
+        self, query: ExpectedQuery, past: _TenantPast, jobs: list[Job], cursor: ExpectedCursor | None
+    ) -> tuple[list[_DueOfJob], dict[str, list[DueInstant]]]:
+        """The due instants of as many jobs as a call shows; and those that can be read by name, by job."""
+        due_of_jobs: list[_DueOfJob] = []
+        named: dict[str, list[DueInstant]] = {}
+        room = query.limit
+        for job in jobs[:MAX_JOBS]:
+            start = query.start
+            if cursor is not None and cursor.job_id == job.job_id and cursor.at is not None:
+                start = cursor.at
+            history = past.history(job.job_id, job)
+            due = list(islice(history.due(start, query.end, past.calendars), room + 1))
+            due_of_jobs.append(_DueOfJob(job.job_id, history, start, due))
+            if (few := few_named(job, history, due, start, query.now)) is not None:
+                named[job.job_id] = few
+            room -= len(due)
+            if room <= 0 or len(due_of_jobs) - len(named) == MAX_QUERIED:
+                break
+        return due_of_jobs, named
+
     def explain(
         self,
-        tenant: str,
+        query: ExpectedQuery,
         job_id: str,
-        at: int,
-        now: float,
-        kept_s: int,
         blocks: Callable[[Job | None], list[Reason]],
         names_of: NamesOf,
     ) -> ExplainedInstant:
-        """Why the job is or is not due at an instant, from the newest MAX_ENTRIES entries of the audit."""
-        item = self._jobs.get(keys.job(tenant, job_id))
-        job = Job.from_item(item) if item else None
-        audited = self.audited(tenant, 0, kept_s)
-        calendars = CalendarReader(Calendars(self._jobs), tenant)
-        history = self.history(tenant, job_id, job, audited, calendars).with_author(at, names_of)
-        as_of = self.as_of(now, audited)
-        due = list(history.due(at, at + 1, calendars))
-        page = self._page(tenant, job_id, history, due, at, at + 1, as_of, 1, attributes=WITH_ERRORS)
+        """Why the job is or is not due at `query.start`, from the newest MAX_ENTRIES entries of the audit."""
+        at, job = query.start, self._job(query.tenant, job_id)
+        past = self._past(query, 0)
+        history = past.history(job_id, job).with_author(at, names_of)
+        due = list(history.due(at, at + 1, past.calendars))
+        page = self._page(past, _DueOfJob(job_id, history, at, due), at + 1, 1, attributes=WITH_ERRORS)
         explanation = explain(
-            history, at, page.instants, now, lambda name: calendars((name,))[0], blocks(job)
+            history, at, page.instants, query.now, lambda name: past.calendars((name,))[0], blocks(job)
         )
-        following = next(history.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
+        following = next(history.due(at + 1, at + _LOOK_AHEAD_S, past.calendars), None)
         return ExplainedInstant(job, history.at(at), explanation, following)
 
+    def _job(self, tenant: str, job_id: str) -> Job | None:
+        item = self._jobs.get(keys.job(tenant, job_id))
+        return Job.from_item(item) if item else None
+
     def _jobs_from(self, tenant: str, cursor: ExpectedCursor | None) -> Iterator[Job]:
-        """The existing jobs from the place on, one more than a call takes."""
+        """The existing jobs from the cursor on, one more than a call takes."""
         first = cursor.job_id if cursor else ""
         existing = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
@@ -317,13 +327,15 @@ class ExpectedRuns:
         )
         return islice(remaining, MAX_JOBS + 1)
 
-    def as_of(self, now: float, audited: AuditedChanges) -> AsOf:
-        """The time of a question at `now`, with the mark as it is stored."""
+    def _past(self, query: ExpectedQuery, from_at: int) -> _TenantPast:
+        """The tenant's past since `from_at`, and the mark as it is stored."""
+        audited = self._audited(query.tenant, min(from_at, query.now), query.kept_s)
         mark = self._index.mark()
         planned_until = mark.planned_until if mark else -math.inf
-        return AsOf(now, planned_until, now - audited.kept_s)
+        as_of = AsOf(query.now, planned_until, query.now - audited.kept_s)
+        return _TenantPast(query.tenant, audited, CalendarReader(Calendars(self._jobs), query.tenant), as_of)
 
-    def audited(self, tenant: str, from_at: float, kept_s: int) -> AuditedChanges:
+    def _audited(self, tenant: str, from_at: float, kept_s: int) -> AuditedChanges:
         """The tenant's audit since `from_at`, or as far back as a call reads."""
         since = EntryFilter(from_at=max(0, math.floor(from_at)))
         entries, more = self._audit.page(tenant, since, limit=MAX_ENTRIES)
@@ -343,45 +355,29 @@ class ExpectedRuns:
             changes, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days))
         )
 
-    def history(
-        self,
-        tenant: str,
-        job_id: str,
-        job: Job | None,
-        audited: AuditedChanges,
-        calendars: CalendarReader,
-    ) -> ScheduleHistory:
-        """The schedule history of a job, as far back as the audit was read."""
-        entries, known_from_at = audited.of_job(job_id, job), audited.read_from_at
-        if job and not entries:  # it has not changed since, however far the audit was read
-            known_from_at = min(known_from_at, job.updated_at + 1)
-        return schedule_history(job_key(tenant, job_id), job, entries, known_from_at, calendars)
-
     def _page(
         self,
-        tenant: str,
-        job_id: str,
-        history: ScheduleHistory,
-        due: list[DueInstant],
-        start: int,
+        past: _TenantPast,
+        due: _DueOfJob,
         end: int,
-        as_of: AsOf,
         limit: int,
         known: list[Record] | None = None,
         attributes: Sequence[str] = ATTRIBUTES,
     ) -> JobPage:
-        """`due` has one more than `limit` if there are more; `known` are their records, if no others are needed."""
-        due = due[: limit + 1]
-        until = due.pop().fire_at if len(due) > limit else end
+        """What became of up to `limit` instants. `known` are their records, if no others are needed."""
+        instants, start = due.instants[: limit + 1], due.start
+        until = instants.pop().fire_at if len(instants) > limit else end
         if known is None:
-            read = self._runs.between(tenant, job_id, start, until, attributes=attributes)
+            read = self._runs.between(past.tenant, due.job_id, start, until, attributes=attributes)
             records = list(islice(read, MAX_RECORDS + 1))
             if len(records) > MAX_RECORDS:
                 until = max(start + 1, records[-1]["fire_at"])
                 records = [record for record in records if record["fire_at"] < until]
-                due = [record for record in due if record.fire_at < until]
-            records += self._runs.after(tenant, job_id, until, due, records, as_of)
+                instants = [instant for instant in instants if instant.fire_at < until]
+            records += self._runs.after(past.tenant, due.job_id, until, instants, records, past.as_of)
         else:
             records = known
-        instants = [record for record in outcomes(due, records, as_of) if start <= record.fire_at < until]
-        return JobPage(job_id, instants, history.known_from_at, until if until < end else None)
+        shown = [
+            outcome for outcome in outcomes(instants, records, past.as_of) if start <= outcome.fire_at < until
+        ]
+        return JobPage(due.job_id, shown, due.history.known_from_at, until if until < end else None)

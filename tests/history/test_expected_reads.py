@@ -9,7 +9,7 @@ import pytest
 
 from common.history import expected_runs
 from common.history.expected import CANCELLED, NO_RECORD, ON_TIME, OVERDUE, TO_COME
-from common.history.expected_runs import ExpectedCursor, ExpectedRuns, JobPage
+from common.history.expected_runs import ExpectedCursor, ExpectedQuery, ExpectedRuns, JobPage
 from common.runs.outcome import Outcome
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
@@ -60,11 +60,15 @@ def reader(world: World) -> ExpectedRuns:
     return ExpectedRuns(world.tables.jobs, world.tables.runs, Audit(world.tables.tenants), world.index)
 
 
+def query(end: int, limit: int = 5_000) -> ExpectedQuery:
+    return ExpectedQuery("alice", START, end, NOW, 30 * DAY_S, limit)
+
+
 def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
     found: list[JobPage] = []
     place: ExpectedCursor | None = None
     while True:
-        pages, place = reader(world).of_tenant("alice", place, START, end, NOW, 30 * DAY_S, limit)
+        pages, place = reader(world).of_tenant(query(end, limit), place)
         found += pages
         if place is None:
             return found
@@ -72,9 +76,7 @@ def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> li
 
 def of_jobs(world: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
     ids = [found.job_id for found in world.store.list_jobs("alice", limit=1_000)]
-    return {
-        job_id: reader(world).of_job("alice", job_id, START, end, NOW, 30 * DAY_S, 5_000) for job_id in ids
-    }
+    return {job_id: reader(world).of_job(query(end), job_id) for job_id in ids}
 
 
 def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Counter[str]) -> None:
@@ -153,7 +155,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     whole = of_tenant(settled, end=NOW)
     monkeypatch.setattr(expected_runs, "MAX_QUERIED", 2)
     requests.clear()
-    pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
+    pages, place = reader(settled).of_tenant(query(NOW, 5_000), None)
     first = [page.job_id for page in pages]
     assert set(first) >= {"daily-01", "daily-04"}
     assert "daily-07" not in first
@@ -166,6 +168,6 @@ def test_a_page_ends_before_it_makes_too_many_queries(
 def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_tenant(settled)
     monkeypatch.setattr(expected_runs, "MAX_JOBS", 7)
-    pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
+    pages, place = reader(settled).of_tenant(query(NOW, 5_000), None)
     assert (len(pages), place) == (7, ExpectedCursor("daily-06"))
     assert of_tenant(settled) == whole

@@ -13,6 +13,7 @@ import pytest
 
 from common.history import expected_runs
 from common.history.expected import CANCELLED, NO_RECORD, OVERDUE, TO_COME, InstantOutcome
+from common.history.expected_runs import ExpectedQuery
 from common.history.explain import NO_JOB, NOT_DUE, NOT_YET, UNKNOWN
 from common.history.explain import PAUSED as PAUSED_CODE
 from common.jobs.job import DELETED, PAUSED
@@ -43,7 +44,7 @@ def test_the_due_set_is_what_the_jobs_said_and_each_instant_has_its_record(
 def check(played: RandomWorld, job_id: str, seed: int) -> None:
     world, now = played.world, played.world.clock.now()
     end = math.floor(now) + 7_200
-    page = played.expected.of_job("alice", job_id, BEGIN, end, now, 30 * DAY_S, 10_000)
+    page = played.expected.of_job(ExpectedQuery("alice", BEGIN, end, now, 30 * DAY_S, 10_000), job_id)
     where = f"seed {seed}, {job_id}"
     assert page.known_from_at <= BEGIN, where
     assert [one.fire_at for one in page.instants if one.is_due] == played.due(job_id, BEGIN, end), where
@@ -60,13 +61,15 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
 def all_jobs_at_once(played: RandomWorld, start: int) -> None:
     """The list of all jobs has what the lists of its jobs have."""
     now = played.world.clock.now()
-    span = start, math.floor(now) + 7_200, now, 30 * DAY_S, 10_000
-    pages, place = played.expected.of_tenant("alice", None, *span)
+    query = ExpectedQuery("alice", start, math.floor(now) + 7_200, now, 30 * DAY_S, 10_000)
+    pages, place = played.expected.of_tenant(query, None)
     assert place is None
     for page in pages:
-        alone = played.expected.of_job("alice", page.job_id, *span)
+        alone = played.expected.of_job(query, page.job_id)
         where = f"seed {played.seed}, {page.job_id}"
-        assert [one for one in page.instants if one.is_due] == [one for one in alone.instants if one.is_due], where
+        assert [one for one in page.instants if one.is_due] == [
+            one for one in alone.instants if one.is_due
+        ], where
         # A cancellation of a fire time that the job no longer has is not read by name.
         left_over = [one for one in alone.instants if one not in page.instants]
         assert all(one.status == CANCELLED for one in left_over), where
@@ -86,9 +89,8 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[InstantOut
     some = rng.sample(sorted(listed), min(6, len(listed))) + rng.sample(changes, min(3, len(changes)))
     some += [rng.randrange(BEGIN, end) for _ in range(4)]
     for instant in some:
-        told = played.expected.explain(
-            "alice", job_id, instant, now, 30 * DAY_S, lambda job: [], lambda by: {}
-        ).explanation
+        query = ExpectedQuery("alice", instant, instant + 1, now, 30 * DAY_S)
+        told = played.expected.explain(query, job_id, lambda job: [], lambda by: {}).explanation
         where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
         codes = {one.code for one in told.reasons}
         if instant in due:
@@ -115,7 +117,7 @@ def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:
     begin: int | None = BEGIN
     while begin is not None:
         now = played.world.clock.now()
-        page = played.expected.of_job("alice", job_id, begin, end, now, 30 * DAY_S, 7)
+        page = played.expected.of_job(ExpectedQuery("alice", begin, end, now, 30 * DAY_S, 7), job_id)
         found += page.instants
         begin = page.next_at
     return found
