@@ -48,7 +48,7 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 # The folders that take longest, in this order: what begins late ends late, while other workers have nothing to do.
-LONGEST = (
+SLOWEST_FOLDERS = (
     "end_to_end",
     "verify",
     "deploy",
@@ -71,7 +71,7 @@ def folder_of(nodeid: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = {folder: n for n, folder in enumerate(LONGEST)}
+    order = {folder: n for n, folder in enumerate(SLOWEST_FOLDERS)}
     items.sort(key=lambda item: order.get(folder_of(item.nodeid), len(order)))
 
 

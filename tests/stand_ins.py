@@ -61,8 +61,12 @@ class SimulatedQueue:
         heapq.heappush(self._waiting, (visible_at, number, message_id or f"message-{number}", body))
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
-        hidden = [one for one in self._waiting if one[0] > self._clock.now() and one[2] in self._receives]
-        due = [one for one in self._waiting if one[0] <= self._clock.now()]
+        hidden = [
+            message
+            for message in self._waiting
+            if message[0] > self._clock.now() and message[2] in self._receives
+        ]
+        due = [message for message in self._waiting if message[0] <= self._clock.now()]
         counts = {
             "ApproximateNumberOfMessages": str(len(due)),
             "ApproximateNumberOfMessagesNotVisible": str(len(hidden)),

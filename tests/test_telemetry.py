@@ -27,9 +27,9 @@ def test_each_flush_names_the_stage(fresh: None, capsys: pytest.CaptureFixture[s
         telemetry.metrics().add_metric(telemetry.BAD_ENTRIES, "Count", 1)
         telemetry.metrics().flush_metrics()
     for line in capsys.readouterr().out.splitlines():
-        told = json.loads(line)
-        assert told["stage"] == "prod"
-        assert set(told["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"stage", "service"}
+        record = json.loads(line)
+        assert record["stage"] == "prod"
+        assert set(record["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"stage", "service"}
 
 
 def test_the_level_is_the_parameters_whatever_lambdas_own_filter_lets_pass(

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 PATIENCE_S = 300
 
 
-def wait_until(look: Callable[[], Any], what: Callable[[], object] | str, every_s: float = 0.3) -> Any:
-    """The first true answer of `look`. Without one it fails and says `what` did not happen."""
+def wait_until(look: Callable[[], Any], failure: Callable[[], object] | str, every_s: float = 0.3) -> Any:
+    """The first true answer of `look`. Without one it fails with the text `failure`."""
     give_up_at = time.monotonic() + PATIENCE_S
-    while not (found := look()):
+    while not (result := look()):
         if time.monotonic() > give_up_at:
-            raise AssertionError(f"after {PATIENCE_S} s: {what if isinstance(what, str) else what()}")
+            raise AssertionError(
+                f"after {PATIENCE_S} s: {failure if isinstance(failure, str) else failure()}"
+            )
         time.sleep(every_s)
-    return found
+    return result
 
 
 def keep_clear_of_the_rule(for_s: int = 15) -> None:

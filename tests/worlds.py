@@ -81,8 +81,8 @@ def put_in_directory(due: Table, sk: str, jobs: object = 1) -> None:
 
 def damage_entry(world: World, tenant: str, job_id: str) -> None:
     """As after an edit of the due table by hand."""
-    found = world.store.get(tenant, job_id)
-    world.table("due").put({**keys.due_entry(found.group, found.shard, tenant, job_id), "entry": "[9]"})
+    job = world.store.get(tenant, job_id)
+    world.table("due").put({**keys.due_entry(job.group, job.shard, tenant, job_id), "entry": "[9]"})
 
 
 def make_tables(client: Any, prefix: str = "test") -> None:

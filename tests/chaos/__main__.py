@@ -61,14 +61,14 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
         site = Site(embedded, state_dir / "shell")
         nightmare = Nightmare(site, rng, say, [page for page in options.pages.split(",") if page])
         play.haunt(options.seconds, nightmare)
-        verdict, left = play.settle(), site.problems()
+        verdict, problems = play.settle(), site.problems()
         report(play.killed, play.redriven, verdict, options)
         print(f"\n{table(nightmare.happened)}\n")
         for alarm, pages in nightmare.beside.items():
             print(f"{alarm} rang beside: {', '.join(sorted(pages)) or 'nothing'}")
-        print(f"the doctor finds: {left or 'nothing'}")
-        well = all(one.is_well for one in nightmare.happened)
-        return 1 if verdict.problems or left or not well else 0
+        print(f"the doctor finds: {problems or 'nothing'}")
+        well = all(fault.is_well for fault in nightmare.happened)
+        return 1 if verdict.problems or problems or not well else 0
     finally:
         kill(state_dir)
 

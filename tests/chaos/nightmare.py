@@ -14,7 +14,7 @@ from tests.runbook.site import Site
 
 # A mark that is set back is put right by the next tick, sooner than its alarm rings. So here planners do not plan.
 NIGHTMARES = (
-    *(one for one in FAULTS if one.rings),
+    *(fault for fault in FAULTS if fault.rings),
     Fault(
         "the mapping to the planners is disabled",
         "mark-lag",
@@ -46,7 +46,7 @@ class Happened:
     fault: Fault
     broken_at: float
     noticed_at: float | None = None
-    left: str | None = None
+    remaining: str | None = None
     followed: int = 0
     next_look_at: float = 0.0
     quiet_at: float | None = None
@@ -58,7 +58,7 @@ class Happened:
     @property
     def is_over(self) -> bool:
         """Repaired, or given up."""
-        return self.left == "" or self.followed == MAX_TIMES
+        return self.remaining == "" or self.followed == MAX_TIMES
 
     @property
     def is_well(self) -> bool:
@@ -66,7 +66,7 @@ class Happened:
         in_time = (
             self.noticed_at is not None and self.noticed_at - self.broken_at <= self.stated_s + ARRIVAL_S
         )
-        return in_time and self.left == ""
+        return in_time and self.remaining == ""
 
 
 def stated_s(fault: Fault) -> int:
@@ -81,9 +81,12 @@ def choices(
 
     Of these, those that were made least often.
     """
-    made = Counter(one.fault.name for one in happened)
-    there = [one.fault for one in happened if not one.is_over]
-    busy, needed = {one.part for one in there}, {part for one in there for part in one.needs}
+    counts = Counter(incident.fault.name for incident in happened)
+    current = [incident.fault for incident in happened if not incident.is_over]
+    busy, needed = (
+        {fault.part for fault in current},
+        {part for fault in current for part in fault.needs},
+    )
     able = [
         fault
         for fault in faults
@@ -92,8 +95,8 @@ def choices(
         and alarms.get(fault.page, _ALARM) != _ALARM
         and stated_s(fault) + ARRIVAL_S <= left_s
     ]
-    least = min((made[fault.name] for fault in able), default=0)
-    return [fault for fault in able if made[fault.name] == least]
+    least = min((counts[fault.name] for fault in able), default=0)
+    return [fault for fault in able if counts[fault.name] == least]
 
 
 class Nightmare:
@@ -105,7 +108,7 @@ class Nightmare:
         self._site = site
         self._rng = rng
         self._say = say
-        self._faults = [one for one in NIGHTMARES if not pages or one.page in pages]
+        self._faults = [fault for fault in NIGHTMARES if not pages or fault.page in pages]
         self.happened: list[Happened] = []
         # Alarms that rang without a fault of their own, and the pages of the faults that were there.
         self.beside: dict[str, set[str]] = {}
@@ -114,11 +117,11 @@ class Nightmare:
         """Make faults for this time. `meanwhile` is called every two seconds, as the stage's users would."""
         now = time.time()
         end, next_at = now + seconds, now
-        while (now := time.time()) < end or not all(one.is_over for one in self.happened):
+        while (now := time.time()) < end or not all(incident.is_over for incident in self.happened):
             alarms = self._site.alarms()
             self._note_others(alarms)
-            for one in self.happened:
-                self._look_at(one, alarms, now)
+            for incident in self.happened:
+                self._look_at(incident, alarms, now)
             if now >= next_at and (able := choices(self.happened, alarms, end - now, self._faults)):
                 self._make(self._rng.choice(able))
                 next_at = now + self._rng.uniform(*_NEXT_S)
@@ -132,52 +135,58 @@ class Nightmare:
 
     def _note_others(self, alarms: dict[str, str]) -> None:
         """An alarm without a fault of its own is noted with the faults that are there."""
-        made = {one.fault.page for one in self.happened}
-        there = {one.fault.page for one in self.happened if not one.is_over}
+        broken_pages = {incident.fault.page for incident in self.happened}
+        current_pages = {incident.fault.page for incident in self.happened if not incident.is_over}
         for name, state in alarms.items():
-            if state == _ALARM and name not in made and name not in self.beside:
-                self.beside[name] = there
-                self._say(f"{name} rings too, beside {', '.join(sorted(there)) or 'nothing'}")
+            if state == _ALARM and name not in broken_pages and name not in self.beside:
+                self.beside[name] = current_pages
+                self._say(f"{name} rings too, beside {', '.join(sorted(current_pages)) or 'nothing'}")
 
-    def _look_at(self, one: Happened, alarms: dict[str, str], now: float) -> None:
-        rings = alarms[one.fault.page] == _ALARM
-        if one.is_over:
-            if not rings and one.quiet_at is None:
-                one.quiet_at = now
+    def _look_at(self, incident: Happened, alarms: dict[str, str], now: float) -> None:
+        rings = alarms[incident.fault.page] == _ALARM
+        if incident.is_over:
+            if not rings and incident.quiet_at is None:
+                incident.quiet_at = now
             return
-        if not one.followed:
+        if not incident.followed:
             if rings:
-                one.noticed_at = max(one.broken_at, self._rings_since(one.fault.page))
-                self._say(f"{one.fault.page} rings after {one.noticed_at - one.broken_at:.0f} s")
-            elif now - one.broken_at <= one.stated_s + ARRIVAL_S:
+                incident.noticed_at = max(incident.broken_at, self._rings_since(incident.fault.page))
+                self._say(
+                    f"{incident.fault.page} rings after {incident.noticed_at - incident.broken_at:.0f} s"
+                )
+            elif now - incident.broken_at <= incident.stated_s + ARRIVAL_S:
                 return
             else:
-                self._say(f"{one.fault.page} does not ring for: {one.fault.name}")
-        elif now < one.next_look_at:
+                self._say(f"{incident.fault.page} does not ring for: {incident.fault.name}")
+        elif now < incident.next_look_at:
             return
-        self._follow(one)
+        self._follow(incident)
 
-    def _follow(self, one: Happened) -> None:
+    def _follow(self, incident: Happened) -> None:
         """Follow its page, and look what is left. A fault that no check of the doctor finds is over with its alarm."""
-        self._site.follow(one.fault.page, checks=one.fault.checks)
-        one.followed += 1
-        one.next_look_at = time.time() + AGAIN_S
+        self._site.follow(incident.fault.page, checks=incident.fault.checks)
+        incident.followed += 1
+        incident.next_look_at = time.time() + AGAIN_S
         try:
-            found = self._site.problems()
-            left = [f"{check}: {found[check]}" for check in sorted(one.fault.checks & found.keys())]
+            problems = self._site.problems()
+            remaining = [
+                f"{check}: {problems[check]}" for check in sorted(incident.fault.checks & problems.keys())
+            ]
         except AssertionError as error:  # AWS did not answer it
-            left = [str(error)]
-        if not one.fault.checks and self._site.alarms()[one.fault.page] == _ALARM:
-            left = ["its alarm rings"]
-        one.left = "; ".join(left)
-        self._say(f"not yet repaired: {one.left}" if left else f"repaired: {one.fault.name}")
+            remaining = [str(error)]
+        if not incident.fault.checks and self._site.alarms()[incident.fault.page] == _ALARM:
+            remaining = ["its alarm rings"]
+        incident.remaining = "; ".join(remaining)
+        self._say(
+            f"not yet repaired: {incident.remaining}" if remaining else f"repaired: {incident.fault.name}"
+        )
 
     def _rings_since(self, alarm: str) -> float:
         answer = self._site.client("cloudwatch").describe_alarms(
             AlarmNames=[self._site.named(alarm)], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
         )
-        [found] = [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
-        return float(found["StateUpdatedTimestamp"].timestamp())
+        [alarm] = [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
+        return float(alarm["StateUpdatedTimestamp"].timestamp())
 
 
 def table(happened: Iterable[Happened]) -> str:
@@ -186,11 +195,21 @@ def table(happened: Iterable[Happened]) -> str:
         "| fault | alarm | noticed after | at most | page | repaired | quiet after |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for one in happened:
-        noticed, quiet = (_after(at, one.broken_at) for at in (one.noticed_at, one.quiet_at))
-        page, most = one.fault.page, one.stated_s + ARRIVAL_S
-        told = f"yes, at try {one.followed}" if one.left == "" else f"no: {one.left}"
-        cells = (one.fault.name, f"`{page}`", noticed, f"{most} s", f"[{page}]({page}.md)", told, quiet)
+    for incident in happened:
+        noticed, quiet = (_after(at, incident.broken_at) for at in (incident.noticed_at, incident.quiet_at))
+        page, most = incident.fault.page, incident.stated_s + ARRIVAL_S
+        repaired = (
+            f"yes, at try {incident.followed}" if incident.remaining == "" else f"no: {incident.remaining}"
+        )
+        cells = (
+            incident.fault.name,
+            f"`{page}`",
+            noticed,
+            f"{most} s",
+            f"[{page}]({page}.md)",
+            repaired,
+            quiet,
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -50,8 +50,8 @@ class Play:
     def register(self, count: int, every_s: int) -> None:
         target = self._stage.deploy_target()
         self._stage.allow([f"tenant-{n}" for n in range(TENANTS)], target)
-        made = jobs(target, count, every_s, self._rng)
-        self._jobs = self._stage.register(made, lambda: None)
+        registrations = jobs(target, count, every_s, self._rng)
+        self._jobs = self._stage.register(registrations, lambda: None)
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:
@@ -109,11 +109,11 @@ class Play:
             self._tick_if_due()
             self._redrive()
             runs = self._stage.runs(due)
-            left = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
-            if not left or time.time() > give_up_at:
+            unended = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
+            if not unended or time.time() > give_up_at:
                 break
             if time.time() > next_word:
-                self._say(f"{len(left)} have not ended yet")
+                self._say(f"{len(unended)} have not ended yet")
                 next_word = time.time() + 15
             time.sleep(2)
         time.sleep(2)  # events that were handed over last

@@ -31,24 +31,26 @@ def test_each_page_has_one_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "followed", "is_over"),
+    ("remaining", "followed", "is_over"),
     [(None, 0, False), ("", 1, True), ("1 messages", 1, False), ("1 messages", MAX_TIMES, True)],
 )
-def test_a_page_is_followed_until_its_fault_is_gone(left: str | None, followed: int, is_over: bool) -> None:
-    assert Happened(DEAD, 0.0, 60.0, left, followed).is_over is is_over
+def test_a_page_is_followed_until_its_fault_is_gone(
+    remaining: str | None, followed: int, is_over: bool
+) -> None:
+    assert Happened(DEAD, 0.0, 60.0, remaining, followed).is_over is is_over
 
 
 def test_of_a_part_one_fault_is_open_at_a_time() -> None:
-    found = pages(choices([Happened(BY_PAGE["overdue"], 0.0)], QUIET, 24 * 3600))
-    assert not {"overdue", "canary", "burn-fast", "executor-throttles"} & found
-    assert not {"no-tick", "tick-errors", "mark-lag"} & found, "its repair would not show without ticks"
-    assert "api-errors" in found
+    possible = pages(choices([Happened(BY_PAGE["overdue"], 0.0)], QUIET, 24 * 3600))
+    assert not {"overdue", "canary", "burn-fast", "executor-throttles"} & possible
+    assert not {"no-tick", "tick-errors", "mark-lag"} & possible, "its repair would not show without ticks"
+    assert "api-errors" in possible
 
 
 def test_without_ticks_nothing_is_broken_that_needs_executions() -> None:
-    found = pages(choices([Happened(BY_PAGE["no-tick"], 0.0)], QUIET, 24 * 3600))
-    assert not {"overdue", "canary", "burn-fast", "executor-throttles", "tick-errors"} & found
-    assert {"dead-letters", "api-errors", "outcomes-lag"} <= found
+    possible = pages(choices([Happened(BY_PAGE["no-tick"], 0.0)], QUIET, 24 * 3600))
+    assert not {"overdue", "canary", "burn-fast", "executor-throttles", "tick-errors"} & possible
+    assert {"dead-letters", "api-errors", "outcomes-lag"} <= possible
 
 
 def test_an_alarm_that_rings_notices_nothing_new() -> None:
@@ -56,12 +58,12 @@ def test_an_alarm_that_rings_notices_nothing_new() -> None:
 
 
 def test_what_was_made_least_comes_next() -> None:
-    made = [Happened(fault, 0.0, 1.0, "") for fault in NIGHTMARES if fault is not DEAD]
-    assert choices(made, QUIET, 24 * 3600) == [DEAD]
+    incidents = [Happened(fault, 0.0, 1.0, "") for fault in NIGHTMARES if fault is not DEAD]
+    assert choices(incidents, QUIET, 24 * 3600) == [DEAD]
 
 
 @pytest.mark.parametrize(
-    ("noticed_after", "left", "well"),
+    ("noticed_after", "remaining", "well"),
     [
         (180.0, "", True),
         (180.1, "", False),
@@ -71,9 +73,9 @@ def test_what_was_made_least_comes_next() -> None:
     ],
 )
 def test_a_fault_is_well_that_was_noticed_in_time_and_repaired(
-    noticed_after: float | None, left: str | None, well: bool
+    noticed_after: float | None, remaining: str | None, well: bool
 ) -> None:
     assert stated_s(DEAD) == 60
-    one = Happened(DEAD, 1000.0, None if noticed_after is None else 1000.0 + noticed_after, left)
-    assert one.is_well is well
-    assert f"| `{DEAD.page}` |" in table([one])
+    incident = Happened(DEAD, 1000.0, None if noticed_after is None else 1000.0 + noticed_after, remaining)
+    assert incident.is_well is well
+    assert f"| `{DEAD.page}` |" in table([incident])

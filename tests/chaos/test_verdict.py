@@ -30,4 +30,4 @@ CALL = Call(ID, 1, 1000.1)
 )
 def test_the_judge(run: dict[str, object] | None, calls: list[Call], problem: str) -> None:
     verdict = judge([DUE], {ID: run} if run else {}, calls)
-    assert [found.startswith(problem) for found in verdict.problems[:1]] == ([True] if problem else [])
+    assert [text.startswith(problem) for text in verdict.problems[:1]] == ([True] if problem else [])

@@ -36,7 +36,7 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
     is its own: it tries again where a function was killed, and the embedded one loses some; both are counted.
     """
     due, calls = list(due), list(calls)
-    wrong, doubled, retried, lost = [], 0, 0, 0
+    wrong, doubled, retried, lost_events = [], 0, 0, 0
     for problem in problems(due, runs, calls):
         execution_id = problem.split()[1]
         run = runs.get(execution_id, {})
@@ -45,7 +45,7 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
         elif problem.startswith("doubled:") and run.get("status") == DISPATCHED:
             retried += 1
         elif problem.startswith("missing:") and run.get("status") == DISPATCHED:
-            lost += 1
+            lost_events += 1
         else:
             wrong.append(problem)
     wrong += [
@@ -56,12 +56,12 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
     kept = list(runs.values())
     return Verdict(
         due=len(due),
-        statuses=Counter(_said(run) for run in kept),
+        statuses=Counter(_status_of(run) for run in kept),
         attempts=sum(run.get("attempt", 0) for run in kept),
         takeovers=sum(_takeovers(run) for run in kept),
         doubled=doubled,
         retried_by_lambda=retried,
-        lost_events=lost,
+        lost_events=lost_events,
         late=sum(run.get("lateness_s", 0) > _LATE_S for run in kept),
         problems=wrong,
     )
@@ -71,5 +71,5 @@ def _takeovers(run: Mapping[str, Any]) -> int:
     return int(run.get("claims", 0)) - int(run.get("attempt", 0))
 
 
-def _said(run: Mapping[str, Any]) -> str:
+def _status_of(run: Mapping[str, Any]) -> str:
     return f"{run['status']} ({run['reason']})" if "reason" in run else str(run["status"])

@@ -14,7 +14,7 @@ _TIMEOUT_S = 8
 
 def jobs(target_arn: str, count: int, every_s: int, rng: random.Random) -> list[Registration]:
     """This many jobs of five kinds, each due every `every_s` seconds, evenly spread."""
-    made = []
+    registrations = []
     for n in range(count):
         kind = ("plain", "retried", "event", "skip", "queue_one")[n % 5]
         target = {"kind": "lambda", "arn": target_arn, "invocation": "RequestResponse"}
@@ -30,5 +30,5 @@ def jobs(target_arn: str, count: int, every_s: int, rng: random.Random) -> list[
             definition["payload"]["fail_first_attempts"] = 1
         if kind in ("skip", "queue_one"):
             definition["overlap"] = kind
-        made.append(Registration(f"tenant-{n % TENANTS}", f"{kind}-{n}", definition))
-    return made
+        registrations.append(Registration(f"tenant-{n % TENANTS}", f"{kind}-{n}", definition))
+    return registrations

@@ -75,11 +75,11 @@ def test_an_unknown_version_is_refused(version: str) -> None:
 @pytest.mark.parametrize(("text", "means"), lines("due_entries.jsonl"))
 def test_a_due_entry_is_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
     entry = DueEntry.decode(text)
-    found = {
+    decoded = {
         name: getattr(entry, name)
         for name in ("tenant", "job_id", "effective_at", "schedule_revision", "catch_up")
     }
-    assert found | {"schedule": entry.schedule.to_item()} == means
+    assert decoded | {"schedule": entry.schedule.to_item()} == means
     assert entry.encode() == text
 
 
@@ -107,12 +107,12 @@ def test_a_subscription_and_what_it_knows_are_read_and_written_the_same(
     text: str, means: dict[str, Any]
 ) -> None:
     item = json.loads(text)
-    found = Subscription.from_item(item)
-    state = asdict(found.state)
+    subscription = Subscription.from_item(item)
+    state = asdict(subscription.state)
     for problems in ("waiting", "reported", "over"):
         state[problems] = list(state[problems].values())
     assert {name: value for name, value in state.items() if value not in (None, [])} == means
-    assert found.to_item() == item
+    assert subscription.to_item() == item
 
 
 def test_a_state_of_a_later_version_is_read_without_what_is_unknown() -> None:

@@ -73,7 +73,7 @@ def test_what_exceeds_is_refused_and_nothing_stored(world: World, registry: Regi
         registry.create("alice", "c", job(at="2026-12-01T00:00:00Z"))
     assert (refused.value.quota, refused.value.used, refused.value.most) == ("jobs", 2, 2)
     assert used(world) == (2, 48)
-    assert [found.job_id for found in registry.store.list_jobs("alice")] == ["a", "b"]
+    assert [job.job_id for job in registry.store.list_jobs("alice")] == ["a", "b"]
 
 
 def test_who_is_over_a_lowered_quota_may_still_shrink(world: World, registry: Registry) -> None:

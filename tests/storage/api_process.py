@@ -86,7 +86,7 @@ def main() -> None:
     }
     began, cpu = time.monotonic(), time.process_time()
     answer = handler.handle(request, None)
-    told = {
+    figures = {
         "status": answer["statusCode"],
         "body": answer["body"][:300],
         "bytes": len(answer["body"]),
@@ -94,7 +94,7 @@ def main() -> None:
         "cpu_s": round(time.process_time() - cpu, 2),
         "mb": peak_mb(),
     }
-    print(json.dumps(told))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

@@ -36,14 +36,14 @@ def test_entries_between_two_times_newest_first(tables: dict[str, Table]) -> Non
     tables["tenants"].put({"pk": "alice", "sk": "BACKFILL#x"})
     tables["tenants"].put({"pk": "alice", "sk": "CALENDAR#x"})
 
-    def found(next_place: str = "", limit: int = 10, **wanted: Any) -> tuple[list[float], str]:
-        entries, last = audit.page("alice", EntryFilter(**wanted), limit=limit, before_id=next_place)
+    def page(next_place: str = "", limit: int = 10, **bounds: Any) -> tuple[list[float], str]:
+        entries, last = audit.page("alice", EntryFilter(**bounds), limit=limit, before_id=next_place)
         return [entry.at for entry in entries], last
 
-    assert found() == ([3_000, 2_000.5, 2_000, 1_000], "")
-    assert found(from_at=2_000, until_at=3_000) == ([2_000.5, 2_000], "")
-    first, next_place = found(limit=3)
+    assert page() == ([3_000, 2_000.5, 2_000, 1_000], "")
+    assert page(from_at=2_000, until_at=3_000) == ([2_000.5, 2_000], "")
+    first, next_place = page(limit=3)
     assert (first, bool(next_place)) == ([3_000, 2_000.5, 2_000], True)
-    assert found(next_place) == ([1_000], "")
-    assert found(next_place, from_at=2_500) == ([], "")
-    assert found(from_at=3_000, until_at=2_000) == ([], "")
+    assert page(next_place) == ([1_000], "")
+    assert page(next_place, from_at=2_500) == ([], "")
+    assert page(from_at=3_000, until_at=2_000) == ([], "")

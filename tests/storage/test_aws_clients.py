@@ -89,9 +89,9 @@ def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
         headers.update(request.headers.items())
         return AWSResponse(request.url, 200, {}, _Body(b"{}"))
 
-    made = client.__wrapped__()
-    made.meta.events.register("before-send", answer)
-    made.list_rules() if is_passed_on else made.list_queues()
+    built_client = client.__wrapped__()
+    built_client.meta.events.register("before-send", answer)
+    built_client.list_rules() if is_passed_on else built_client.list_queues()
     assert ("X-Amzn-Trace-Id" in headers) == is_passed_on
 
 

@@ -50,9 +50,9 @@ def test_it_gives_up_after_so_many_tries_and_names_what_is_busy(conflicts: int, 
 
 
 def test_a_condition_that_fails_is_tried_again_only_where_that_is_asked_for() -> None:
-    lost = InTheWay(ConditionFailed())
+    attempt = InTheWay(ConditionFailed())
     with pytest.raises(ConditionFailed):
-        retry_on_conflict(lost, "it", sleep=lambda _: None)
-    assert lost.attempts == 1
+        retry_on_conflict(attempt, "it", sleep=lambda _: None)
+    assert attempt.attempts == 1
     on = (ConditionFailed, TransactionConflict)
     assert retry_on_conflict(InTheWay(ConditionFailed()), "it", on=on, sleep=lambda _: None) == "done"

@@ -46,11 +46,11 @@ def add(
 
 
 def listings(index: DueIndex) -> list[Listing]:
-    return [one for one in index.directory.whole() if isinstance(one, Listing)]
+    return [listing for listing in index.directory.whole() if isinstance(listing, Listing)]
 
 
 def listed(index: DueIndex, start: int, end: int) -> list[Listing]:
-    return [one for one in index.directory.listed(start, end) if isinstance(one, Listing)]
+    return [listing for listing in index.directory.listed(start, end) if isinstance(listing, Listing)]
 
 
 def test_the_mark_is_made_once_and_moves_forward_only(index: DueIndex) -> None:
@@ -110,7 +110,7 @@ def test_empty_shards_are_dropped_many_in_a_request_and_a_filled_one_stays(
     index.directory.drop_empty(empty)
     filled = Listing(Shard("every|604800|7", 0, 1), ("w7",))
     assert listings(index) == [filled]
-    assert [one.shard.group for one in listed(index, 0, 7 * DAY_S)] == ["every|604800|7"]
+    assert [listing.shard.group for listing in listed(index, 0, 7 * DAY_S)] == ["every|604800|7"]
 
 
 def test_a_shard_takes_entries_only_while_it_is_listed(index: DueIndex, tables: dict[str, Table]) -> None:
@@ -131,7 +131,7 @@ def test_a_shard_of_an_earlier_version_is_opened_before_it_takes_more(
     assert (picked.shard, picked.is_open) == (Shard(DAILY, 0, 3), False)
     index.directory.open([picked])
     assert listings(index) == [Listing(Shard(DAILY, 0, 3), ("s72",))]
-    assert [one.shard.group for one in listed(index, *NOON)] == [DAILY]
+    assert [listing.shard.group for listing in listed(index, *NOON)] == [DAILY]
 
 
 def test_a_shard_that_was_listed_elsewhere_is_moved(index: DueIndex, tables: dict[str, Table]) -> None:
@@ -139,7 +139,7 @@ def test_a_shard_that_was_listed_elsewhere_is_moved(index: DueIndex, tables: dic
     for place in ("s71", "s73"):
         tables["due"].put({**keys.listing(place, DAILY, 0)})
     index.directory.open(listings(index))
-    assert [one.places for one in listed(index, NOON[0] - 1_200, NOON[1] + 1_200)] == [("s72",)]
+    assert [listing.places for listing in listed(index, NOON[0] - 1_200, NOON[1] + 1_200)] == [("s72",)]
 
 
 def test_what_is_listed_and_not_in_the_directory_counts_as_empty(
@@ -148,7 +148,7 @@ def test_what_is_listed_and_not_in_the_directory_counts_as_empty(
     tables["due"].put({**keys.listing("s72", DAILY, 0)})
     orphans = list(index.directory.counted(listed(index, *NOON)))
     assert orphans == [Listing(Shard(DAILY, 0, 0), ("s72",))]
-    index.directory.drop_empty([one for one in orphans if isinstance(one, Listing)])
+    index.directory.drop_empty([listing for listing in orphans if isinstance(listing, Listing)])
     assert listed(index, *NOON) == []
 
 
@@ -159,7 +159,7 @@ def test_a_group_opens_a_shard_when_its_shards_are_full(
     rng = random.Random(1)
     for n in range(5):
         add(index, tables, DAILY, index.directory.pick(DAILY, rng).shard.shard, str(n))
-    assert [one.shard[1:] for one in listings(index)] == [(0, 2), (1, 2), (2, 1)]
+    assert [listing.shard[1:] for listing in listings(index)] == [(0, 2), (1, 2), (2, 1)]
 
 
 def test_pending_registrations_are_distinguished_by_revision(

@@ -71,12 +71,12 @@ class Endpoint:
 
 
 def _request(connection: socket.socket) -> bytes:
-    found = b""
-    while b"\r\n\r\n" not in found or len(found.partition(b"\r\n\r\n")[2]) < _length(found):
+    received = b""
+    while b"\r\n\r\n" not in received or len(received.partition(b"\r\n\r\n")[2]) < _length(received):
         if not (part := connection.recv(65536)):
             return b""
-        found += part
-    return found
+        received += part
+    return received
 
 
 def _length(request: bytes) -> int:
@@ -94,28 +94,28 @@ def refused(code: str, status: int = 400, **more: Any) -> bytes:
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    made = Endpoint()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
+    server = Endpoint()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     for client in (aws.dynamodb, aws.sqs):
         client.cache_clear()
-    yield made
+    yield server
     for client in (aws.dynamodb, aws.sqs):
         client.cache_clear()
-    made.close()
+    server.close()
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long botocore waited before each repetition; it does not."""
-    found: list[float] = []
+    waits_s: list[float] = []
 
     class Time:
-        sleep = staticmethod(found.append)
+        sleep = staticmethod(waits_s.append)
 
     monkeypatch.setattr("botocore.endpoint.time", Time)
-    return found
+    return waits_s
 
 
 def dynamodb() -> DirectDynamoDB:
@@ -211,11 +211,11 @@ def test_what_fails_for_the_moment_is_tried_again_as_botocore_does(
 
 def test_a_refusal_is_botocores_error_and_asked_once(endpoint: Endpoint) -> None:
     endpoint.replies = [refused("ConditionalCheckFailedException", Item={"pk": {"S": "a"}, "n": {"N": "7"}})]
-    with pytest.raises(ConditionFailed) as lost:
+    with pytest.raises(ConditionFailed) as refused_write:
         Table(aws.dynamodb(), "t").update(
             {"pk": "a", "sk": "b"}, Expression("SET #a = :a", {":a": 1}), Expression("#a = :a", {":a": 2})
         )
-    assert lost.value.existing == {"pk": "a", "n": 7}
+    assert refused_write.value.existing == {"pk": "a", "n": 7}
     assert len(endpoint.requests) == 1
     client = dynamodb()
     with pytest.raises(client.exceptions.ConditionalCheckFailedException):
@@ -254,11 +254,11 @@ def test_the_answer_of_a_function(endpoint: Endpoint) -> None:
         )
     ]
     client = functions()
-    mine, botocores = client.invoke(**AWAITED), client._client.invoke(**AWAITED)
+    direct, botocores = client.invoke(**AWAITED), client._client.invoke(**AWAITED)
     for name in ("FunctionError", "LogResult"):
-        assert mine[name] == botocores[name]
-    assert mine["ResponseMetadata"]["RequestId"] == botocores["ResponseMetadata"]["RequestId"] == "id"
-    assert mine["Payload"].read() == botocores["Payload"].read() == b'{"errorType": "E"}'
+        assert direct[name] == botocores[name]
+    assert direct["ResponseMetadata"]["RequestId"] == botocores["ResponseMetadata"]["RequestId"] == "id"
+    assert direct["Payload"].read() == botocores["Payload"].read() == b'{"errorType": "E"}'
 
 
 def test_of_a_long_result_the_beginning_is_read(endpoint: Endpoint) -> None:
@@ -378,9 +378,9 @@ def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
 
 
 def test_an_answer_is_taken_once() -> None:
-    given = fast_client._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
+    token = fast_client._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
     try:
         assert fast_client._answer_for_botocore() is not None
         assert fast_client._answer_for_botocore() is None
     finally:
-        fast_client._received.reset(given)
+        fast_client._received.reset(token)

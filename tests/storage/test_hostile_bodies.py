@@ -127,13 +127,13 @@ def test_no_body_is_answered_with_500(office: Office, call: Any) -> None:
     succeeded = 0
     for body in bodies:
         for place in places(body):
-            for what, value in HOSTILE.items():
+            for kind, value in HOSTILE.items():
                 sent = with_value(body, place, value)
                 data = json.dumps(sent).encode()
                 kind = "application/x-ndjson" if shape == "BulkJob" else "application/json"
                 answer = caller(call.method, call.url, data, Content_Type=kind)
-                assert answer.status < 500, (what, place, answer.text[:500])
-                assert "internal" not in answer.text, (what, place, answer.text[:500])
+                assert answer.status < 500, (kind, place, answer.text[:500])
+                assert "internal" not in answer.text, (kind, place, answer.text[:500])
                 succeeded += answer.status < 300
     # Everything stored can be read again.
     for url in ("/v1/jobs?limit=200", "/v1/calendars", "/v1/audit"):

@@ -31,7 +31,7 @@ def environment(dynamodb_local: Any) -> Iterator[dict[str, str]]:
     tenants = Tenants(Table(dynamodb_local, "hostile-tenants"))
     tenants.create("alice", "", 0, {"allowed_targets": ["*"], "quotas": {"requests_per_minute": 10_000}})
     key, _ = tenants.api_keys.create_key("alice", "write", 0)
-    given = {f"{name.upper()}_TABLE": f"hostile-{name}" for name in TABLES} | {
+    environment = {f"{name.upper()}_TABLE": f"hostile-{name}" for name in TABLES} | {
         "API_KEY": key,
         "AWS_ENDPOINT_URL": dynamodb_local.meta.endpoint_url,
         "AWS_REGION": "us-east-1",
@@ -41,7 +41,7 @@ def environment(dynamodb_local: Any) -> Iterator[dict[str, str]]:
         "EXECUTOR_TIMEOUT_S": "60",
         "PATH": os.environ["PATH"],
     }
-    yield given
+    yield environment
     for name in TABLES:
         dynamodb_local.delete_table(TableName=f"hostile-{name}")
 
@@ -51,7 +51,7 @@ def test_the_api_stays_within_its_memory_and_time(environment: dict[str, str], n
     command = [sys.executable, "-m", "tests.storage.api_process", name]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["status"] == STATUS.get(name, told["status"]) < 500, told
-    assert told["mb"] < MEMORY_MB, told
-    assert told["cpu_s"] < CPU_S, told
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["status"] == STATUS.get(name, figures["status"]) < 500, figures
+    assert figures["mb"] < MEMORY_MB, figures
+    assert figures["cpu_s"] < CPU_S, figures

@@ -28,7 +28,7 @@ from tests.worlds import TABLES, World, make_tables, make_world
 
 KEY: Key = {"pk": "p", "sk": "s"}
 # The longest text beside the key's names and values and its own name.
-LONGEST = MAX_ITEM_BYTES - len("pkpskst")
+MAX_TEXT_BYTES = MAX_ITEM_BYTES - len("pkpskst")
 WIDE = "\U0001f600"  # four bytes in UTF-8
 TENANT, JOB_ID = "t" * TENANT_ID_CHARS, "j" * JOB_ID_CHARS
 
@@ -39,7 +39,9 @@ def table(dynamodb_local: Any) -> Table:
     return Table(dynamodb_local, "large-jobs")
 
 
-@pytest.mark.parametrize("text", ["x" * LONGEST, "ü" * (LONGEST // 2) + "x" * (LONGEST % 2)])
+@pytest.mark.parametrize(
+    "text", ["x" * MAX_TEXT_BYTES, "ü" * (MAX_TEXT_BYTES // 2) + "x" * (MAX_TEXT_BYTES % 2)]
+)
 def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
     table.put({**KEY, "t": text})
     assert table.get(KEY) == {**KEY, "t": text}
@@ -63,7 +65,7 @@ def test_what_nests_counts_at_least_as_much_as_in_dynamodb(table: Table) -> None
 
 
 def test_an_update_that_makes_an_item_too_large_has_the_same_error(table: Table) -> None:
-    table.put({**KEY, "t": "x" * (LONGEST - 10)})
+    table.put({**KEY, "t": "x" * (MAX_TEXT_BYTES - 10)})
     with pytest.raises(ItemTooLarge) as refused:
         table.update(KEY, Expression("SET #more = :more", {":more": "x" * 20}))
     assert isinstance(refused.value, InvalidInput)
@@ -71,7 +73,7 @@ def test_an_update_that_makes_an_item_too_large_has_the_same_error(table: Table)
     tx.update(table, KEY, Expression("SET #more = :more", {":more": "x" * 20}))
     with pytest.raises(ItemTooLarge):
         tx.commit()
-    assert table.get(KEY) == {**KEY, "t": "x" * (LONGEST - 10)}
+    assert table.get(KEY) == {**KEY, "t": "x" * (MAX_TEXT_BYTES - 10)}
 
 
 def largest_definition(letter: str) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def largest_definition(letter: str) -> dict[str, Any]:
 
 
 def largest_run(runs: Runs) -> None:
-    said = Outcome(
+    outcome = Outcome(
         ok=False,
         error_type=WIDE * 100,
         error=WIDE * 500,
@@ -117,7 +119,7 @@ def largest_run(runs: Runs) -> None:
     for attempt in range(1, ATTEMPTS_KEPT + 1):
         claim = Claim(replace(first, attempt=attempt), "m" * 100, 1_795_230_900.125, 1_795_230_999.125)
         assert runs.claim(claim) is None
-        assert runs.finish(claim, said, 1_795_230_901.125, 1_795_230_902.125)
+        assert runs.finish(claim, outcome, 1_795_230_901.125, 1_795_230_902.125)
     runs.give_up(replace(first, attempt=ATTEMPTS_KEPT + 1), WIDE * 25, WIDE * 100, 1_795_230_903.125)
 
 

@@ -79,16 +79,16 @@ def test_a_write_does_what_the_table_says_and_nothing_else(world: World, change:
     before = record(world)
     assert (before or {"status": NONE})["status"] == state
     WRITES[change](world.runs, changes)
-    found = record(world)
+    stored = record(world)
     expected = after(state, change)
     # A dead executor's message may be delivered like the first one: its claim takes over the run.
-    if expected is None and change in ("claim", "claim for a hand-over") and found != before:
-        pytest.fail(f"{change} took a record that was {state}: {found}")
+    if expected is None and change in ("claim", "claim for a hand-over") and stored != before:
+        pytest.fail(f"{change} took a record that was {state}: {stored}")
     if expected is None and not (change.startswith("take over") and state in ("none", "queued")):
-        assert found == before
+        assert stored == before
     elif expected is not None:
-        assert (found or {"status": NONE})["status"] == expected
-        assert found != before
+        assert (stored or {"status": NONE})["status"] == expected
+        assert stored != before
 
 
 def test_every_write_of_the_table_is_driven() -> None:

@@ -36,15 +36,15 @@ def status(runs: Runs) -> str:
 
 def test_one_claim_wins_and_the_loser_sees_who_was_first(runs: Runs) -> None:
     assert runs.claim(claim("m1")) is None
-    lost = runs.claim(claim("m2"))
-    assert lost
-    assert (lost["claimed_by"], lost["status"], lost["lateness_s"]) == ("m1", "running", 0.5)
+    record = runs.claim(claim("m2"))
+    assert record
+    assert (record["claimed_by"], record["status"], record["lateness_s"]) == ("m1", "running", 0.5)
 
 
 def test_a_claim_sent_twice_knows_its_own_write(runs: Runs) -> None:
-    mine = claim()
-    assert runs.claim(mine) is None
-    assert runs.claim(mine) is None
+    own_claim = claim()
+    assert runs.claim(own_claim) is None
+    assert runs.claim(own_claim) is None
     assert runs.claim(claim()) is not None  # the same message delivered twice is another claim
 
 
@@ -63,10 +63,10 @@ def test_a_dispatched_attempt_is_taken_over_by_its_own_message_alone(runs: Runs)
 
 
 def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
-    mine = claim()
-    runs.claim(mine)
+    own_claim = claim()
+    runs.claim(own_claim)
     for _ in range(2):
-        assert runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+        assert runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
     record = runs.get(FIRST)
     assert record
     assert (record["status"], len(record["attempts"]), record["next_attempt_at"]) == ("retrying", 1, DUE + 10)
@@ -76,9 +76,9 @@ def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
 def test_an_attempt_follows_the_one_before_it_only(runs: Runs) -> None:
     second = replace(FIRST, attempt=2)
     assert runs.claim(claim(execution=second)) is not None
-    mine = claim()
-    runs.claim(mine)
-    runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+    own_claim = claim()
+    runs.claim(own_claim)
+    runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
     assert runs.claim(claim("m3", DUE + 10, replace(FIRST, attempt=3))) is not None
     assert runs.claim(claim("m2", DUE + 10, second)) is None
     assert runs.claim(claim("m1")) is not None
@@ -92,11 +92,11 @@ def test_a_skip_never_overwrites(runs: Runs) -> None:
 
 
 def test_who_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
-    mine = claim()
-    runs.claim(mine)
+    own_claim = claim()
+    runs.claim(own_claim)
     second = replace(FIRST, attempt=2)
     assert not runs.give_up(second, "paused", "why", DUE + 5)
-    runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+    runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
     assert runs.give_up(second, "paused", "why", DUE + 5)
     assert status(runs) == "failed"
 
@@ -129,7 +129,7 @@ def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(insert
     alone, together = claim("m1"), replace(claim("m1"), execution=replace(FIRST, job_id="other"))
     assert inserting.claim(alone, DISPATCHED) is None
     assert inserting.claim_together([(together, DISPATCHED)]) == [True]
-    own, other = (inserting.get(one.execution) or {} for one in (alone, together))
+    own, other = (inserting.get(new_claim.execution) or {} for new_claim in (alone, together))
     differ = {name for name in own.keys() | other.keys() if own.get(name) != other.get(name)}
     assert differ == {"pk", "job_id", "claim_token"}
     assert inserting.claim(together, DISPATCHED) is None  # its own
@@ -138,6 +138,8 @@ def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(insert
 def test_of_many_claims_each_counts_by_itself(inserting: Runs) -> None:
     many = [claim("m1", execution=replace(FIRST, fire_at=DUE + n)) for n in range(26)]
     assert inserting.claim(replace(many[3], message_id="m0", token="another")) is None
-    assert inserting.claim_together([(one, DISPATCHED) for one in many]) == [n != 3 for n in range(26)]
+    assert inserting.claim_together([(new_claim, DISPATCHED) for new_claim in many]) == [
+        n != 3 for n in range(26)
+    ]
     record = inserting.get(many[3].execution)
     assert record and record["claimed_by"] == "m0"

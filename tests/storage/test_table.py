@@ -39,8 +39,8 @@ def test_what_was_written_is_read(tables: NamedTables) -> None:
     tables["jobs"].put(item | {"none": None})
     assert tables["jobs"].get(KEY) == item
     assert list(tables["jobs"].get_many([KEY, OTHER])) == [item]
-    some = tables["jobs"].get_many([KEY, OTHER], consistent=False, attributes=("n", "text", "missing"))
-    assert list(some) == [{"n": 3, "text": "ü"}]
+    items = tables["jobs"].get_many([KEY, OTHER], consistent=False, attributes=("n", "text", "missing"))
+    assert list(items) == [{"n": 3, "text": "ü"}]
     tables["jobs"].delete(KEY)
     assert tables["jobs"].get(KEY) is None
     tables["jobs"].delete(KEY)
@@ -54,16 +54,16 @@ def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables:
         lambda: table.update(KEY, ADD_ONE, other),
         lambda: table.delete(KEY, other),
     ):
-        with pytest.raises(ConditionFailed) as lost:
+        with pytest.raises(ConditionFailed) as conflict:
             write()
-        assert lost.value.existing == {**KEY, "n": 1}
+        assert conflict.value.existing == {**KEY, "n": 1}
     assert table.get(KEY) == {**KEY, "n": 1}
 
 
 def test_a_condition_on_what_is_not_there_fails_without_an_item(tables: NamedTables) -> None:
-    with pytest.raises(ConditionFailed) as lost:
+    with pytest.raises(ConditionFailed) as conflict:
         tables["jobs"].update(KEY, ADD_ONE, Expression("attribute_exists(pk)", {}))
-    assert not lost.value.existing
+    assert not conflict.value.existing
 
 
 def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: NamedTables) -> None:
@@ -104,9 +104,9 @@ def test_a_transaction_happens_whole_or_not_at_all(tables: NamedTables) -> None:
         if happens:
             tx.commit()
             continue
-        with pytest.raises(ConditionFailed) as lost:
+        with pytest.raises(ConditionFailed) as conflict:
             tx.commit()
-        assert lost.value.existing == {**KEY, "n": 1}
+        assert conflict.value.existing == {**KEY, "n": 1}
     assert due.get(KEY) == {**KEY, "n": 1}
 
 
@@ -198,10 +198,10 @@ def test_a_transaction_sent_twice_under_one_token_happens_once(
 
 def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tables: NamedTables) -> None:
     table = tables["jobs"]
-    which: list[Key] = [{"pk": "p", "sk": f"{n:02}"} for n in range(60)]
-    for key in which[:40]:
+    keys: list[Key] = [{"pk": "p", "sk": f"{n:02}"} for n in range(60)]
+    for key in keys[:40]:
         table.put(key)
-    assert table.delete_many(which[10:]) == 50
+    assert table.delete_many(keys[10:]) == 50
     assert [item["sk"] for item in table.query(Query("p"))] == [f"{n:02}" for n in range(10)]
     assert table.delete_many([]) == 0
 
@@ -214,13 +214,13 @@ class Stingy:
 
     def batch_get_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:
         self.requests += 1
-        ((name, wanted),) = RequestItems.items()
-        asked = wanted["Keys"]
-        given = asked[: max(1, len(asked) - 1)] if self.gives else []
-        left = asked[len(given) :]
+        ((name, request),) = RequestItems.items()
+        requested = request["Keys"]
+        items = requested[: max(1, len(requested) - 1)] if self.gives else []
+        unprocessed = requested[len(items) :]
         return {
-            "Responses": {name: given},
-            "UnprocessedKeys": {name: {**wanted, "Keys": left}} if left else {},
+            "Responses": {name: items},
+            "UnprocessedKeys": {name: {**request, "Keys": unprocessed}} if unprocessed else {},
         }
 
 
@@ -246,11 +246,11 @@ class StingyWriter:
         self.takes, self.written = takes, list[Any]()
 
     def batch_write_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:
-        ((name, asked),) = RequestItems.items()
-        assert 1 <= len(asked) <= 25
-        self.written += asked[: int(self.takes)]
-        left = asked[int(self.takes) :]
-        return {"UnprocessedItems": {name: left} if left else {}}
+        ((name, requests),) = RequestItems.items()
+        assert 1 <= len(requests) <= 25
+        self.written += requests[: int(self.takes)]
+        unprocessed = requests[int(self.takes) :]
+        return {"UnprocessedItems": {name: unprocessed} if unprocessed else {}}
 
 
 def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: NamedTables) -> None:

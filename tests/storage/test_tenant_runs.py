@@ -14,7 +14,7 @@ from common.timing.instants import compact_time
 NOW = 1_795_230_900
 JOBS = ("a", "b", "c", "former")
 # Of each run of a job.
-ATTEMPTS = {job_id: [{"attempt": n + 1} for n in range(made)] for made, job_id in enumerate(JOBS)}
+ATTEMPTS = {job_id: [{"attempt": n + 1} for n in range(count)] for count, job_id in enumerate(JOBS)}
 
 
 @pytest.fixture

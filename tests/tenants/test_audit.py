@@ -30,8 +30,8 @@ def write(world: World, subject: str) -> None:
 def test_two_changes_within_a_millisecond_are_two_entries(world: World) -> None:
     for n in range(20):
         write(world, str(n))
-    found, next_place = audit_of(world).page("alice", EntryFilter(), limit=50)
-    assert ({entry.subject for entry in found}, next_place) == ({str(n) for n in range(20)}, "")
+    entries, next_place = audit_of(world).page("alice", EntryFilter(), limit=50)
+    assert ({entry.subject for entry in entries}, next_place) == ({str(n) for n in range(20)}, "")
 
 
 def test_a_call_reads_a_bounded_number_of_entries(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +40,10 @@ def test_a_call_reads_a_bounded_number_of_entries(world: World, monkeypatch: pyt
     for _ in range(12):
         world.clock.sleep(1)
         write(world, "often")
-    wanted, next_place, pages = EntryFilter(subject="rare"), "", []
+    entry_filter, next_place, pages = EntryFilter(subject="rare"), "", []
     for _ in range(9):
-        found, next_place = audit_of(world).page("alice", wanted, limit=3, before_id=next_place)
-        pages.append([entry.subject for entry in found])
+        entries, next_place = audit_of(world).page("alice", entry_filter, limit=3, before_id=next_place)
+        pages.append([entry.subject for entry in entries])
         if not next_place:
             break
     assert pages == [[], [], ["rare"]]
@@ -51,8 +51,8 @@ def test_a_call_reads_a_bounded_number_of_entries(world: World, monkeypatch: pyt
 
 def test_a_change_that_is_not_made_is_not_written_down(world: World) -> None:
     tx = Transaction(world.dynamodb)
-    gone = Expression("attribute_exists(pk)", {})
-    tx.delete(world.table("jobs"), keys.job("alice", "nothing"), gone)
+    exists = Expression("attribute_exists(pk)", {})
+    tx.delete(world.table("jobs"), keys.job("alice", "nothing"), exists)
     with pytest.raises(ConditionFailed):
         AuditedCommit(audit_of(world), clock=world.clock).commit(
             tx, "alice", "job.deleted", "nothing", world.clock.now()
@@ -60,26 +60,26 @@ def test_a_change_that_is_not_made_is_not_written_down(world: World) -> None:
     assert audit_of(world).page("alice", EntryFilter(), limit=9) == ([], "")
 
 
-@pytest.mark.parametrize(("conflicts", "made"), [(MAX_TRIES - 1, True), (MAX_TRIES, False)])
+@pytest.mark.parametrize(("conflicts", "is_committed"), [(MAX_TRIES - 1, True), (MAX_TRIES, False)])
 def test_a_commit_waits_for_others_for_so_long(
-    world: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, made: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, is_committed: bool
 ) -> None:
-    commit, left = Transaction.commit, [TransactionConflict()] * conflicts
+    commit, remaining = Transaction.commit, [TransactionConflict()] * conflicts
 
     def in_the_way(self: Transaction) -> None:
-        if left:
-            raise left.pop()
+        if remaining:
+            raise remaining.pop()
         commit(self)
 
     monkeypatch.setattr(Transaction, "commit", in_the_way)
     tx, began_at = Transaction(world.dynamodb), world.clock.now()
     audited = AuditedCommit(audit_of(world), clock=world.clock)
-    if made:
+    if is_committed:
         audited.commit(tx, "alice", "job.run", "report", began_at)
     else:
         with pytest.raises(Busy, match="'report'"):
             audited.commit(tx, "alice", "job.run", "report", began_at)
-    assert len(audit_of(world).page("alice", EntryFilter(), limit=9)[0]) == made
+    assert len(audit_of(world).page("alice", EntryFilter(), limit=9)[0]) == is_committed
     assert 0 < world.clock.now() - began_at < 4.2
 
 

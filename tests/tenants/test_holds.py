@@ -74,7 +74,7 @@ def test_a_hold_covers_a_target_whatever_role_it_is_called_with(guarded: World) 
 def test_holds_are_bounded_audited_and_named_once(world: World) -> None:
     holds = holds_of(world)
     holds.hold("*", "first", NOW, by="operator:one")
-    assert [one.note for one in holds.hold("*", "second", NOW + 1)] == ["second"]
+    assert [hold.note for hold in holds.hold("*", "second", NOW + 1)] == ["second"]
     for number in range(MAX_HOLDS - 1):
         holds.hold(f"host-{number}.example.com", "", NOW + 2)
     with pytest.raises(Conflict, match="release one first"):
@@ -105,12 +105,12 @@ def test_a_process_knows_a_hold_within_seconds_and_keeps_it_when_it_cannot_read(
     assert known.holds(NOW) == []
     holds_of(world).hold("*", "", NOW)
     assert known.holds(NOW + TRUSTED_FOR_S - 1) == []
-    assert [one.pattern for one in known.holds(NOW + TRUSTED_FOR_S)] == ["*"]
+    assert [hold.pattern for hold in known.holds(NOW + TRUSTED_FOR_S)] == ["*"]
 
     def broken(*_: Any, **__: Any) -> None:
         raise OSError("no way to DynamoDB")
 
     monkeypatch.setattr(Table, "get", broken)
-    assert [one.pattern for one in known.holds(NOW + 2 * TRUSTED_FOR_S)] == ["*"]
+    assert [hold.pattern for hold in known.holds(NOW + 2 * TRUSTED_FOR_S)] == ["*"]
     with pytest.raises(OSError, match="no way"):
         KnownTenants(world.table("tenants")).holds(NOW)

@@ -79,18 +79,18 @@ def test_many_threads_share_one_read(world: World) -> None:
     table.put({**keys.tenant("alice"), "tenant_id": "alice", "created_at": 1})
     gate = threading.Barrier(10)
     known = KnownTenants(table)
-    found: list[Any] = []
+    results: list[Any] = []
 
     def ask() -> None:
         gate.wait()
-        found.append(known.rules("alice", 100.0))
+        results.append(known.rules("alice", 100.0))
 
     threads = [threading.Thread(target=ask) for _ in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [TenantRules()] * 10
+    assert results == [TenantRules()] * 10
     assert known.reads == 1
 
 

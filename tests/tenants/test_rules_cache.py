@@ -42,10 +42,10 @@ class Counted:
 @pytest.fixture
 def tenants(world: World) -> Tenants:
     """Some tenants that were created long ago."""
-    made = Tenants(world.table("tenants"))
+    tenants = Tenants(world.table("tenants"))
     for tenant in MANY:
-        made.create(tenant, "", NOW - 50_000)
-    return made
+        tenants.create(tenant, "", NOW - 50_000)
+    return tenants
 
 
 @pytest.fixture

@@ -39,10 +39,10 @@ def test_after_a_change_both_sign_for_a_day(world: World) -> None:
 
 
 def test_several_changes_within_a_day_drop_no_secret(world: World) -> None:
-    made = [secrets_of(world).ensure("alice", 100)]
+    secrets = [secrets_of(world).ensure("alice", 100)]
     for hour in range(1, MAX_OLD + 1):
-        made.append(secrets_of(world).rotate("alice", 3_600 * hour))
-    newest_first = tuple(reversed(made))
+        secrets.append(secrets_of(world).rotate("alice", 3_600 * hour))
+    newest_first = tuple(reversed(secrets))
     assert secrets_of(world).signing("alice", 90_000 - 3_600) == newest_first
     with pytest.raises(Conflict, match="ends at 1970-01-02T01:00:00Z"):
         secrets_of(world).rotate("alice", 90_000 - 1)

@@ -113,7 +113,7 @@ class Player:
             self.plan()
             now = int(self.world.clock.now())
             moments = [now + (480 - now) % 600, self.world.sqs.next_at()]
-            moment = min(one for one in moments if one is not None)
+            moment = min(instant for instant in moments if instant is not None)
             if moment > end:
                 break
             self.world.clock.move_to(max(self.world.clock.now(), moment))
@@ -181,7 +181,7 @@ class Player:
             "shares": Shares(self.world.table("due")),
             "queue": PlanningQueue(self, "planning"),  # type: ignore[arg-type]
         }
-        takes = {one.name for one in fields(share_planner)}
+        takes = {field.name for field in fields(share_planner)}
         while self._shares and shares:
             shares -= 1
             body = self._shares.pop(0)

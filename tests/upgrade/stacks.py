@@ -49,10 +49,10 @@ BAD: Final = {"serviceLatenessS": "soon"}
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.upgrade.stacks", description=__doc__)
-    parser.add_argument("--release", default=RELEASES[0].name, choices=[one.name for one in RELEASES])
+    parser.add_argument("--release", default=RELEASES[0].name, choices=[release.name for release in RELEASES])
     parser.add_argument("--jobs", type=int, default=10)
     options = parser.parse_args()
-    [release] = [one for one in RELEASES if one.name == options.release]
+    [release] = [release for release in RELEASES if release.name == options.release]
     with tempfile.TemporaryDirectory(prefix="minute8-stacks-") as directory:
         state_dir = Path(directory)
         embedded = start(state_dir, 0, auth=True, tied=True)
@@ -90,8 +90,8 @@ class Story:
         say("its page is followed")
         print(site.follow("bad-deploy"))
         self._run("after the page")
-        left = site.problems()
-        say(f"the doctor finds: {left or 'nothing'}")
+        problems = site.problems()
+        say(f"the doctor finds: {problems or 'nothing'}")
         say(f"back to {self._release.name} …")
         rollback = commands("bad-deploy", STAGE, "Fix")[0]
         print(site.run(rollback))
@@ -99,9 +99,9 @@ class Story:
         say("this version again …")
         deploy(self._embedded, stage=STAGE, force=True)
         verdict = self._settle(site)
-        left |= site.problems()
-        print(f"\n{verdict}\nthe doctor finds: {left or 'nothing'}")
-        return 1 if verdict.problems or left else 0
+        problems |= site.problems()
+        print(f"\n{verdict}\nthe doctor finds: {problems or 'nothing'}")
+        return 1 if verdict.problems or problems else 0
 
     def _deploy_release(self) -> None:
         """As scripts/embedded/deployment.py does, of the release's files."""
@@ -130,11 +130,11 @@ class Story:
         shell.run(f"minute8 tenants create {TENANT} --allow-target '{target}' --stage {STAGE}")
         key = shell.run(f"minute8 keys create {TENANT} --role write --stage {STAGE} 2>/dev/null").strip()
         url = f"{api_url(self._embedded, STAGE)}/v1/jobs"
-        made = jobs(target, count, EVERY_S, random.Random(8))
+        registrations = jobs(target, count, EVERY_S, random.Random(8))
         with httpx.Client(headers={"authorization": f"Bearer {key}"}, timeout=60) as http:
-            for one in made:
-                http.put(f"{url}/{one.job_id}", json=one.definition).raise_for_status()
-        say(f"{len(made)} jobs, each due every {EVERY_S} s")
+            for registration in registrations:
+                http.put(f"{url}/{registration.job_id}", json=registration.definition).raise_for_status()
+        say(f"{len(registrations)} jobs, each due every {EVERY_S} s")
 
     def _run(self, when: str) -> None:
         """Let the jobs run, with a tick first: the rule's own may be minutes away."""
@@ -169,7 +169,9 @@ class Story:
         return self._stage.registered([TENANT])
 
     def _due(self, until: float = 0.0) -> list[Execution]:
-        return [one for job in self._jobs() for one in expected(job, 0, int(until or time.time()))]
+        return [
+            execution for job in self._jobs() for execution in expected(job, 0, int(until or time.time()))
+        ]
 
     def _settle(self, site: Site) -> Verdict:
         """Wait until everything that is due now has ended; dead letters are sent again by their page."""
@@ -181,10 +183,10 @@ class Story:
             return judge(due, self._stage.runs(due), calls_in(self._stage.target_log(self._began_at)))
 
         give_up_at = time.time() + 240
-        while (found := verdict()).problems and time.time() < give_up_at:
+        while (result := verdict()).problems and time.time() < give_up_at:
             time.sleep(10)
             site.follow("dead-letters")
-        return found
+        return result
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ def present() -> Iterator[Version]:
 
 @pytest.fixture(scope="module", params=RELEASES, ids=[release.name for release in RELEASES])
 def release(request: pytest.FixtureRequest) -> Release:
-    found: Release = request.param
-    return found
+    release: Release = request.param
+    return release
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def played(version: Version, steps: Story, state: State | None = None) -> State:
     version.play("load", state or NOTHING)
     for step in steps:
         version.play(*step)
-    found: State = version.play("dump")
-    return found
+    state: State = version.play("dump")
+    return state
 
 
 NOTHING: State = {"now": at("2026-11-21T03:12:00Z"), "tables": {}, "messages": [], "calls": [], "shares": []}
@@ -161,9 +161,9 @@ def test_a_deployment_between_two_ticks_loses_and_doubles_nothing(
     switch: Switch, present: Version, moment: str
 ) -> None:
     steps = story_for(switch.follower)
-    left = played(switch.before, [*steps, ["until", f"2026-11-21T{moment}Z"]])
-    assert left["messages"]
-    end = played(switch.after, THE_END, left)
+    state = played(switch.before, [*steps, ["until", f"2026-11-21T{moment}Z"]])
+    assert state["messages"]
+    end = played(switch.after, THE_END, state)
     assert outcome(end) == of_the_present(present, steps)
     assert doubled(end) == []
     assert end["messages"] == []
@@ -181,8 +181,8 @@ def test_what_was_cut_off_is_finished_by_the_other_version(
         switch.before.play("load", start)
         died = switch.before.play("cut", writes, *step)
         end = played(switch.after, THE_END, switch.before.play("dump"))
-        found = outcome(end)
-        assert found in accepted, f"after {writes} writes: {difference(found, accepted[-1])}"
+        result = outcome(end)
+        assert result in accepted, f"after {writes} writes: {difference(result, accepted[-1])}"
         # An executor that dies between a call and its record: the call is made again (docs/runs.md).
         assert len(doubled(end)) <= (1 if name == "execution" else 0), (writes, doubled(end))
         if not died:
@@ -195,15 +195,15 @@ DIVIDE: Story = [["divide", 10]]
 
 
 @pytest.mark.parametrize("planned", [0, 2], ids=["no share is planned", "two shares are planned"])
-@pytest.mark.parametrize("lost", [False, True], ids=["messages wait", "messages are lost"])
+@pytest.mark.parametrize("shares_are_lost", [False, True], ids=["messages wait", "messages are lost"])
 def test_a_divided_window_is_planned_by_the_other_versions_planners(
-    switch: Switch, present: Version, planned: int, lost: bool
+    switch: Switch, present: Version, planned: int, shares_are_lost: bool
 ) -> None:
     steps = story_for(switch.follower)
-    left = played(switch.before, [*steps, *DIVIDE, ["tick"], ["plan", planned]])
-    assert left["shares"]
-    left["shares"] = [] if lost else left["shares"]
-    end = played(switch.after, [*DIVIDE, *THE_END], left)
+    state = played(switch.before, [*steps, *DIVIDE, ["tick"], ["plan", planned]])
+    assert state["shares"]
+    state["shares"] = [] if shares_are_lost else state["shares"]
+    end = played(switch.after, [*DIVIDE, *THE_END], state)
     assert outcome(end) == of_the_present(present, steps)
     assert doubled(end) == []
     assert end["shares"] == []
@@ -221,12 +221,12 @@ def test_what_one_version_has_set_aside_stops_neither_and_is_repaired_by_the_oth
         ["until", "2026-11-21T03:31:10Z"],
     ]
     repaired: Story = [["store", "pause", "alice", "report"], ["store", "resume", "alice", "report"]]
-    left = played(switch.before, broken)
-    assert {item["sk"]["S"] for item in left["tables"]["due"] if item["pk"]["S"] == "QUARANTINE"} >= {
+    state = played(switch.before, broken)
+    assert {item["sk"]["S"] for item in state["tables"]["due"] if item["pk"]["S"] == "QUARANTINE"} >= {
         "group#lunar|full#0",
         "entry#alice#report",
     }
-    end = played(switch.after, [*repaired, *THE_END], left)
+    end = played(switch.after, [*repaired, *THE_END], state)
     assert outcome(end) == of_the_present(present, [*broken, *repaired])
     assert "2026-11-21T03:42:00Z" in {
         call["fire_at"] for _, call in end["calls"] if call["job_id"] == "report"
@@ -252,9 +252,9 @@ def test_a_held_target_stays_held_and_is_released_by_the_other_version(
     ]
     end = played(switch.after, [*released, *THE_END], played(switch.before, broken))
     assert outcome(end) == of_the_present(present, [*broken, *released])
-    said = {key: what for key, what in records(end).items() if key.startswith("alice#held#")}
-    assert {said[f"alice#held#20261121T03{minute}00Z:1"] for minute in (30, 33, 36)} == {"skippedheld"}
-    assert said["alice#held#20261121T034000Z:1"] == "succeeded"
+    statuses = {key: status for key, status in records(end).items() if key.startswith("alice#held#")}
+    assert {statuses[f"alice#held#20261121T03{minute}00Z:1"] for minute in (30, 33, 36)} == {"skippedheld"}
+    assert statuses["alice#held#20261121T034000Z:1"] == "succeeded"
 
 
 # What 0.1.0 does not know. It may ignore it, and must not call at a time that is wrong.
@@ -273,15 +273,17 @@ def test_there_and_back_again_what_the_earlier_version_does_not_know_is_never_ca
     release: Release, former: Version, present: Version
 ) -> None:
     steps = [*story_for(release), *UNKNOWN]
-    wanted, _ = of_the_present(present, steps)
-    left = played(present, [*steps, ["until", "2026-11-21T03:29:00Z"]])
-    left = played(former, [["until", "2026-11-21T03:36:30Z"]], left)
-    end = played(present, THE_END, left)
+    expected, _ = of_the_present(present, steps)
+    state = played(present, [*steps, ["until", "2026-11-21T03:29:00Z"]])
+    state = played(former, [["until", "2026-11-21T03:36:30Z"]], state)
+    end = played(present, THE_END, state)
     called, recorded = outcome(end)
-    set_aside = {one for one in wanted if ":aws" in one}
-    assert called <= wanted
-    assert wanted - called <= set_aside
-    assert {one for one in called & set_aside if ":20261121T034" in one}, "they are called again afterwards"
+    set_aside = {execution_id for execution_id in expected if ":aws" in execution_id}
+    assert called <= expected
+    assert expected - called <= set_aside
+    assert {execution_id for execution_id in called & set_aside if ":20261121T034" in execution_id}, (
+        "they are called again afterwards"
+    )
     assert doubled(end) == []
     assert set(recorded.values()) <= {"succeeded", "dispatched", "failed", "skippedpaused", "skippeddeleted"}
 
@@ -295,10 +297,10 @@ def test_a_tenant_that_is_half_removed_is_removed(former: Version, present: Vers
         ["until", "2026-11-21T03:26:30Z"],
         ["deletion", "move_on", "dora", 2],
     ]
-    left = played(former, steps)
-    assert 0 < sum(item["pk"]["S"] == "dora" for item in left["tables"]["jobs"]) < 8
+    state = played(former, steps)
+    assert 0 < sum(item["pk"]["S"] == "dora" for item in state["tables"]["jobs"]) < 8
     rest: Story = [["deletion", "move_on", "dora", 100]] * 5
-    end = played(present, [["until", "2026-11-21T03:35:00Z"], *rest], left)
+    end = played(present, [["until", "2026-11-21T03:35:00Z"], *rest], state)
     assert [item for item in end["tables"]["runs"] if item["pk"]["S"].startswith("dora")] == []
     assert [
         item["sk"]["S"]
@@ -308,8 +310,8 @@ def test_a_tenant_that_is_half_removed_is_removed(former: Version, present: Vers
     assert [item for item in end["tables"]["due"] if item["sk"]["S"].startswith("dora#")] == []
 
 
-def difference(found: Outcome, wanted: Outcome) -> str:
+def difference(actual: Outcome, expected: Outcome) -> str:
     """For the message of a failed test."""
-    (calls, runs), (wanted_calls, wanted_runs) = found, wanted
+    (calls, runs), (wanted_calls, wanted_runs) = actual, expected
     changed = sorted(runs.items() ^ wanted_runs.items())
     return f"not called: {sorted(wanted_calls - calls)[:5]}, called: {sorted(calls - wanted_calls)[:5]}, {changed[:8]}"
