@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextvars import copy_context
 from socket import socket
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -56,19 +56,28 @@ class Sending:
         return called
 
 
-def as_answered(waiting: Mapping[socket, Waiting], within_s: float) -> Iterator[tuple[Waiting, bool]]:
-    """Each value when its socket has an answer, with True. After `within_s` the others, with False."""
-    silent = {answer.fileno(): value for answer, value in waiting.items()}
-    answers = select.poll()
-    for number in silent:
-        answers.register(number, select.POLLIN)
-    ends_at = time.monotonic() + within_s
-    while silent and (remaining_s := ends_at - time.monotonic()) > 0:
-        for number, _ in answers.poll(remaining_s * 1000):
-            answers.unregister(number)
-            yield silent.pop(number), True
-    for value in silent.values():
-        yield value, False
+class Answers(Generic[Waiting]):
+    """The values that wait for the answer on a socket."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Waiting] = {}
+        self._poll = select.poll()
+
+    def add(self, answer: socket, value: Waiting) -> None:
+        """Wait for the answer on this socket, too."""
+        self._waiting[answer.fileno()] = value
+        self._poll.register(answer, select.POLLIN)
+
+    def taken_until(self, ends_at: float) -> Iterator[Waiting]:
+        """Each value when its answer has come, until this instant of `time.monotonic`."""
+        while self._waiting and (remaining_s := ends_at - time.monotonic()) > 0:
+            for number, _ in self._poll.poll(remaining_s * 1000):
+                self._poll.unregister(number)
+                yield self._waiting.pop(number)
+
+    def without_answer(self) -> list[Waiting]:
+        """The values whose answer has not come."""
+        return list(self._waiting.values())
 
 
 def _call(claimed: Claimed, clock: Clock, formats: PayloadFormats) -> Steps[Called]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from common import telemetry
 from common.clock import Clock
+from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Claim
@@ -39,6 +40,17 @@ EVENT_TIMEOUT_S: Final = 10
 Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
 Stage = Callable[[Sequence[Progress]], list[Progress]]
 
+_NEXT_STAGES: Final[Mapping[type[Progress], str]] = {
+    Delivery: "hold",
+    Held: "load",
+    Loaded: "admit",
+    Admitted: "claim",
+    Claimed: "call",
+    Sending: "call",
+    Called: "record",
+    Decided: "record",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Executor:
@@ -56,10 +68,10 @@ class Executor:
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """All stages, in order. A stage hands on an execution that has already passed it."""
-        return self.hold, self.load, self.admit, self.claim, self.call, self.record
+    def next_stage(self, progress: Progress) -> Stage:
+        """The stage that an execution takes next."""
+        stage: Stage = getattr(self, _NEXT_STAGES[type(progress)])
+        return stage
 
     def prepare(self, deliveries: Sequence[Delivery]) -> list[Progress]:
         """Take the executions of one second as far as joint requests take them, at most until they are claimed."""
@@ -151,20 +163,24 @@ class Executor:
         return Held(delivery.message.message_id, execution)
 
     def _admit(self, loaded: Loaded) -> Admitted | Decided:
-        execution, job, now = loaded.execution, loaded.job, self.clock.now()
+        execution, now = loaded.execution, self.clock.now()
         rules = self.tenants.rules(execution.tenant, now)
-        claim = Claim(execution, loaded.message_id, now, now, kept_s=_kept_s(rules))
+        job, kept_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
+        if isinstance(job, Skip):
+            return Decided(Claim(execution, loaded.message_id, now, now, kept_s=kept_s), loaded.job, job)
+        kind = self.kinds[job.target["kind"]]
+        is_awaited = kind.is_awaited(job.target)
+        timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
+        lease_until = now + timeout_s + _LEASE_MARGIN_S
+        claim = Claim(execution, loaded.message_id, now, lease_until, kept_s=kept_s)
+        return Admitted(claim, job, kind, timeout_s, is_awaited)
+
+    def _job_to_call(self, loaded: Loaded, rules: TenantRules | None, now: float) -> Job | Skip:
+        execution, job = loaded.execution, loaded.job
         skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job, now)
-        if job is None or skip or (skip := self.due_jobs.excluded(execution, job)):
-            return Decided(claim, job, skip or Skip("deleted", ""))
-        override = self.due_jobs.overridden(execution, job)
-        if isinstance(override, Skip):
-            return Decided(claim, job, override)
-        kind = self.kinds[override.target["kind"]]
-        is_awaited = kind.is_awaited(override.target)
-        timeout_s = override.timeout_s if is_awaited else EVENT_TIMEOUT_S
-        leased = replace(claim, lease_until=now + timeout_s + _LEASE_MARGIN_S)
-        return Admitted(leased, override, kind, timeout_s, is_awaited)
+        if job is None or skip:
+            return skip or Skip("deleted", "")
+        return self.due_jobs.excluded(execution, job) or self.due_jobs.overridden(execution, job)
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or say who has it."""

@@ -26,8 +26,14 @@ class ServiceLevel(NamedTuple):
 
 def service_level(reports: Iterable[Report], within_s: float) -> ServiceLevel:
     """Count a batch; `within_s` is the lateness up to which an execution is good."""
-    counted = [_is_good(report, within_s) for report in reports if _counts(report)]
-    return ServiceLevel(sum(counted), len(counted))
+    good = total = 0
+    for report in reports:
+        if has_started(report):
+            total += 1
+            good += lateness_s(report) <= within_s and report.detail not in _OUR_ERRORS
+        elif report.result == "unrecorded" or _came_too_late(report):
+            total += 1
+    return ServiceLevel(good, total)
 
 
 def lateness_s(report: Report) -> float:
@@ -39,15 +45,6 @@ def lateness_s(report: Report) -> float:
 def has_started(report: Report) -> bool:
     """Whether an attempt was made; its lateness is known then."""
     return report.result in _STARTED and report.detail not in states.REASONS
-
-
-def _counts(report: Report) -> bool:
-    return has_started(report) or report.result == "unrecorded" or _came_too_late(report)
-
-
-def _is_good(report: Report, within_s: float) -> bool:
-    on_time = has_started(report) and lateness_s(report) <= within_s
-    return on_time and report.detail not in _OUR_ERRORS
 
 
 def _came_too_late(report: Report) -> bool:

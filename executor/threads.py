@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Final
 
-from executor.calling import Sending, as_answered
+from executor.calling import Answers, Sending
 from executor.messages import Delivery
 from executor.pipeline import Executor, Progress
 from executor.recorder import Report
@@ -59,19 +61,29 @@ class Running:
             return not self.progress.is_awaited
         return self.claimed is not None and not self.claimed.attempt.is_awaited
 
+    @property
+    def is_ready_event(self) -> bool:
+        """Whether nothing but a call is left to do, which waits for no result and can be sent beside others."""
+        return isinstance(self.progress, Claimed) and self.progress.sends_only
+
     def finish(self) -> Report:
         """Take the remaining stages in this thread."""
-        for stage in self._executor.stages:
-            (self.progress,) = stage([self.progress])
-        assert isinstance(self.progress, Report)
+        while not isinstance(self.progress, Report):
+            (self.progress,) = self._executor.next_stage(self.progress)([self.progress])
         return self.progress
 
-    def send(self) -> bool:
-        """Send the call if that takes no time. Returns whether its answer is to come."""
-        if isinstance(self.progress, Claimed) and self.progress.sends_only:
-            self.progress = self._executor.sending(self.progress)
-            self.progress = self.progress.step() or self.progress
-        return isinstance(self.progress, Sending) and self.progress.waits_for is not None
+    def send(self, answers: Answers[Running]) -> bool:
+        """Send the call if that takes no time. Returns whether its answer is to come, which `answers` waits for."""
+        if not self.is_ready_event:
+            return False
+        assert isinstance(self.progress, Claimed)
+        sending = self.progress = self._executor.sending(self.progress)
+        if called := sending.step():
+            self.progress = called
+        elif sending.waits_for:
+            answers.add(sending.waits_for, self)
+            return True
+        return False
 
     def receive(self) -> None:
         """Read the answer, and record the call if that takes no request. Otherwise a thread goes on."""
@@ -95,34 +107,52 @@ class Running:
 
 
 def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
-    """Start the executions of one second. Events that are ready are sent from this thread, each other gets a thread."""
+    """Start the executions of one second. Events that are ready are sent from one thread, each other gets a thread."""
     prepared = executor.prepare(deliveries)
     running = [Running(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
-    sent: list[Running] = []
+    answers, unsent = Answers[Running](), deque[Running]()
+    sent = 0
     for execution in running:
-        if len(sent) < MAX_EVENT_THREADS and execution.send():
+        if sent == MAX_EVENT_THREADS and execution.is_ready_event:
+            unsent.append(execution)
+        elif execution.send(answers):
             execution.future.set_running_or_notify_cancel()
-            sent.append(execution)
+            sent += 1
         else:
             threads = event_threads() if execution.is_event else call_threads()
             execution.future = threads.submit(execution.finish)
     if sent:
-        call_threads().submit(_receive, sent)
+        call_threads().submit(_receive, answers, unsent)
     return running
 
 
-def _receive(sent: Sequence[Running]) -> None:
-    """Read each answer when it comes. A call that has none after a while waits in a thread of its own."""
-    answers = {
-        execution.progress.waits_for: execution
-        for execution in sent
-        if isinstance(execution.progress, Sending) and execution.progress.waits_for
-    }
-    for execution, has_answer in as_answered(answers, _MAX_EVENT_WAIT_S):
-        if has_answer:
-            execution.receive()
-        else:
+def _receive(answers: Answers[Running], unsent: deque[Running]) -> None:
+    """Read each answer when it comes, and send the next event over its connection.
+
+    What waits too long for its answer, or to be sent, goes on in a thread of its own.
+    """
+    for execution in answers.taken_until(time.monotonic() + _MAX_EVENT_WAIT_S):
+        execution.receive()
+        _send_next(unsent, answers)
+    for execution in answers.without_answer():
+        call_threads().submit(execution.complete)
+    for execution in unsent:
+        if execution.future.set_running_or_notify_cancel():
             call_threads().submit(execution.complete)
+
+
+def _send_next(unsent: deque[Running], answers: Answers[Running]) -> None:
+    while unsent:
+        execution = unsent.popleft()
+        if not execution.future.set_running_or_notify_cancel():
+            continue  # `find_threads` has given it a thread
+        try:
+            if execution.send(answers):
+                return
+        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
+            execution.future.set_exception(error)
+        else:
+            event_threads().submit(execution.complete)
 
 
 def find_threads(running: Sequence[Running]) -> list[Running]:
@@ -137,8 +167,10 @@ def find_threads(running: Sequence[Running]) -> list[Running]:
     return [execution for execution in running if execution.future.cancel()]
 
 
-def have_ended(running: Iterable[Running], within_s: float | None) -> bool:
+def have_ended(running: Sequence[Running], within_s: float | None) -> bool:
     """Wait for these executions. Returns whether all have ended."""
+    if all(execution.future.done() for execution in running):
+        return True
     return not wait([execution.future for execution in running], timeout=within_s).not_done
 
 
