@@ -38,8 +38,8 @@ class Issuer:
 
     def asked(self) -> list[str]:
         """The requested paths since the last call."""
-        paths = [asked.path for asked in self.server.asked]
-        self.server.asked.clear()
+        paths = [asked.path for asked in self.server.requests]
+        self.server.requests.clear()
         return paths
 
     def tokens(self, **changes: str) -> Tokens:

@@ -18,7 +18,7 @@ from common.timing.instants import rfc3339
 from minute8_client import Client
 from scripts import newcomer
 from scripts.embedded import Embedded
-from tests.executor.servers import Asked, serving
+from tests.executor.servers import ReceivedRequest, serving
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
@@ -52,10 +52,10 @@ def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, a
             schedule = {"cron": "*/2 * * * * *", "start_at": rfc3339(int(time.time()) + 5)}
             for name in ("a", "b"):
                 client.put_job(name, {"schedule": schedule, "target": target, "retry": {"max_attempts": 1}})
-            first = wait_until(lambda: messages(aws, server.asked, 1), "no message")
+            first = wait_until(lambda: messages(aws, server.requests, 1), "no message")
             status = 204
             wait_until(lambda: all(is_well(client, name) for name in ("a", "b")), "a job still fails")
-            both = wait_until(lambda: messages(aws, server.asked, 2), "no recovery")
+            both = wait_until(lambda: messages(aws, server.requests, 2), "no recovery")
             # Which of the two jobs ran first is not certain.
             told = [json.loads(one.body)["text"].replace("(b, a)", "(a, b)") for one in both]
             assert told == ["Minute8, nina: 2 jobs failed (a, b).", "Minute8, nina: 2 jobs recovered (a, b)."]
@@ -72,14 +72,14 @@ def is_well(client: Client, job_id: str) -> bool:
     return next(ended, "") == "succeeded"
 
 
-def messages(aws: Any, asked: list[Asked], wanted: int) -> list[Asked]:
+def messages(aws: Any, asked: list[ReceivedRequest], wanted: int) -> list[ReceivedRequest]:
     """The messages to the subscription, once there are so many; this does not wait for the rule of each minute."""
     aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
     found = [one for one in asked if one.path == "/"]
     return found if len(found) >= wanted else []
 
 
-def is_signed(secret: str, asked: Asked) -> bool:
+def is_signed(secret: str, asked: ReceivedRequest) -> bool:
     signed = f"{asked.headers['webhook-id']}.{asked.headers['webhook-timestamp']}.".encode() + asked.body
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signature = base64.b64encode(hmac.digest(key, signed, "sha256")).decode()

@@ -190,6 +190,6 @@ def _read_request(connection: socket.socket) -> None:
         request += connection.recv(65_536)
     head, _, body = request.partition(b"\r\n\r\n")
     lengths = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    left = int(lengths[0]) - len(body) if lengths else 0
-    while left > 0 and (more := connection.recv(65_536)):
-        left -= len(more)
+    remaining_bytes = int(lengths[0]) - len(body) if lengths else 0
+    while remaining_bytes > 0 and (more := connection.recv(65_536)):
+        remaining_bytes -= len(more)

@@ -33,26 +33,26 @@ from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
 
-def main(given: dict[str, Any]) -> dict[str, Any]:
+def main(scenario: dict[str, Any]) -> dict[str, Any]:
     dynamodb: Any = MemoryDynamoDB()
-    for table, items in given["tables"].items():
+    for table, items in scenario["tables"].items():
         dynamodb.create_table(table)
         for item in items:
             dynamodb.put_item(TableName=table, Item=item)
-    given.pop("tables")
+    scenario.pop("tables")
     aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
     endpoints = HttpEndpoints(
         secrets_of=lambda tenant, now: ("whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0",),
         clock=SystemClock(),
         guard=NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
-        tls=lambda: ssl.create_default_context(cadata=given["certificate"]),
+        tls=lambda: ssl.create_default_context(cadata=scenario["certificate"]),
     )
     executor = replace(handler._executor(), kinds=kinds(endpoints.call))
     handler._executor = lambda: executor  # type: ignore[assignment]
     ready_mb, began, used = peak_mb(), time.monotonic(), time.process_time()
-    records = [{"messageId": f"m-{n}", "body": body} for n, body in enumerate(given["messages"])]
+    records = [{"messageId": f"m-{n}", "body": body} for n, body in enumerate(scenario["messages"])]
     answer = handler.handle({"Records": records}, None)
-    runs = [run for job in given["jobs"] for run in executor.runs.of_job("alice", job, limit=10)]
+    runs = [run for job in scenario["jobs"] for run in executor.runs.of_job("alice", job, limit=10)]
     return {
         "ready_mb": ready_mb,
         "peak_mb": peak_mb(),

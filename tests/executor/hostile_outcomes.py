@@ -25,24 +25,24 @@ from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
 
-def main(given: dict[str, Any]) -> dict[str, Any]:
+def main(scenario: dict[str, Any]) -> dict[str, Any]:
     dynamodb: Any = MemoryDynamoDB()
-    for table, items in given["tables"].items():
+    for table, items in scenario["tables"].items():
         dynamodb.create_table(table)
         for item in items:
             dynamodb.put_item(TableName=table, Item=item)
     aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
     handler._outcomes()
     used, ready_mb = time.process_time(), peak_mb()
-    records = [{"messageId": name, "body": body} for name, body in given["messages"].items()]
+    records = [{"messageId": name, "body": body} for name, body in scenario["messages"].items()]
     answer = handler.handle({"Records": records}, None)
     runs = Runs(Table(dynamodb, "test-runs"))
     return {
         "ready_mb": ready_mb,
         "peak_mb": peak_mb(),
         "cpu_s": time.process_time() - used,
-        "failed": [one["itemIdentifier"] for one in answer["batchItemFailures"]],
-        "runs": {name: runs.of_job("alice", name, limit=2)[0]["status"] for name in given["messages"]},
+        "failed": [failure["itemIdentifier"] for failure in answer["batchItemFailures"]],
+        "runs": {name: runs.of_job("alice", name, limit=2)[0]["status"] for name in scenario["messages"]},
     }
 
 

@@ -23,7 +23,7 @@ NAME = "hooks.example.com"
 
 
 @dataclass
-class Asked:
+class ReceivedRequest:
     """One received request."""
 
     method: str
@@ -39,7 +39,7 @@ class Server:
 
     port: int = 0
     connections: int = 0
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     reply: Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes] | None] = lambda handler: (
         200,
         {},
@@ -64,7 +64,7 @@ def serving(*, tls: bool = True, protocol: str = "HTTP/1.0") -> Iterator[Server]
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
             names = [name.lower() for name in self.headers]
-            server.asked.append(Asked(self.command, self.path, headers, names, body))
+            server.requests.append(ReceivedRequest(self.command, self.path, headers, names, body))
             if (reply := server.reply(self)) is None:
                 return
             status, more, answer = reply

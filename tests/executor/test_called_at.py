@@ -26,12 +26,12 @@ def logged(
     """When requests arrived and were answered. The server takes its time to answer."""
     if request.param == "direct":
         monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
-    asked: list[tuple[float, float]] = []
+    requests: list[tuple[float, float]] = []
 
     def reply(handler: Any) -> tuple[int, dict[str, str], bytes]:
         arrived_at = time.monotonic()
         time.sleep(0.1)
-        asked.append((arrived_at, time.monotonic()))
+        requests.append((arrived_at, time.monotonic()))
         return 200, {}, b"{}"
 
     with serving(protocol="HTTP/1.1") as server:
@@ -39,7 +39,7 @@ def logged(
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://localhost:{server.port}")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
         monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
-        yield asked
+        yield requests
         for _, client in clients._clients._kept.values():
             client.close()
 
@@ -53,8 +53,8 @@ def test_a_call_goes_out_when_the_target_sees_it(
         outgoing.forget()
         assert outgoing.went_s_ago() is None
         by_kind(target, event(), 5)
-        asked_at = time.monotonic()
+        checked_at = time.monotonic()
         assert (ago_s := outgoing.went_s_ago()) is not None
         arrived_at, answered_at = logged[-1]
-        assert asked_at - ago_s <= arrived_at
+        assert checked_at - ago_s <= arrived_at
         assert time.monotonic() - ago_s < answered_at

@@ -53,7 +53,7 @@ def service(
 def test_calls_one_after_the_other_share_a_connection(service: Server, invocation: str) -> None:
     for timeout_s in (5, 5, 60, 61, 5):
         assert call_function(TARGET | {"invocation": invocation}, event(), timeout_s).ok
-    assert (len(service.asked), service.connections) == (5, 1)
+    assert (len(service.requests), service.connections) == (5, 1)
 
 
 def test_a_connection_that_was_opened_before_is_used(service: Server) -> None:
@@ -68,7 +68,7 @@ def test_batches_share_as_many_connections_as_they_have_calls(service: Server) -
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(call, range(40)))
-    assert len(service.asked) == 40
+    assert len(service.requests) == 40
     assert service.connections <= 4
 
 
@@ -109,7 +109,7 @@ def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
 def test_wakes_open_the_connections_of_a_crowded_batch_once_and_send_nothing(service: Server) -> None:
     in_a_function(HANDLES_WAKES)
     assert service.connections == WAKE_CONNECTIONS + MAX_EVENTS_AT_ONCE
-    assert not service.asked
+    assert not service.requests
 
 
 def test_a_wake_is_taken_also_where_nothing_can_be_reached(

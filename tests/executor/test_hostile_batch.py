@@ -115,15 +115,15 @@ def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
         jobs = _register(world, servers, pack)
         now = int(time.time())
         due = [Execution("alice", name, now, now, 1) for name in jobs]
-        given = {
+        scenario = {
             "tables": _tables(world),
             "jobs": jobs,
             "messages": [Pack(tuple(due[n : n + pack])).encode() for n in range(0, len(due), pack)],
             "certificate": _certificate()[0].decode(),
         }
-        (tmp_path / "given.json").write_text(json.dumps(given))
+        (tmp_path / "scenario.json").write_text(json.dumps(scenario))
         done = subprocess.run(
-            [sys.executable, "-m", "tests.executor.hostile_batch", str(tmp_path / "given.json")],
+            [sys.executable, "-m", "tests.executor.hostile_batch", str(tmp_path / "scenario.json")],
             cwd=ROOT,
             env=os.environ | {"AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{servers['lambda-1'].port}"},
             capture_output=True,

@@ -68,15 +68,15 @@ def test_a_hostile_batch_stays_within_the_functions_memory_and_time(world: World
     messages = {name: record(events[name], payload) for name, payload in PAYLOADS.items()}
     assert all(MAX_BODY * 0.7 < len(body) <= MAX_BODY for body in messages.values())
     tables = {f"test-{name}": world.dynamodb.scan(TableName=f"test-{name}")["Items"] for name in TABLES}
-    given = tmp_path / "given.json"
-    given.write_text(json.dumps({"tables": tables, "messages": messages}))
-    command = [sys.executable, "-m", "tests.executor.hostile_outcomes", str(given)]
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps({"tables": tables, "messages": messages}))
+    command = [sys.executable, "-m", "tests.executor.hostile_outcomes", str(scenario)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    print(told)
-    assert set(told["failed"]) == UNREADABLE
+    results = json.loads(done.stdout.splitlines()[-1])
+    print(results)
+    assert set(results["failed"]) == UNREADABLE
     expected = {name: "dispatched" if name in UNREADABLE else "failed" for name in PAYLOADS}
-    assert told["runs"] == expected
-    assert told["peak_mb"] < memory_mb, told
-    assert told["cpu_s"] < CPU_S, told
+    assert results["runs"] == expected
+    assert results["peak_mb"] < memory_mb, results
+    assert results["cpu_s"] < CPU_S, results

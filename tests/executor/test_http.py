@@ -34,20 +34,20 @@ def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
 
 def test_an_endpoint_gets_the_event_signed(server: Server) -> None:
     outcome = call(server, payload={"a": "ü"}, headers={"X-Team": "a", "Authorization": "Bearer x"})
-    (asked,) = server.asked
+    (request,) = server.requests
     assert outcome.ok
-    assert (asked.method, asked.path) == ("POST", "/run?a=1")
-    assert json.loads(asked.body) == event(payload={"a": "ü"})
-    assert asked.headers["host"] == f"{NAME}:{server.port}"
-    assert (asked.headers["x-team"], asked.headers["authorization"]) == ("a", "Bearer x")
-    assert asked.headers["content-type"] == "application/json"
-    assert asked.headers["minute8-execution-id"] == "alice:report:20261121T030000Z:4"
-    assert asked.headers["webhook-timestamp"] == str(NOW)
-    assert verify(SECRETS[0], asked.headers, asked.body)
-    assert not verify(SECRETS[1], asked.headers, asked.body)
-    assert not verify(SECRETS[0], asked.headers, asked.body + b" ")
-    assert not verify(SECRETS[0], asked.headers | {"webhook-timestamp": str(NOW + 1)}, asked.body)
-    assert len(asked.names) == len(set(asked.names)), "no header twice"
+    assert (request.method, request.path) == ("POST", "/run?a=1")
+    assert json.loads(request.body) == event(payload={"a": "ü"})
+    assert request.headers["host"] == f"{NAME}:{server.port}"
+    assert (request.headers["x-team"], request.headers["authorization"]) == ("a", "Bearer x")
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["minute8-execution-id"] == "alice:report:20261121T030000Z:4"
+    assert request.headers["webhook-timestamp"] == str(NOW)
+    assert verify(SECRETS[0], request.headers, request.body)
+    assert not verify(SECRETS[1], request.headers, request.body)
+    assert not verify(SECRETS[0], request.headers, request.body + b" ")
+    assert not verify(SECRETS[0], request.headers | {"webhook-timestamp": str(NOW + 1)}, request.body)
+    assert len(request.names) == len(set(request.names)), "no header twice"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_without_envelope_the_payload_is_the_body(
 ) -> None:
     assert call(server, payload=payload, envelope=False).ok
     assert call(server, payload=payload, envelope=False, headers={"Content-Type": "text/x"}).ok
-    first, second = server.asked
+    first, second = server.requests
     assert (first.body, first.headers["content-type"]) == (body, content_type)
     assert (second.body, second.headers["content-type"]) == (body, "text/x")
     assert first.headers["minute8-execution-id"] == "alice:report:20261121T030000Z:4"
@@ -73,15 +73,15 @@ def test_without_envelope_the_payload_is_the_body(
 def test_while_secrets_change_both_sign(server: Server) -> None:
     both = endpoints(secrets_of=lambda tenant, now: SECRETS)
     assert both.call({"url": server.url, "method": "POST"}, event(), 5).ok
-    (asked,) = server.asked
-    assert all(verify(secret, asked.headers, asked.body) for secret in SECRETS)
+    (request,) = server.requests
+    assert all(verify(secret, request.headers, request.body) for secret in SECRETS)
 
 
 def test_the_id_is_the_executions_for_all_attempts_and_holds_no_full_stop(server: Server) -> None:
     for attempt in (1, 2):
         call(server, attempt=attempt)
     endpoints().call({"url": server.url, "method": "POST"}, event(job_id="a.b.c"), 5)
-    first, second, third = (asked.headers["webhook-id"] for asked in server.asked)
+    first, second, third = (request.headers["webhook-id"] for request in server.requests)
     assert first == second != third
     assert "." not in third
 
@@ -89,17 +89,17 @@ def test_the_id_is_the_executions_for_all_attempts_and_holds_no_full_stop(server
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_a_method_without_a_body_is_signed_too(server: Server, method: str) -> None:
     assert call(server, payload="x", method=method).ok
-    (asked,) = server.asked
-    assert (asked.method, asked.body) == (method, b"")
-    assert "content-length" not in asked.headers
-    assert verify(SECRETS[0], asked.headers, b"")
+    (request,) = server.requests
+    assert (request.method, request.body) == (method, b"")
+    assert "content-length" not in request.headers
+    assert verify(SECRETS[0], request.headers, b"")
 
 
 def test_a_tenant_without_a_secret_calls_nobody(server: Server) -> None:
     none = endpoints(secrets_of=lambda tenant, now: ())
     outcome = none.call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "NoWebhookSecret")
-    assert not server.asked
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_redirect_is_never_followed(server: Server, status: int, location: str
     server.reply = lambda handler: (status, {"Location": location}, b"")
     outcome = call(server)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, f"Http{status}")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 503, 500])
@@ -180,7 +180,7 @@ def test_without_the_secrets_table_no_attempt_is_used_up(server: Server) -> None
 
     outcome = endpoints(secrets_of=fails).call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, False, True)
-    assert not server.asked
+    assert not server.requests
 
 
 def test_an_answer_of_half_characters_can_be_recorded(server: Server) -> None:
@@ -193,7 +193,7 @@ def test_a_certificate_of_nobody_known_is_refused(server: Server) -> None:
     untrusting = endpoints(tls=HttpEndpoints.__dataclass_fields__["tls"].default)
     outcome = untrusting.call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "CertificateRefused")
-    assert not server.asked
+    assert not server.requests
 
 
 def test_a_certificate_of_another_name_is_refused(server: Server) -> None:
@@ -206,7 +206,7 @@ def test_plain_http_only_where_the_deployment_allows_it() -> None:
     with serving(tls=False) as plain:
         target = {"url": plain.url.replace("https", "http"), "method": "POST"}
         assert endpoints().call(target, event(), 5).error_type == "NotHttps"
-        assert not plain.asked
+        assert not plain.requests
         assert endpoints(plain_http=True).call(target, event(), 5).ok
 
 
@@ -215,7 +215,7 @@ def test_without_the_tests_switch_this_machine_is_out_of_reach(server: Server) -
     guard = dataclasses.replace(default, resolve=lambda host, port: ["127.0.0.1"])
     outcome = endpoints(guard=guard).call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "ForbiddenAddress")
-    assert not server.asked
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_call_goes_out_when_the_endpoint_sees_it(server: Server) -> None:
     server.reply = reply
     outgoing.forget()
     assert call(server).ok
-    asked_at = time.monotonic()
+    checked_at = time.monotonic()
     assert (ago_s := outgoing.went_s_ago()) is not None
-    assert asked_at - ago_s <= arrived[0] < answered[0]
+    assert checked_at - ago_s <= arrived[0] < answered[0]
     assert time.monotonic() - ago_s < answered[0]

@@ -33,7 +33,7 @@ class FakeLambda:
     """Answers as `reply` says, and records the requests."""
 
     reply: Reply | Callable[[], Reply] = (200, {}, b"null")
-    asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLambda]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            fake.asked.append((unquote(self.path), headers, json.loads(body)))
+            fake.requests.append((unquote(self.path), headers, json.loads(body)))
             status, more, answer = fake.reply() if callable(fake.reply) else fake.reply
             self.send_response(status)
             for name, value in (
@@ -72,7 +72,7 @@ def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda)
     log = base64.b64encode(b"x" * 2000 + b" the end").decode()
     service.reply = (200, {"X-Amz-Log-Result": log}, b'{"items": 3}')
     outcome = call_function(TARGET, event(payload={"a": "ü"}), 5)
-    ((path, headers, body),) = service.asked
+    ((path, headers, body),) = service.requests
     assert path == f"/2015-03-31/functions/{ARN}/invocations"
     assert (headers["x-amz-invocation-type"], headers["x-amz-log-type"]) == ("RequestResponse", "Tail")
     assert body == event(payload={"a": "ü"})
@@ -88,14 +88,14 @@ def test_only_the_canarys_own_tenant_calls_its_function(service: FakeLambda) -> 
     forged = event(tenant=canary.TENANT, job_id=canary.JOB_ID)
     outcome = call(target, event(tenant="mallory", payload=forged), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
-    assert service.asked == []
+    assert service.requests == []
     assert call(target, event(tenant=canary.TENANT, job_id=canary.JOB_ID), 5).ok
 
 
 def test_an_event_is_handed_over(service: FakeLambda) -> None:
     service.reply = (202, {}, b"")
     assert call_function(TARGET | {"invocation": "Event"}, event(), 5).ok
-    ((_, headers, _),) = service.asked
+    ((_, headers, _),) = service.requests
     assert headers["x-amz-invocation-type"] == "Event"
 
 
@@ -164,7 +164,7 @@ def test_a_function_that_answers_too_late_has_timed_out_and_was_called_once(serv
     outcome = call_function(TARGET, event(), 1)
     is_over.set()
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "TimedOut")
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_refusal_is_classified_and_not_repeated(
     outcome = call_function(TARGET, event(), 5)
     assert (outcome.ok, outcome.error_type) == (False, code)
     assert (outcome.permanent, outcome.throttled, outcome.error) == (permanent, throttled, "no")
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 def test_lambda_says_when_to_come_back(service: FakeLambda) -> None:
@@ -246,10 +246,10 @@ ROLE = "arn:aws:iam::210987654321:role/minute8"
 
 
 def test_the_external_id_always_names_the_tenant() -> None:
-    asked = {"role_arn": ROLE, "external_id": "s3cret"}
+    target = {"role_arn": ROLE, "external_id": "s3cret"}
     assert external_id({"role_arn": ROLE}, event()) == "minute8:alice"
-    assert external_id(asked, event()) == "minute8:alice:s3cret"
-    assert external_id(asked, event(tenant="bob")) != external_id(asked, event())
+    assert external_id(target, event()) == "minute8:alice:s3cret"
+    assert external_id(target, event(tenant="bob")) != external_id(target, event())
     assert external_id({"external_id": "bob"}, event(tenant="minute8")) != external_id(
         {}, event(tenant="bob")
     )
@@ -291,7 +291,7 @@ def test_the_call_is_made_with_the_roles_credentials(
     monkeypatch.setattr(clients, "_assumed_roles", AssumedRoles())
     assert call_function(TARGET | {"role_arn": ROLE}, event(), 5).ok
     assert call_function(TARGET, event(), 5).ok
-    (_, with_role, _), (_, without, _) = service.asked
+    (_, with_role, _), (_, without, _) = service.requests
     assert "Credential=AKROLE/" in with_role["authorization"]
     assert with_role["x-amz-security-token"] == "tok"
     assert "AKROLE" not in without["authorization"]

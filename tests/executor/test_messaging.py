@@ -197,10 +197,10 @@ def state_machine() -> str:
     role = boto("iam", "us-east-1").create_role(RoleName="states", AssumeRolePolicyDocument="{}")["Role"][
         "Arn"
     ]
-    made = boto("stepfunctions").create_state_machine(
+    machine = boto("stepfunctions").create_state_machine(
         name="nightly", definition=json.dumps(definition), roleArn=role
     )
-    return str(made["stateMachineArn"])
+    return str(machine["stateMachineArn"])
 
 
 def test_a_state_machine_is_started_once_for_all_attempts() -> None:

@@ -167,16 +167,16 @@ def listening() -> Iterator[int]:
 
 
 def test_what_was_checked_is_what_is_connected_to(listening: int) -> None:
-    asked = []
+    resolved_hosts = []
 
     def rebinding(host: str, port: int) -> list[str]:
-        asked.append(host)
-        return ["127.0.0.1"] if len(asked) == 1 else ["169.254.169.254"]
+        resolved_hosts.append(host)
+        return ["127.0.0.1"] if len(resolved_hosts) == 1 else ["169.254.169.254"]
 
     guard = NetworkGuard(rebinding, allows=lambda ip: str(ip) == "127.0.0.1")
     with guard.connect(read_url(f"https://rebind.example:{listening}/"), 5) as connection:
         assert connection.getpeername() == ("127.0.0.1", listening)
-    assert asked == ["rebind.example"], "resolved once and never again"
+    assert resolved_hosts == ["rebind.example"], "resolved once and never again"
 
 
 def test_the_next_address_is_tried_where_one_does_not_answer(listening: int) -> None:

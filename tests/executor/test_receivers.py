@@ -26,8 +26,8 @@ BODY = '{"payload":{"customer":7,"day":"ü"}}'
 
 def block(language: str, mark: str) -> str:
     """The code block of a language that contains the mark."""
-    (found,) = [code for code in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL) if mark in code]
-    return str(found)
+    (example,) = [code for code in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL) if mark in code]
+    return str(example)
 
 
 def requests() -> list[tuple[dict[str, str], str, bool]]:

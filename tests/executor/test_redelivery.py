@@ -54,11 +54,11 @@ def test_what_dynamodb_turned_away_comes_again_in_seconds_and_then_less_often(
 def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = threading.Event()
+    is_hidden = threading.Event()
 
     def call(event: Mapping[str, Any]) -> Outcome:
         if len(world.target.calls) == 1:
-            assert told.wait(60)
+            assert is_hidden.wait(60)
             raise KeyboardInterrupt  # an exception that ends the process records nothing
         return Outcome(ok=True)
 
@@ -67,7 +67,7 @@ def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
 
     def changed(**request: Any) -> dict[str, Any]:
         answer = change(**request)
-        told.set()
+        is_hidden.set()
         return answer
 
     monkeypatch.setattr(world.sqs, "change_message_visibility_batch", changed)

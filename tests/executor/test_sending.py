@@ -30,7 +30,7 @@ from tests.waiting import wait_until
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
-TAKEN = 202, {"x-amzn-RequestId": "r"}, b""
+ACCEPTED = 202, {"x-amzn-RequestId": "r"}, b""
 WAITS_S = 20
 
 
@@ -41,7 +41,7 @@ def service(
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
     monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
     with serving(tls=request.param, protocol="HTTP/1.1") as server:
-        server.reply = lambda handler: TAKEN
+        server.reply = lambda handler: ACCEPTED
         scheme = "https" if request.param else "http"
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"{scheme}://localhost:{server.port}")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
@@ -68,9 +68,9 @@ def events(world: World, *names: str, **fields: Any) -> list[Message]:
     """A message for each of these jobs, due now."""
     kind = Kind(call_function, lambda_function.is_awaited, lambda_function.call)
     world.executor = replace(world.executor, kinds={"lambda": kind})
-    for one in names:
-        world.registry.create("alice", one, job(cron="0 9 * * *", **fields) | {"target": target(one)})
-    return [Message(f"m-{one}", Execution("alice", one, DUE, DUE, 1).encode()) for one in names]
+    for job_id in names:
+        world.registry.create("alice", job_id, job(cron="0 9 * * *", **fields) | {"target": target(job_id)})
+    return [Message(f"m-{job_id}", Execution("alice", job_id, DUE, DUE, 1).encode()) for job_id in names]
 
 
 def kept(service: Server, count: int) -> None:
@@ -79,13 +79,13 @@ def kept(service: Server, count: int) -> None:
 
     def together(handler: BaseHTTPRequestHandler) -> Any:
         meet.wait(WAITS_S)
-        return TAKEN
+        return ACCEPTED
 
     service.reply = together
     with ThreadPoolExecutor(count) as pool:
         assert all(pool.map(lambda _: call_function(target("warm"), event(), WAITS_S).ok, range(count)))
     service.reply = reply
-    service.asked.clear()
+    service.requests.clear()
     assert service.connections == count
 
 
@@ -119,14 +119,14 @@ def test_all_go_out_from_one_thread_before_an_answer_comes(
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         meet.wait(WAITS_S)
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     kept(service, 10)
     monkeypatch.setattr(threads, "event_threads", None)
     reports, failed = run(world, events(world, *"abcdefghij"))
     assert (results(reports), failed) == (dict.fromkeys("abcdefghij", "dispatched"), [])
-    assert (len(service.asked), service.connections) == (10, 10)
+    assert (len(service.requests), service.connections) == (10, 10)
 
 
 def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
@@ -138,12 +138,12 @@ def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         meet.wait(WAITS_S)
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     reports, failed = run(world, events(world, *"abc"))
     assert (Counter(results(reports).values()), failed) == ({"dispatched": 3}, [])
-    assert (len(service.asked), service.connections) == (3, 3)
+    assert (len(service.requests), service.connections) == (3, 3)
     assert sorted(senders) == ["MainThread", "send", "send"]
 
 
@@ -162,7 +162,7 @@ def test_what_is_refused_or_breaks_off_is_one_events_failure(world: World, servi
         if name(handler) == "broken":
             handler.close_connection = True
             return None
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     kept(service, 4)
@@ -170,9 +170,10 @@ def test_what_is_refused_or_breaks_off_is_one_events_failure(world: World, servi
     reports, failed = run(world, events(world, *names, retry={"max_attempts": 2}))
     ends = {"refused": "retrying", "a": "dispatched", "broken": "retrying", "b": "dispatched"}
     assert (results(reports), failed) == (ends, [])
-    assert len(service.asked) == 4, "no call is repeated"
+    assert len(service.requests) == 4, "no call is repeated"
     errors = {
-        one: world.run_items("alice", one)[0]["attempts"][0]["error_type"] for one in ("refused", "broken")
+        job_id: world.run_items("alice", job_id)[0]["attempts"][0]["error_type"]
+        for job_id in ("refused", "broken")
     }
     assert errors == {"refused": "TooManyRequestsException", "broken": "ConnectionClosedError"}
 
@@ -182,13 +183,13 @@ def test_a_connection_that_the_service_has_closed_is_not_used(world: World, serv
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         handler.close_connection = True
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     first, second = events(world, *"ab"), events(world, *"cd")
     assert run(world, first)[1] == []
-    (one,) = (client for _, client in clients._clients._kept.values())
-    idle = list(one.requests.connections._idle)
+    (client,) = (client for _, client in clients._clients._kept.values())
+    idle = list(client.requests.connections._idle)
     assert len(idle) == 2
     wait_until(
         lambda: not any(connection.is_usable() for connection in idle),
@@ -204,12 +205,12 @@ def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
     world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(service, 2)
-    (one,) = (client for _, client in clients._clients._kept.values())
-    one.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
+    (client,) = (client for _, client in clients._clients._kept.values())
+    client.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
     monkeypatch.setattr(fast_client._Connection, "is_usable", lambda connection: True)
     reports, failed = run(world, events(world, *"ab", retry={"max_attempts": 2}))
     assert (results(reports), failed) == ({"a": "retrying", "b": "dispatched"}, [])
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 def test_a_late_answer_keeps_no_other_from_its_retry(world: World, service: Server) -> None:
@@ -218,7 +219,7 @@ def test_a_late_answer_keeps_no_other_from_its_retry(world: World, service: Serv
             return 429, {}, b"{}"
         if name(handler) == "late":
             wait_until(lambda: len(world.sqs) == 1, "the retry was not sent meanwhile", every_s=0.01)
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     kept(service, 3)
@@ -236,7 +237,7 @@ def test_answers_that_never_come_end_at_their_own_time(
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler).startswith("never"):
             is_over.wait(WAITS_S)
-        return TAKEN
+        return ACCEPTED
 
     service.reply = reply
     kept(service, 4)
@@ -247,8 +248,8 @@ def test_answers_that_never_come_end_at_their_own_time(
     took_s = time.monotonic() - began
     is_over.set()
     assert Counter(results(reports).values()) == {"dispatched": 1, "retrying": 3}
-    for one in ("never-1", "never-2", "never-3"):
-        assert world.run_items("alice", one)[0]["attempts"][0]["error_type"] == "TimedOut"
+    for job_id in ("never-1", "never-2", "never-3"):
+        assert world.run_items("alice", job_id)[0]["attempts"][0]["error_type"] == "TimedOut"
     assert took_s < WAITS_S / 2
 
 
@@ -258,9 +259,11 @@ def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, se
     executions = [Execution.decode(message.body) for message in events(world, *names)]
     tens = [executions[first : first + MAX_IN_A_PACK] for first in range(0, 100, MAX_IN_A_PACK)]
     for round_ in range(3):
-        later = [tuple(replace(one, fire_at=one.fire_at - round_) for one in ten) for ten in tens]
+        later = [
+            tuple(replace(execution, fire_at=execution.fire_at - round_) for execution in ten) for ten in tens
+        ]
         packs = [Message(f"m-{round_}-{n}", Pack(ten).encode()) for n, ten in enumerate(later)]
         reports, failed = run(world, packs)
         assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
-    assert len(service.asked) == 300
+    assert len(service.requests) == 300
     assert service.connections <= 2 * threads.MAX_EVENT_THREADS

@@ -19,11 +19,11 @@ ID = "alice:report:20261121T030000Z:4"
 
 
 def test_each_attempt_has_its_own_span_in_one_trace() -> None:
-    found = [traceparent(ID, attempt) for attempt in (1, 2, 100)]
-    assert found[0] == "00-9d35c5adeb2bb34d3f766ea360ab95d8-656f474a36e86140-01"  # as stored traces have it
-    assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", one) for one in found)
-    assert {one[3:35] for one in found} == {trace_id(ID)}
-    assert len({one[36:52] for one in found}) == 3
+    parents = [traceparent(ID, attempt) for attempt in (1, 2, 100)]
+    assert parents[0] == "00-9d35c5adeb2bb34d3f766ea360ab95d8-656f474a36e86140-01"  # as stored traces have it
+    assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", parent) for parent in parents)
+    assert {parent[3:35] for parent in parents} == {trace_id(ID)}
+    assert len({parent[36:52] for parent in parents}) == 3
     assert trace_id(ID) != trace_id("alice:report:20261121T030100Z:4")
 
 
@@ -38,8 +38,8 @@ def test_a_target_gets_that_of_its_attempt_and_the_run_shows_its_trace(world: Wo
 class Answers:
     """A Lambda client that keeps what it is asked."""
 
-    def invoke(self, **asked: Any) -> Any:
-        self.asked = asked
+    def invoke(self, **request: Any) -> Any:
+        self.request = request
         return {"Payload": self, "StatusCode": 200}
 
     def read(self, most: int = 0) -> bytes:
@@ -57,10 +57,10 @@ def test_an_awaited_function_has_it_in_its_client_context(
     arn = "arn:aws:lambda:us-east-1:123456789012:function:report"
     call_function({"arn": arn, "invocation": invocation}, event(attempt=2), 3)
     if invocation == "Event":  # Lambda would not pass it on
-        assert "ClientContext" not in client.asked
+        assert "ClientContext" not in client.request
         return
-    assert len(client.asked["ClientContext"]) < 3_583
-    assert json.loads(base64.b64decode(client.asked["ClientContext"])) == {
+    assert len(client.request["ClientContext"]) < 3_583
+    assert json.loads(base64.b64decode(client.request["ClientContext"])) == {
         "custom": {"traceparent": traceparent(ID, 2)}
     }
 

@@ -133,7 +133,7 @@ def test_what_changed_meanwhile_stays(world: World) -> None:
     world.store.delete("alice", "again")
     once(world, "again", at="2026-11-21T12:00:00Z")
     world.tick()
-    assert [is_left(world, one) for one in ("rescheduled", "paused", "kept", "again")] == [True] * 4
+    assert [is_left(world, job_id) for job_id in ("rescheduled", "paused", "kept", "again")] == [True] * 4
     assert notes(world) == 0
 
 

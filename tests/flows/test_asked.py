@@ -71,7 +71,10 @@ def test_the_next_fire_times_are_skipped_and_the_job_goes_on(world: World) -> No
     world.registry.create("alice", "job", job(cron="* * * * *", jitter_s=5))
     for _ in range(2):  # again: the same ones
         skipped = world.manual.skip_next("alice", "job", 2, "maintenance")
-        assert [one.fire_at for one in skipped] == [at("2026-11-21T03:13:00Z"), at("2026-11-21T03:14:00Z")]
+        assert [execution.fire_at for execution in skipped] == [
+            at("2026-11-21T03:13:00Z"),
+            at("2026-11-21T03:14:00Z"),
+        ]
     world.run_until("2026-11-21T03:15:30Z")
     assert world.statuses("alice", "job") == ["skipped(cancelled)", "skipped(cancelled)", "succeeded"]
     assert world.run_items("alice", "job")[0]["detail"] == "cancelled by hand: maintenance"
@@ -103,8 +106,10 @@ def test_a_cancelled_backfill_starts_nothing_more(world: World) -> None:
     world.deliver()
     assert len(world.target.calls) == 1
     assert world.statuses("alice", "job") == ["succeeded"] + ["skipped(cancelled)"] * 3
-    entries = [one for one in Audit(world.table("tenants")).newest("alice", 100) if "cancelled" in one.action]
-    assert [(one.action, one.after) for one in entries] == [
+    entries = [
+        entry for entry in Audit(world.table("tenants")).newest("alice", 100) if "cancelled" in entry.action
+    ]
+    assert [(entry.action, entry.after) for entry in entries] == [
         ("job.backfill_cancelled", {"backfill_id": "x", "note": "wrong range"})
     ]
 

@@ -21,7 +21,7 @@ class Reads:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.consistent: list[bool] = []
         self.unprocessed = False
         self.broken = False
@@ -30,19 +30,23 @@ class Reads:
         return getattr(self.client, name)
 
     def get_item(self, **request: Any) -> Any:
-        self.asked.append("get")
+        self.requests.append("get")
         self.consistent.append(request["ConsistentRead"])
         return self.client.get_item(**request)
 
     def batch_get_item(self, RequestItems: dict[str, Any]) -> Any:
-        ((table, wanted),) = RequestItems.items()
-        self.asked.append(f"get {len(wanted['Keys'])}")
-        self.consistent.append(wanted["ConsistentRead"])
+        ((table, request),) = RequestItems.items()
+        self.requests.append(f"get {len(request['Keys'])}")
+        self.consistent.append(request["ConsistentRead"])
         if self.broken:
             raise OSError("no way to DynamoDB")
-        keys, left = (wanted["Keys"][:1], wanted["Keys"][1:]) if self.unprocessed else (wanted["Keys"], [])
-        answer = self.client.batch_get_item(RequestItems={table: {**wanted, "Keys": keys}})
-        return {**answer, "UnprocessedKeys": {table: {**wanted, "Keys": left}} if left else {}}
+        count = 1 if self.unprocessed else len(request["Keys"])
+        keys, unprocessed = request["Keys"][:count], request["Keys"][count:]
+        answer = self.client.batch_get_item(RequestItems={table: {**request, "Keys": keys}})
+        return {
+            **answer,
+            "UnprocessedKeys": {table: {**request, "Keys": unprocessed}} if unprocessed else {},
+        }
 
 
 @pytest.fixture
@@ -61,11 +65,11 @@ def replace_client(world: World, seen: Reads) -> Any:
 
 def messages(world: World, *due_at: int) -> list[Message]:
     """One message for each of these seconds, each for another job."""
-    made = []
+    batch = []
     for n, second in enumerate(due_at):
         world.registry.create("alice", f"job-{n}", job(cron="0 9 * * *"))
-        made.append(Message(f"m-{n}", Execution("alice", f"job-{n}", second, second, 1).encode()))
-    return made
+        batch.append(Message(f"m-{n}", Execution("alice", f"job-{n}", second, second, 1).encode()))
+    return batch
 
 
 def run(world: World, batch: list[Message]) -> tuple[list[Report], list[str]]:
@@ -79,7 +83,7 @@ def test_the_jobs_of_one_second_are_read_by_one_consistent_request(world: World,
     reports, failed = run(world, batch)
     assert (len(reports), failed) == (10, [])
     assert {report.result for report in reports} == {"succeeded"}
-    assert (reads.asked, reads.consistent) == (["get 10"], [True])
+    assert (reads.requests, reads.consistent) == (["get 10"], [True])
     assert min(called_at for called_at, _ in world.target.calls) >= DUE
 
 
@@ -87,7 +91,7 @@ def test_each_second_is_waited_for_and_read_on_its_own(world: World, reads: Read
     batch = messages(world, DUE + 1, DUE, DUE + 1, DUE)
     world.clock.move_to(DUE - 0.7)
     run(world, batch)
-    assert reads.asked == ["get 2", "get 2"]
+    assert reads.requests == ["get 2", "get 2"]
     for called_at, context in world.target.calls:
         assert called_at >= at(context["due_at"])
 
@@ -110,12 +114,14 @@ def test_what_happens_to_a_job_while_the_batch_is_held_counts(world: World, read
 
 def test_two_messages_of_one_job_and_one_of_none(world: World, reads: Reads) -> None:
     first, second = messages(world, DUE, DUE)
-    gone = Message("gone", Execution("alice", "gone", DUE, DUE, 1).encode())
+    missing = Message("gone", Execution("alice", "gone", DUE, DUE, 1).encode())
     world.clock.move_to(DUE)
-    reports, failed = execute_batch(world.executor, [first, replace(first, message_id="again"), second, gone])
+    reports, failed = execute_batch(
+        world.executor, [first, replace(first, message_id="again"), second, missing]
+    )
     assert sorted(report.result for report in reports) == ["duplicate", "skipped", "succeeded", "succeeded"]
     assert failed == []
-    assert reads.asked == ["get 3"]
+    assert reads.requests == ["get 3"]
 
 
 def test_where_they_cannot_be_read_together_each_is_read(world: World, reads: Reads) -> None:
@@ -123,7 +129,7 @@ def test_where_they_cannot_be_read_together_each_is_read(world: World, reads: Re
     reads.broken = True
     world.clock.move_to(DUE)
     assert [report.result for report in run(world, batch)[0]] == ["succeeded"] * 4
-    assert reads.asked == ["get 4", *["get"] * 4]
+    assert reads.requests == ["get 4", *["get"] * 4]
     assert all(reads.consistent)
 
 
@@ -132,7 +138,7 @@ def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(world: World, read
     reads.unprocessed = True
     world.clock.move_to(DUE)
     assert [report.result for report in run(world, batch)[0]] == ["succeeded"] * 4
-    assert reads.asked == ["get 4", "get 3", "get 2", "get 1"]
+    assert reads.requests == ["get 4", "get 3", "get 2", "get 1"]
     assert all(reads.consistent)
 
 
@@ -162,11 +168,11 @@ def test_first_attempts_are_claimed_by_one_request_and_others_by_their_own(
     batch.append(Message("m-turns", Execution("alice", "turns", DUE, DUE, 1).encode()))
     manual = Execution("alice", "job-0", DUE - 60, DUE, 1, trigger="manual", trigger_id="x")
     batch.append(Message("m-manual", manual.encode()))
-    asked: list[str] = []
-    world.dynamodb.before = asked.append
+    operations: list[str] = []
+    world.dynamodb.before = operations.append
     world.clock.move_to(DUE)
     assert {report.result for report in run(world, batch)[0]} == {"succeeded"}
-    assert asked.count("batch_execute_statement") == 1
+    assert operations.count("batch_execute_statement") == 1
     # Each end; the lock of the job with turns, its release; and two claims.
-    assert asked.count("update_item") == len(batch) + 2 + 2
+    assert operations.count("update_item") == len(batch) + 2 + 2
     assert len(world.target.calls) == len(batch)

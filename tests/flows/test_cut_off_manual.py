@@ -115,12 +115,12 @@ def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_befo
     world.registry.create("alice", "job", job(cron="*/30 * * * *", start_deadline_s=60))
     world.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     world.clock.sleep(600)
-    left = []
+    queue_lengths = []
     while message := world.sqs.receive():
         world.execute(message)
-        left.append(len(world.sqs))
+        queue_lengths.append(len(world.sqs))
     assert world.statuses("alice", "job") == ["skipped(misfire)"] * 2 + ["succeeded"] * 4
-    assert max(left) == 2
+    assert max(queue_lengths) == 2
 
 
 def test_a_backfill_ends_with_its_job_and_does_not_go_on_with_another_of_its_name(world: World) -> None:

@@ -91,9 +91,9 @@ def test_the_age_and_a_permanent_error_are_told_apart(world: World, queue: Queue
 
 def test_a_permanent_error_names_no_condition(world: World, queue: Queue) -> None:
     fails(world, Outcome(ok=False, permanent=True, error_type="NoSuchFunction"))
-    said = queue.attributes()
-    assert not {"EXHAUSTED_RETRY_CONDITION", "ERROR_MESSAGE"} & set(said)
-    assert said["RETRY_ATTEMPTS"] == "0"
+    attributes = queue.attributes()
+    assert not {"EXHAUSTED_RETRY_CONDITION", "ERROR_MESSAGE"} & set(attributes)
+    assert attributes["RETRY_ATTEMPTS"] == "0"
 
 
 def test_a_retry_that_may_not_be_made_is_a_failure_as_well(world: World, queue: Queue) -> None:

@@ -14,7 +14,7 @@ FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wron
 WORKS = Outcome(ok=True)
 
 
-def told(world: World, *kinds: str) -> list[str]:
+def published(world: World, *kinds: str) -> list[str]:
     return [kind for kind, _ in world.events if not kinds or kind in kinds]
 
 
@@ -34,7 +34,7 @@ def test_a_success_after_failures_is_published_once(world: World) -> None:
     world.run_until("2026-11-21T03:14:30Z")
     world.target.answer = lambda event: WORKS
     world.run_until("2026-11-21T03:16:30Z")
-    assert told(world) == ["Run Failed", "Run Failed", "Run Recovered"]
+    assert published(world) == ["Run Failed", "Run Failed", "Run Recovered"]
     assert world.events[-1][1]["failures_in_row"] == 2
     assert world.store.get("alice", "job").failures_in_row == 0
 
@@ -46,7 +46,7 @@ def test_after_n_failures_in_a_row_the_job_is_paused_and_an_event_published(worl
     paused = world.store.get("alice", "job")
     assert (paused.state, paused.note) == ("paused", "paused after 3 failed runs in a row")
     assert world.statuses("alice", "job") == ["failed"] * 3 + ["skipped(paused)"] * 2
-    assert told(world, "Job Paused") == ["Job Paused"]
+    assert published(world, "Job Paused") == ["Job Paused"]
 
 
 def test_resumed_the_count_starts_anew(world: World) -> None:

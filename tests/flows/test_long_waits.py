@@ -104,9 +104,9 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
         Execution("alice", f"j{n}", at("2026-11-21T02:00:00Z"), at("2026-11-21T03:20:00Z"), 1, attempt=2)
         for n in range(20)
     ]
-    for one in flood:
-        key = keys.postponed(one.visible_at, f"{one.execution_id}#2")
-        world.table("due").put({**key, "body": one.encode()})
+    for execution in flood:
+        key = keys.postponed(execution.visible_at, f"{execution.execution_id}#2")
+        world.table("due").put({**key, "body": execution.encode()})
     send, sent_at = world.sqs.send_message_batch, list[float]()
 
     def slow(QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -126,7 +126,9 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     world.run_until("2026-11-21T03:28:00Z")
     world.scheduler.tick()
     assert postponed(world) == []
-    assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in world.sqs.bodies} - {"quiet"}
+    assert {execution.job_id for execution in flood} == {
+        json.loads(body)["job"] for body in world.sqs.bodies
+    } - {"quiet"}
 
 
 @pytest.mark.parametrize(

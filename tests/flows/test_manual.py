@@ -81,7 +81,10 @@ def test_skips_are_taken_back_until_shortly_before_the_fire_time(world: World) -
     world.manual.skip_next("alice", "job", 3, "not today")
     world.run_until("2026-11-21T03:12:51Z")
     restored = world.manual.take_back(world.manual.skipped("alice", "job"))
-    assert [one.fire_at for one in restored] == [at("2026-11-21T03:14:00Z"), at("2026-11-21T03:15:00Z")]
+    assert [execution.fire_at for execution in restored] == [
+        at("2026-11-21T03:14:00Z"),
+        at("2026-11-21T03:15:00Z"),
+    ]
     assert world.manual.skipped("alice", "job") == []
     world.run_until("2026-11-21T03:15:30Z")
     assert world.statuses("alice", "job") == ["skipped(cancelled)", "succeeded", "succeeded"]
@@ -109,7 +112,9 @@ def test_fire_times_beyond_366_days_are_not_skipped(world: World, further_s: int
             world.manual.skip_next("alice", "job", 1, "")
         world.manual.cancel("alice", Execution("alice", "job", fire_at, fire_at, 1).execution_id, "")
     else:
-        assert [one.fire_at for one in world.manual.skip_next("alice", "job", 50, "")] == [fire_at]
+        assert [execution.fire_at for execution in world.manual.skip_next("alice", "job", 50, "")] == [
+            fire_at
+        ]
     assert len(world.manual.skipped("alice", "job")) == len(world.store.get("alice", "job").skips) == count
 
 
@@ -123,7 +128,9 @@ def test_an_unskip_looks_at_so_many_records_of_former_schedules(
     world.manual.skip_next("alice", "job", 1, "")
     assert world.manual.skipped("alice", "job") == []
     monkeypatch.setattr("common.runs.changes.MAX_SEEN", 6)
-    assert [rfc3339(one.fire_at) for one in world.manual.skipped("alice", "job")] == ["2026-11-21T05:05:00Z"]
+    assert [rfc3339(execution.fire_at) for execution in world.manual.skipped("alice", "job")] == [
+        "2026-11-21T05:05:00Z"
+    ]
 
 
 def test_a_waiting_retry_is_cancelled(world: World) -> None:

@@ -34,10 +34,10 @@ def tick_at(m: World, text: str) -> None:
 
 
 def mark(m: World) -> str:
-    found = m.index.mark()
-    assert found
-    assert not found.is_open
-    return f"{found.planned_until % 86_400 // 3600:02}:{found.planned_until % 3600 // 60:02}"
+    due_mark = m.index.mark()
+    assert due_mark
+    assert not due_mark.is_open
+    return f"{due_mark.planned_until % 86_400 // 3600:02}:{due_mark.planned_until % 3600 // 60:02}"
 
 
 def ran(m: World, job_id: str = "minutely") -> list[str]:

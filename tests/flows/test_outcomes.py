@@ -43,7 +43,7 @@ class Destination:
 
 
 @pytest.fixture
-def told(world: World) -> Destination:
+def destination(world: World) -> Destination:
     return Destination(world)
 
 
@@ -53,10 +53,10 @@ def dispatched(world: World, **fields: Any) -> None:
     world.clock.move_to(at("2026-11-21T03:20:00Z"))
 
 
-def test_a_success_completes_the_run(world: World, told: Destination) -> None:
+def test_a_success_completes_the_run(world: World, destination: Destination) -> None:
     dispatched(world)
     assert world.statuses(*KEY) == ["dispatched"]
-    assert told.outcomes.complete(told.record(SUCCESS)) == "succeeded"
+    assert destination.outcomes.complete(destination.record(SUCCESS)) == "succeeded"
     (run,) = world.run_items(*KEY)
     assert (run["status"], run["duration_s"], run["attempts"][0]["outcome"]) == (
         "succeeded",
@@ -66,30 +66,30 @@ def test_a_success_completes_the_run(world: World, told: Destination) -> None:
     assert run["attempts"][0]["request_id"] == "e4b46cbf-b738-xmpl-8880-a18cdf61200e"
 
 
-def test_a_failure_completes_the_run_and_is_published(world: World, told: Destination) -> None:
+def test_a_failure_completes_the_run_and_is_published(world: World, destination: Destination) -> None:
     dispatched(world)
-    assert told.outcomes.complete(told.record(EXHAUSTED)) == "failed"
+    assert destination.outcomes.complete(destination.record(EXHAUSTED)) == "failed"
     (run,) = world.run_items(*KEY)
     assert (run["status"], run["failed_tenant"]) == ("failed", "alice")
     assert run["attempts"][0]["error_type"] == "Runtime.ExitError"
     assert [kind for kind, _ in world.events] == ["Run Failed"]
 
 
-def test_an_event_that_was_never_handled_says_so(world: World, told: Destination) -> None:
+def test_an_event_that_was_never_handled_says_so(world: World, destination: Destination) -> None:
     dispatched(world)
-    told.outcomes.complete(told.record(EXPIRED))
+    destination.outcomes.complete(destination.record(EXPIRED))
     assert world.run_items(*KEY)[0]["attempts"][0]["error_type"] == "EventAgeExceeded"
 
 
 @pytest.mark.parametrize(("shape", "status"), [(SUCCESS, "succeeded"), (EXHAUSTED, "failed")])
 def test_a_repeated_or_different_outcome_changes_nothing(
-    world: World, told: Destination, shape: dict[str, Any], status: str
+    world: World, destination: Destination, shape: dict[str, Any], status: str
 ) -> None:
     dispatched(world)
-    told.outcomes.complete(told.record(shape))
+    destination.outcomes.complete(destination.record(shape))
     before = world.run_items(*KEY)
     for again in (SUCCESS, EXHAUSTED, EXPIRED):
-        assert told.outcomes.complete(told.record(again)) == "known"
+        assert destination.outcomes.complete(destination.record(again)) == "known"
     assert world.run_items(*KEY) == before
     assert world.statuses(*KEY) == [status]
 
@@ -115,47 +115,52 @@ FORGERIES: list[Callable[[dict[str, Any]], object]] = [
 
 @pytest.mark.parametrize("forge", FORGERIES)
 def test_without_its_token_no_run_is_completed(
-    world: World, told: Destination, forge: Callable[[dict[str, Any]], object]
+    world: World, destination: Destination, forge: Callable[[dict[str, Any]], object]
 ) -> None:
     dispatched(world)
     world.registry.create("bob", "job", job(at="2026-11-21T03:21:00Z", invocation="Event"))
-    forge(told.events[0]["minute8"])
-    assert told.outcomes.complete(told.record(SUCCESS)) == "refused"
+    forge(destination.events[0]["minute8"])
+    assert destination.outcomes.complete(destination.record(SUCCESS)) == "refused"
     assert world.statuses(*KEY) == ["dispatched"]
 
 
 @pytest.mark.parametrize("payload", [None, "text", [], {}, {"minute8": None}, {"minute8": "x"}])
 def test_invocations_that_are_none_of_minute8s_are_ignored(
-    world: World, told: Destination, payload: object
+    world: World, destination: Destination, payload: object
 ) -> None:
-    assert told.outcomes.complete(json.dumps(SUCCESS | {"requestPayload": payload})) == "ignored"
+    assert destination.outcomes.complete(json.dumps(SUCCESS | {"requestPayload": payload})) == "ignored"
 
 
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", "null", '{"version":"2.0"}', '{"version":"1.0"}', "[" * 99_999]
 )
-def test_what_is_no_record_goes_to_the_dead_letters_alone(world: World, told: Destination, body: str) -> None:
+def test_what_is_no_record_goes_to_the_dead_letters_alone(
+    world: World, destination: Destination, body: str
+) -> None:
     dispatched(world)
     with pytest.raises(UnreadableOutcome):
-        told.outcomes.complete(body)
-    messages = [{"messageId": "bad", "body": body}, {"messageId": "good", "body": told.record(SUCCESS)}]
-    results, failed = complete_batch(told.outcomes, messages)
+        destination.outcomes.complete(body)
+    messages = [
+        {"messageId": "bad", "body": body},
+        {"messageId": "good", "body": destination.record(SUCCESS)},
+    ]
+    results, failed = complete_batch(destination.outcomes, messages)
     assert (dict(results), failed) == ({"succeeded": 1}, ["bad"])
 
 
 def test_failures_in_a_row_that_are_reported_later_also_pause_the_job(
-    world: World, told: Destination
+    world: World, destination: Destination
 ) -> None:
     world.registry.create(*KEY, job(cron="* * * * *", pause_after_failures=2, invocation="Event"))
     world.run_until("2026-11-21T03:14:30Z")
     for nth in (0, 1):
-        told.outcomes.complete(told.record(EXHAUSTED, nth))
+        destination.outcomes.complete(destination.record(EXHAUSTED, nth))
     assert world.store.get(*KEY).state == "paused"
     assert [kind for kind, _ in world.events] == ["Run Failed", "Run Failed", "Job Paused"]
 
 
 def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
-    world: World, told: Destination, monkeypatch: pytest.MonkeyPatch
+    world: World, destination: Destination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dispatched(world)
 
@@ -164,25 +169,25 @@ def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
 
     with monkeypatch.context() as patched, pytest.raises(SystemError):
         patched.setattr("executor.failure_streak.FailureStreak.failed", dies)
-        told.outcomes.complete(told.record(EXHAUSTED))
+        destination.outcomes.complete(destination.record(EXHAUSTED))
     assert (world.statuses(*KEY), world.events) == (["failed"], [])
-    assert told.outcomes.complete(told.record(EXHAUSTED)) == "known"
+    assert destination.outcomes.complete(destination.record(EXHAUSTED)) == "known"
     assert [kind for kind, _ in world.events] == ["Run Failed"]
 
 
 def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(
-    world: World, told: Destination
+    world: World, destination: Destination
 ) -> None:
     dispatched(world)
-    told.outcomes.complete(told.record(EXHAUSTED, 0))
+    destination.outcomes.complete(destination.record(EXHAUSTED, 0))
     world.manual.retry("alice", "alice:job:20261121T031500Z:1")
     world.deliver()
-    assert told.outcomes.complete(told.record(SUCCESS, 0)) == "refused"
-    assert told.outcomes.complete(told.record(SUCCESS, 1)) == "succeeded"
+    assert destination.outcomes.complete(destination.record(SUCCESS, 0)) == "refused"
+    assert destination.outcomes.complete(destination.record(SUCCESS, 1)) == "succeeded"
     assert world.run_items(*KEY)[0]["attempt"] == 2
 
 
-def test_a_function_that_is_waited_for_gets_no_token(world: World, told: Destination) -> None:
+def test_a_function_that_is_waited_for_gets_no_token(world: World, destination: Destination) -> None:
     world.registry.create(*KEY, job(at="2026-11-21T03:15:00Z"))
     world.run_until("2026-11-21T03:15:00Z")
-    assert "outcome_token" not in told.events[0]["minute8"]
+    assert "outcome_token" not in destination.events[0]["minute8"]

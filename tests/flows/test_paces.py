@@ -38,13 +38,13 @@ def register(world: World, count: int, prefix: str = "job", tenant: str = "alice
 
 def sent(world: World) -> Spots:
     """When each execution that was sent becomes visible; of one that was sent twice, both times must be equal."""
-    found: Spots = {}
+    spots: Spots = {}
     for body in world.sqs.bodies:
         for line in lines(body):
-            one = Execution.decode(line)
-            name = f"{one.tenant}/{one.job_id}", rfc3339(one.fire_at)
-            assert found.setdefault(name, one.visible_at) == one.visible_at
-    return found
+            execution = Execution.decode(line)
+            name = f"{execution.tenant}/{execution.job_id}", rfc3339(execution.fire_at)
+            assert spots.setdefault(name, execution.visible_at) == execution.visible_at
+    return spots
 
 
 def seconds(spots: Spots) -> list[tuple[str, int]]:
@@ -127,16 +127,16 @@ def test_a_page_of_the_density_places_a_bounded_number_of_executions(
 ) -> None:
     register(world, 4, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
     upcoming, end = Upcoming(world.table("jobs")), at("2026-11-21T03:30:00Z")
-    whole = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, world.clock.now())
-    count = len(whole.paces["crm"].due)
+    density = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, world.clock.now())
+    count = len(density.paces["crm"].due)
     for bound, pages in ((count, [count]), (count - 1, [count * 3 // 4, count // 4]), (1, [count // 4] * 4)):
         monkeypatch.setattr(upcoming_module, "MAX_PACED", bound)
-        found, after = [], ""
-        while not found or after:
+        counts, after = [], ""
+        while not counts or after:
             page = upcoming.density("alice", after, at("2026-11-21T03:20:00Z"), end, world.clock.now())
-            found.append(len(page.paces["crm"].due))
+            counts.append(len(page.paces["crm"].due))
             after = page.after_job
-        assert found == pages
+        assert counts == pages
 
 
 def test_the_density_foresees_what_the_tick_does(world: World) -> None:
@@ -158,10 +158,10 @@ def test_the_density_foresees_what_the_tick_does(world: World) -> None:
         for key, prefix in (("crm", "/job"), ("calm", "/calm"))
     }
     assert foreseen.keys() == delays.keys()
-    assert over == sum(one.over for one in foreseen.values()) == 10
-    for key, found in delays.items():
+    assert over == sum(foresight.over for foresight in foreseen.values()) == 10
+    for key, key_delays in delays.items():
         count, delayed, longest_s, _ = foreseen[key]
-        assert (count, delayed, longest_s) == (len(found), sum(map(bool, found)), max(found))
+        assert (count, delayed, longest_s) == (len(key_delays), sum(map(bool, key_delays)), max(key_delays))
 
 
 def test_a_delay_that_sqs_cannot_make_is_made_all_the_same(world: World) -> None:
@@ -234,7 +234,7 @@ def test_a_job_gets_and_loses_a_pace_and_is_planned_once(world: World) -> None:
     tick(world)
     assert [count for _, count in seconds(sent(world))] == [1] * 4
     entries = list(world.index.directory.whole())
-    assert [one.shard.jobs for one in entries] == [4]  # type: ignore[union-attr]
+    assert [listing.shard.jobs for listing in entries] == [4]  # type: ignore[union-attr]
     for number in range(4):
         world.store.delete("alice", f"job{number}")
     assert list(world.index.directory.whole()) == []
@@ -258,7 +258,7 @@ def test_another_target_is_another_pace(world: World) -> None:
 def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(world: World) -> None:
     """It knows no paces: to it, the shards are shards, and the entries lack what it does not read."""
     register(world, 5)
-    entries = [one for shard in world.index.directory.whole() for one in world.index.entries(shard.shard)]  # type: ignore[union-attr]
+    entries = [entry for shard in world.index.directory.whole() for entry in world.index.entries(shard.shard)]  # type: ignore[union-attr]
     assert len(entries) == 5
     for entry in entries:
         assert isinstance(entry, DueEntry)

@@ -25,21 +25,21 @@ Drop = Callable[[Execution], bool]
 @contextmanager
 def dropping(world: World, drop: Drop) -> Iterator[list[str]]:
     """The queue loses the messages of which `drop` says so; yields the ids of their executions."""
-    send, lost = world.sqs.send_message_batch, []
+    send, lost_ids = world.sqs.send_message_batch, []
 
     def losing(QueueUrl: str, Entries: list[dict[str, str]]) -> object:
         kept = []
         for entry in Entries:
             executions = [Execution.decode(line) for line in lines(entry["MessageBody"])]
             if drop(executions[0]):
-                lost.extend(one.execution_id for one in executions)
+                lost_ids.extend(execution.execution_id for execution in executions)
             else:
                 kept.append(entry)
         send(QueueUrl, kept)
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
     world.sqs.send_message_batch = losing  # type: ignore[method-assign, assignment]
-    yield lost
+    yield lost_ids
     world.sqs.send_message_batch = send  # type: ignore[method-assign]
 
 
@@ -50,7 +50,7 @@ def compare(world: World, **changes: int) -> Compared:
 
 
 def listed(world: World) -> set[str]:
-    return {one.execution.execution_id for one in world.reconciler.unrecorded.all()}
+    return {entry.execution.execution_id for entry in world.reconciler.unrecorded.all()}
 
 
 def minutely(world: World, count: int = 1) -> None:
@@ -60,22 +60,22 @@ def minutely(world: World, count: int = 1) -> None:
 
 def test_a_lost_message_is_listed_ten_minutes_after_its_window(world: World) -> None:
     minutely(world)
-    with dropping(world, lambda one: one.fire_at == at("2026-11-21T03:24:00Z")) as lost:
+    with dropping(world, lambda execution: execution.fire_at == at("2026-11-21T03:24:00Z")) as lost_ids:
         world.run_until("2026-11-21T03:39:59Z", ticks=True)
         assert (compare(world).listed, listed(world)) == (0, set())
         world.run_until("2026-11-21T03:40:10Z")  # nothing is in the queue
         assert compare(world).listed == 1
-    assert listed(world) == set(lost) == {"alice:j0:20261121T032400Z:1"}
+    assert listed(world) == set(lost_ids) == {"alice:j0:20261121T032400Z:1"}
 
 
 def test_what_a_registration_enqueued_itself_is_looked_for_too(world: World) -> None:
     world.scheduler.tick()
-    with dropping(world, lambda one: True) as lost:
+    with dropping(world, lambda execution: True) as lost_ids:
         minutely(world)
     world.clock.move_to(at("2026-11-21T04:00:00Z"))
     compare(world)
-    assert listed(world) == set(lost)
-    assert lost
+    assert listed(world) == set(lost_ids)
+    assert lost_ids
 
 
 def test_an_execution_with_spread_is_looked_for_in_the_window_of_its_due_time(world: World) -> None:
@@ -99,11 +99,11 @@ def test_while_the_executor_is_down_executions_are_late_and_not_lost(world: Worl
 def test_more_missing_than_the_queue_holds_are_lost_at_once(world: World) -> None:
     minutely(world, 3)
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
-    with dropping(world, lambda one: one.fire_at > at("2026-11-21T03:20:00Z")) as lost:
+    with dropping(world, lambda execution: execution.fire_at > at("2026-11-21T03:20:00Z")) as lost_ids:
         world.scheduler.tick()
     world.clock.move_to(at("2026-11-21T03:41:00Z"))
     world.sqs._waiting = world.sqs._waiting[:2]  # up to twenty executions
-    assert (compare(world).late, listed(world) >= set(lost)) == (0, True)
+    assert (compare(world).late, listed(world) >= set(lost_ids)) == (0, True)
 
 
 def test_what_waits_for_over_an_hour_is_listed_and_leaves_the_list_when_it_runs(world: World) -> None:
@@ -113,7 +113,7 @@ def test_what_waits_for_over_an_hour_is_listed_and_leaves_the_list_when_it_runs(
     world.clock.move_to(at("2026-11-21T04:25:00Z"))
     compared = compare(world)
     assert (compared.late, compared.listed) == (4, 13)  # 3:26 to 3:29 are late by less
-    assert all("T032[6-9]" not in one for one in listed(world))
+    assert all("T032[6-9]" not in execution_id for execution_id in listed(world))
     world.deliver()
     assert (compare(world).listed, listed(world)) == (0, set())
 
@@ -160,11 +160,11 @@ def test_beyond_the_bound_a_sample_is_read_and_everything_if_it_finds_one(world:
     world.run_until("2026-11-21T03:45:00Z", ticks=True)
     compared = compare(world, most=100)
     assert (compared.planned, compared.read, compared.listed) == (850, 106, 0)
-    with dropping(world, lambda one: one.fire_at >= at("2026-11-21T04:10:00Z")) as lost:
+    with dropping(world, lambda execution: execution.fire_at >= at("2026-11-21T04:10:00Z")) as lost_ids:
         world.run_until("2026-11-21T04:30:00Z", ticks=True)
     compared = compare(world, most=100)
     assert compared.read == compared.planned > 100
-    assert listed(world) == {one for one in lost if "T041" in one}
+    assert listed(world) == {execution_id for execution_id in lost_ids if "T041" in execution_id}
 
 
 def test_the_sample_is_another_one_in_each_window(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,11 @@ def test_the_sample_is_another_one_in_each_window(world: World, monkeypatch: pyt
     read: list[list[tuple[str, int]]] = []
     stock = type(world.reconciler.unrecorded).missing
 
-    def noting(self: unrecorded.Unrecorded, some: list[Execution], *, consistent: bool = True) -> object:
-        read.append([(one.job_id, one.fire_at % 600) for one in some])
-        return stock(self, some, consistent=consistent)
+    def noting(
+        self: unrecorded.Unrecorded, executions: list[Execution], *, consistent: bool = True
+    ) -> object:
+        read.append([(execution.job_id, execution.fire_at % 600) for execution in executions])
+        return stock(self, executions, consistent=consistent)
 
     monkeypatch.setattr(unrecorded.Unrecorded, "missing", noting)
     seen = []
@@ -182,24 +184,24 @@ def test_the_sample_is_another_one_in_each_window(world: World, monkeypatch: pyt
         world.run_until(f"2026-11-21T{tick}:00Z", ticks=True)
         read.clear()
         compare(world, most=10)
-        seen.append({one for some in read for one in some})
-    assert len({frozenset(one) for one in seen if one}) == 2
+        seen.append({execution for reads in read for execution in reads})
+    assert len({frozenset(sample) for sample in seen if sample}) == 2
 
 
 def test_a_full_list_waits_until_there_is_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "MAX_LISTED", 5)
     minutely(world)
-    with dropping(world, lambda one: True) as lost:
+    with dropping(world, lambda execution: True) as lost_ids:
         world.run_until("2026-11-21T03:45:00Z", ticks=True)
     compared = compare(world)
     assert (compared.listed, compared.partly) == (5, True)
     assert (compare(world).listed, compare(world).partly) == (5, True)
     for _ in range(10):
-        listed_now = [one.execution for one in world.reconciler.unrecorded.all()]
+        listed_now = [entry.execution for entry in world.reconciler.unrecorded.all()]
         world.reconciler.unrecorded.send(listed_now, world.queue, world.clock.now())
         world.deliver()
         compare(world)
-    due = [one for one in lost if one < "alice:j0:20261121T033"]
+    due = [execution_id for execution_id in lost_ids if execution_id < "alice:j0:20261121T033"]
     assert (listed(world), set(due) - set(world.target.execution_ids)) == (set(), set())
 
 
@@ -209,9 +211,9 @@ def test_what_is_run_again_runs_once_though_its_message_comes_later(world: World
     world.scheduler.tick()
     world.clock.move_to(at("2026-11-21T04:45:00Z"))
     compare(world)
-    again = [one.execution for one in world.reconciler.unrecorded.all()]
+    again = [entry.execution for entry in world.reconciler.unrecorded.all()]
     world.reconciler.unrecorded.send(again, world.queue, world.clock.now())
-    assert {one.sent_at for one in world.reconciler.unrecorded.all()} == {at("2026-11-21T04:45:00Z")}
+    assert {entry.sent_at for entry in world.reconciler.unrecorded.all()} == {at("2026-11-21T04:45:00Z")}
     world.deliver()
     assert len(world.target.calls) == len(set(world.target.execution_ids)) == 17
     assert compare(world).listed == 0
@@ -223,12 +225,12 @@ def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: 
     world.run_until("2026-11-21T03:18:00Z")
     world.scheduler.tick()
     start, end = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    before = sorted(one.data for one in world.index.planned.portions(start, end))
+    before = sorted(portion.data for portion in world.index.planned.portions(start, end))
     assert world.index.planned.sizes(start, end) == {start: 40}
     world.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
     world.scheduler.tick()
-    assert sorted(one.data for one in world.index.planned.portions(start, end)) == before
-    bodies = [body for one in world.index.planned.portions(start, end) for body in one.bodies()]
+    assert sorted(portion.data for portion in world.index.planned.portions(start, end)) == before
+    bodies = [body for portion in world.index.planned.portions(start, end) for body in portion.bodies()]
     assert len({Execution.decode(body).execution_id for body in bodies}) == len(bodies) == 40
 
 
@@ -236,19 +238,19 @@ def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: 
 def test_exactly_what_the_queue_loses_is_listed(world: World, seed: int) -> None:
     """Random jobs, changes and ticks; an execution's messages are lost with a chance of one in ten, or of none.
 
-    Registration and tick may both send one, so all of them are lost or none, whichever thread sends first.
+    Registration and tick may both send one, so all of them are lost_ids or none, whichever thread sends first.
     """
     rng, share = random.Random(seed), (0.0, 0.1)[seed % 2]
 
-    def drop(one: Execution) -> bool:
-        return one.attempt == 1 and random.Random(f"{seed} {one.execution_id}").random() < share
+    def drop(execution: Execution) -> bool:
+        return execution.attempt == 1 and random.Random(f"{seed} {execution.execution_id}").random() < share
 
     crons = ("* * * * *", "*/7 * * * *", "*/20 * * * * *", "H H * * *", "25 3 * * *")
-    with dropping(world, drop) as lost:
+    with dropping(world, drop) as lost_ids:
         for step in range(120):
             name = f"j{rng.randrange(12)}"
             change = rng.choice(("put", "put", "pause", "resume", "delete", "none", "none"))
-            existing = {one.job_id for one in world.store.list_jobs("alice")}
+            existing = {job.job_id for job in world.store.list_jobs("alice")}
             if change == "put":
                 fields = {"jitter_s": 900} if rng.random() < 0.2 else {}
                 world.registry.put("alice", name, job(cron=rng.choice(crons), invocation="Event", **fields))
@@ -264,8 +266,8 @@ def test_exactly_what_the_queue_loses_is_listed(world: World, seed: int) -> None
     for tick in range(12):  # what is still in the queue, and kept for later ticks, runs
         world.run_until(_text(end + (tick + 1) * 600), ticks=True)
         compare(world)
-    assert listed(world) == set(lost)
-    assert bool(lost) == bool(share)
+    assert listed(world) == set(lost_ids)
+    assert bool(lost_ids) == bool(share)
 
 
 def _text(instant: float) -> str:

@@ -50,8 +50,8 @@ class Counts:
         self._seen.clear()
         before = self._beside()
         yield
-        found = self._seen + (self._beside() - before)
-        assert found == Counter(expected)
+        counted = self._seen + (self._beside() - before)
+        assert counted == Counter(expected)
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ FIRE_AT = "2026-11-21T03:15:00Z"
 
 def answers(*outcomes: Outcome) -> Callable[[Mapping[str, Any]], Outcome]:
     """These answers in order; the last one is repeated."""
-    left = list(outcomes)
-    return lambda event: left.pop(0) if len(left) > 1 else left[0]
+    remaining = list(outcomes)
+    return lambda event: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
 def test_throttled_attempts_use_up_none_of_the_policys(world: World) -> None:

@@ -28,17 +28,17 @@ def deployed(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         cached.cache_clear()
 
 
-def told(printed: str) -> dict[str, float]:
+def printed_metrics(printed: str) -> dict[str, float]:
     """The metrics that were printed, each of stage prod."""
-    found: dict[str, float] = {}
+    metric_values: dict[str, float] = {}
     for line in printed.splitlines():
         metrics = json.loads(line)
         if "_aws" not in metrics:
             continue
         assert (metrics["stage"], metrics["service"]) == ("prod", "minute8")
-        for name in (one["Name"] for one in metrics["_aws"]["CloudWatchMetrics"][0]["Metrics"]):
-            found[name] = metrics[name][0] if isinstance(metrics[name], list) else metrics[name]
-    return found
+        for name in (metric["Name"] for metric in metrics["_aws"]["CloudWatchMetrics"][0]["Metrics"]):
+            metric_values[name] = metrics[name][0] if isinstance(metrics[name], list) else metrics[name]
+    return metric_values
 
 
 def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,8 +46,8 @@ def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.C
     put_in_directory(deployed.table("due"), "lunar|full#0")
     deployed.run_until("2026-11-21T03:28:00Z")
     handler.handle({}, None)
-    found = told(capsys.readouterr().out)
-    assert found == {
+    metric_values = printed_metrics(capsys.readouterr().out)
+    assert metric_values == {
         "MarkLagSeconds": 480.0,
         "ExecutionsPlanned": 20.0,
         "ExecutionsMissed": 0.0,
@@ -83,4 +83,4 @@ def test_a_tick_that_fails_says_how_late_planning_is(
     deployed.sqs.send_message_batch = fails  # type: ignore[method-assign, assignment]
     with pytest.raises(HandOverFailed):
         handler.handle({}, None)
-    assert told(capsys.readouterr().out) == {"MarkLagSeconds": 1080.0}
+    assert printed_metrics(capsys.readouterr().out) == {"MarkLagSeconds": 1080.0}

@@ -156,6 +156,8 @@ def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_
     requests: Counter[str] = Counter()
     world.dynamodb.before = lambda name: requests.update([name])
     world.scheduler.tick()
-    assert [one.shard.jobs for one in world.index.directory.whole() if isinstance(one, Listing)] == [1]
+    assert [
+        listing.shard.jobs for listing in world.index.directory.whole() if isinstance(listing, Listing)
+    ] == [1]
     assert requests["transact_write_items"] == 5
     assert requests["delete_item"] == 0

@@ -173,7 +173,7 @@ def test_a_topic_of_another_tenant_or_account_is_refused_before_anything_is_stor
 
 def test_a_webhook_gets_the_message_signed_with_who_it_is_about(server: Server) -> None:
     assert deliver()(subscription(kind="http", url=server.url), MESSAGE).ok
-    (asked,) = server.asked
+    (asked,) = server.requests
     assert (asked.method, asked.body.decode()) == ("POST", MESSAGE.body)
     assert asked.headers["webhook-id"] == "ntc_1"
     assert asked.headers["webhook-signature"].startswith("v1,")
@@ -189,7 +189,7 @@ def test_a_webhook_gets_the_message_signed_with_who_it_is_about(server: Server) 
 def test_a_redirect_to_an_internal_host_is_a_failure_and_not_followed(server: Server, status: int) -> None:
     server.reply = lambda handler: (status, {"Location": "http://169.254.169.254/latest/"}, b"")
     assert not deliver()(subscription(kind="http", url=server.url), MESSAGE).ok
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.1", "127.0.0.1", "::1", "fd00:ec2::254"])
