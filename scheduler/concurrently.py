@@ -8,17 +8,17 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-_FEW: Final = 10
+_MAX_SEQUENTIAL: Final = 10
 _THREADS: Final = 16
 
 
-def for_each(things: Sequence[T], do: Callable[[T], object]) -> None:
+def for_each(items: Sequence[T], do: Callable[[T], object]) -> None:
     """Raises the first error after all items were tried."""
-    if len(things) <= _FEW:
-        for thing in things:
-            do(thing)
+    if len(items) <= _MAX_SEQUENTIAL:
+        for item in items:
+            do(item)
         return
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="write") as pool:
-        futures = [pool.submit(do, thing) for thing in things]
+        futures = [pool.submit(do, item) for item in items]
     for future in futures:
         future.result()

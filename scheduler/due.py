@@ -115,7 +115,7 @@ def _recurring(
     index: DueIndex, mark: Mark, summary: TickSummary, untidy: Untidy
 ) -> Iterator[Listing | BadShard]:
     if _reads_all(mark, summary.now):
-        yield from _due(untidy.look_at(index.directory.whole()), mark.window, summary)
+        yield from _due(untidy.look_at(index.directory.all()), mark.window, summary)
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
     while batch := list(islice(listed, _BATCH_SIZE)):

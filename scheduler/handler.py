@@ -172,7 +172,9 @@ def _share_planner() -> SharePlanner:
 def reconciler() -> Reconciler:
     """This process's reconciler: it looks for executions without a record after each tick."""
     settings = config()
-    return wiring.reconciler(Tables.of(settings), _queue(), SystemClock(), most=settings.reconciled_a_tick)
+    return wiring.reconciler(
+        Tables.of(settings), _queue(), SystemClock(), max_reads=settings.reconciled_a_tick
+    )
 
 
 def _queue() -> ExecutionsQueue:

@@ -1,9 +1,9 @@
 """After planning, each tick looks for executions that were enqueued and have no record.
 
 It compares the log of planned executions (common/planning/log.py) with the runs, for the windows that ended at
-least ten minutes ago. Every execution that began, waits, or was skipped has a record by then. What has none is late, if
-the executions queue holds at least as many messages and it was due less than an hour ago: later ticks look again. Else
-it is listed (common/runs/unrecorded.py), and counted by an alarm.
+least ten minutes ago. Every execution that began, waits, or was skipped has a record by then. An execution without a
+record is late if the executions queue holds at least as many messages, and if it was due less than an hour ago: later
+ticks look again. Else it is listed (common/runs/unrecorded.py), and counted by an alarm.
 
 Windows with more executions than a tick may read are sampled: every n-th, a different one in each window. If one of
 the sample has no record, all are read. Errors are left to the next tick; planning is done by then.
@@ -12,7 +12,7 @@ the sample has no record, all are read. Errors are left to the next tick; planni
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from common.clock import Clock
@@ -28,13 +28,13 @@ from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
 
-# How long after its end a window is compared.
+# A window is compared so long after its end.
 _SETTLED_AFTER_S: Final = WINDOW_S
-# The latest start of another read, after the tick's start. The function has 300 s (serverless.yml).
-_WORKS_FOR_S: Final = 150
+# No read starts later than this after the tick's start. The function has 300 s (serverless.yml).
+_MAX_COMPARISON_S: Final = 150
 # One batch read; common/storage/table.py.
-_AT_ONCE: Final = 100
-_READ_TOGETHER: Final = 1_600
+_BATCH_SIZE: Final = 100
+_READS_BETWEEN_CLOCK_READS: Final = 1_600
 
 
 @dataclass(slots=True)
@@ -45,14 +45,14 @@ class Compared:
     read: int = 0
     late: int = 0
     listed: int = 0
-    # Some were not read, for lack of time or because the list is full.
+    # Some executions were not read, for lack of time or because the list is full.
     partly: bool = False
     problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Compares what was planned with what was recorded. It reads at most about `most` runs a tick; 0: none."""
+    """Compares what was planned with what was recorded. A tick reads about `max_reads` runs at most; 0: none."""
 
     index: DueIndex
     due: Table
@@ -60,15 +60,18 @@ class Reconciler:
     unrecorded: Unrecorded
     queue: ExecutionsQueue
     clock: Clock
-    most: int
+    max_reads: int
 
     def compare(self, began_at: float) -> Compared:
-        """Look for them, in a tick that began at `began_at`. Raises nothing; a problem is in the result."""
+        """Look for executions without a record, in a tick that began at `began_at`.
+
+        Raises nothing; a problem is in the result.
+        """
         compared = Compared()
         try:
             compared.listed = len(self._still_listed())
-            if self.most:
-                self._compare(compared, began_at + _WORKS_FOR_S)
+            if self.max_reads:
+                self._compare(compared, began_at + _MAX_COMPARISON_S)
         except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
             compared.problem = repr(error)
         return compared
@@ -82,92 +85,92 @@ class Reconciler:
         if not compared.planned or room <= 0:
             compared.partly = bool(compared.planned)
             return
-        step = -(-compared.planned // self.most)
+        step = -(-compared.planned // self.max_reads)
         missing = self._missing(begin, end, step, stop_at, compared)
         late = self._late(missing, step, now)
         if step > 1 and len(missing) > len(late):
             missing = self._missing(begin, end, 1, stop_at, compared)
             late = self._late(missing, 1, now)
-        lost = [one for one in missing if one.execution_id not in late]
-        self.unrecorded.add(lost[:room], now)
+        without_record = [execution for execution in missing if execution.execution_id not in late]
+        self.unrecorded.add(without_record[:room], now)
         compared.late, compared.listed = len(late), len(list(self.unrecorded.all()))
-        compared.partly = compared.partly or len(lost) > room
+        compared.partly = compared.partly or len(without_record) > room
         if not compared.partly:
-            self._reconciled(min([end, *(window_start(one.visible_at) for one in late.values())]))
+            oldest_late = [window_start(execution.visible_at) for execution in late.values()]
+            self._reconciled(min([end, *oldest_late]))
 
     def _still_listed(self) -> list[Execution]:
-        """What is listed and has no record yet; the others leave the list."""
-        listed = [one.execution for one in self.unrecorded.all()]
-        left = self._of_living_tenants(self.unrecorded.missing(listed))
-        kept = {one.execution_id for one in left}
-        if gone := [one for one in listed if one.execution_id not in kept]:
-            self.unrecorded.remove(gone)
-        return left
+        """The listed executions that have no record yet. The others leave the list."""
+        listed = [record.execution for record in self.unrecorded.all()]
+        missing = self._of_living_tenants(self.unrecorded.missing(listed))
+        missing_ids = {execution.execution_id for execution in missing}
+        if recorded := [execution for execution in listed if execution.execution_id not in missing_ids]:
+            self.unrecorded.remove(recorded)
+        return missing
 
     def _missing(
         self, begin: int, end: int, step: int, stop_at: float, compared: Compared
     ) -> list[Execution]:
         """Every `step`-th execution of these windows, if it has no record."""
-        found = _Found()
+        missing: list[Execution] = []
+
+        def add_missing(bodies: list[str]) -> None:
+            executions = list(map(Execution.decode, bodies))
+            # Threads extend the same list; extending a list is atomic.
+            missing.extend(self.unrecorded.missing(executions, consistent=False))
+
         compared.read = 0
         for portion in self.index.planned.portions(begin, end):
             bodies = portion.bodies()[portion.window // WINDOW_S % step :: step]
-            for first in range(0, len(bodies), _READ_TOGETHER):
+            for first in range(0, len(bodies), _READS_BETWEEN_CLOCK_READS):
                 if self.clock.now() >= stop_at:
                     compared.partly = True
-                    return self._sure(found.missing)
-                some = bodies[first : first + _READ_TOGETHER]
-                compared.read += len(some)
+                    return self._sure(missing)
+                batch = bodies[first : first + _READS_BETWEEN_CLOCK_READS]
+                compared.read += len(batch)
                 for_each(
-                    [some[at : at + _AT_ONCE] for at in range(0, len(some), _AT_ONCE)],
-                    lambda bodies: found.add(
-                        self.unrecorded.missing(list(map(Execution.decode, bodies)), consistent=False)
-                    ),
+                    [batch[at : at + _BATCH_SIZE] for at in range(0, len(batch), _BATCH_SIZE)], add_missing
                 )
-        return self._sure(found.missing)
+        return self._sure(missing)
 
     def _sure(self, missing: Iterable[Execution]) -> list[Execution]:
-        """Those that a consistent read does not find, and whose tenant is not being deleted."""
+        """The executions that a consistent read does not find, and whose tenant is not being deleted."""
         return self._of_living_tenants(self.unrecorded.missing(list(missing)))
 
     def _of_living_tenants(self, executions: Sequence[Execution]) -> list[Execution]:
-        """The records of a tenant that is deleted are removed with it."""
-        names = sorted({one.tenant for one in executions})
+        """The executions without those of deleted tenants, whose records are removed with the tenant."""
+        names = sorted({execution.tenant for execution in executions})
         living = {
             item["pk"]
             for item in self.tenants.get_many([keys.tenant(name) for name in names])
             if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)
         }
-        return [one for one in executions if one.tenant in living]
+        return [execution for execution in executions if execution.tenant in living]
 
     def _late(self, missing: Sequence[Execution], step: int, now: float) -> dict[str, Execution]:
-        """Those that may still be in the queue, or are kept for a later tick, by their ids."""
+        """The executions that may still be in the queue, or are kept for a later tick, by their ids."""
         if not missing:
             return {}
-        names = {
-            keys.postponed(one.visible_at, f"{one.execution_id}#{one.attempt}")["sk"]: one for one in missing
+        postponed = {
+            keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")[
+                "sk"
+            ]: execution
+            for execution in missing
         }
-        places = [keys.postponed(one.visible_at, name.partition("#")[2]) for name, one in names.items()]
-        late = {names[item["sk"]].execution_id: names[item["sk"]] for item in self.due.get_many(places)}
+        postponed_keys = [
+            keys.postponed(execution.visible_at, sk.partition("#")[2]) for sk, execution in postponed.items()
+        ]
+        found_sks = [item["sk"] for item in self.due.get_many(postponed_keys)]
+        late = {postponed[sk].execution_id: postponed[sk] for sk in found_sks}
         young = [
-            one
-            for one in missing
-            if now - one.visible_at < NO_RECORD_AFTER_S and one.execution_id not in late
+            execution
+            for execution in missing
+            if now - execution.visible_at < NO_RECORD_AFTER_S and execution.execution_id not in late
         ]
         if young and len(young) * step <= self.queue.waiting() * MAX_IN_A_PACK:
-            late |= {one.execution_id: one for one in young}
+            late |= {execution.execution_id: execution for execution in young}
         return late
 
     def _reconciled(self, until: int) -> None:
         change = Expression("SET #until = :until", {":until": until})
         self.due.update(keys.RECONCILED, change)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What threads add to; adding to a list is atomic."""
-
-    missing: list[Execution] = field(default_factory=list)
-
-    def add(self, some: list[Execution]) -> None:
-        self.missing += some

@@ -52,10 +52,10 @@ def scheduler(
     return Scheduler(planner, fan_out)
 
 
-def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, most: int) -> Reconciler:
+def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, max_reads: int) -> Reconciler:
     """The reconciler: it looks for executions without a record after each tick."""
     unrecorded = Unrecorded(tables.due, tables.runs)
-    return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, most)
+    return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, max_reads)
 
 
 def _runs(table: Table) -> Runs:

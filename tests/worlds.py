@@ -242,7 +242,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         registry=Registry(store, Limits(payload_formats=PAYLOAD_FORMATS), ScheduleLines()),
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
-        reconciler=reconciler(tables, queue, clock, most=10_000),
+        reconciler=reconciler(tables, queue, clock, max_reads=10_000),
         executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]

@@ -23,14 +23,15 @@ from common.timing.slots import EVERYWHERE, places, places_of
 from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import TZDATA_VERSION
 
-# What decides where groups are listed. Where the mark names another, ticks read everything and list it anew.
+# The version of the rule that decides where groups are listed. If the mark names another version, ticks read the whole
+# directory and list it anew.
 FILING: Final = f"1/{TZDATA_VERSION}"
-# A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
-# or write in the seconds that a tick takes. Of jobs that fire more than once a minute it takes fewer.
+# A shard takes this many entries before its group opens another shard. This is one page of a query, far below what a
+# partition can read or write in the seconds of a tick. Of jobs that fire more than once a minute it takes fewer.
 SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
-_ONE_OFF_KEPT_S = 400 * DAY_S
-# If somebody else has dropped it, nothing is left to compare.
+_ONE_OFF_TTL_S = 400 * DAY_S
+# If another process has dropped the item, nothing is left to compare.
 _IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
 _IS_LISTED = Expression("attribute_exists(#filed)", {})
 
@@ -76,7 +77,7 @@ class Directory:
 
     # Reading
 
-    def whole(self) -> Iterator[Listing | BadShard]:
+    def all(self) -> Iterator[Listing | BadShard]:
         """Everything except one-off jobs."""
         for partition in keys.partitions("DIRECTORY"):
             for item in self._table.query(Query(partition, attributes=("sk", "jobs", "filed"))):
@@ -95,11 +96,11 @@ class Directory:
                 yield _read({"sk": item["sk"], "jobs": 0, "filed": place})
 
     def counted(self, listings: Sequence[Listing]) -> Iterator[Listing | BadShard]:
-        """The same with the numbers of entries, 0 where the directory has none of that name."""
-        wanted = [keys.directory(one.shard.group, one.shard.shard) for one in listings]
-        found = {item["sk"]: item for item in self._table.get_many(wanted)}
-        for one, key in zip(listings, wanted, strict=True):
-            yield _read(found[key["sk"]]) if key["sk"] in found else one
+        """The same listings with the numbers of entries, 0 where the directory has no such shard."""
+        directory_keys = [keys.directory(listing.shard.group, listing.shard.shard) for listing in listings]
+        items = {item["sk"]: item for item in self._table.get_many(directory_keys)}
+        for listing, key in zip(listings, directory_keys, strict=True):
+            yield _read(items[key["sk"]]) if key["sk"] in items else listing
 
     def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
@@ -115,8 +116,8 @@ class Directory:
         for item in self._table.query(
             Query(partition, sk_between=between, after=begin, attributes=("sk", "jobs"))
         ):
-            one = _read(item)
-            yield one.shard if isinstance(one, Listing) else one
+            listing = _read(item)
+            yield listing.shard if isinstance(listing, Listing) else listing
 
     # Writing
 
@@ -130,28 +131,32 @@ class Directory:
         """
         partition = keys.directory_partition(group)
         between = keys.shards_of_pace(group, pace)
-        found = self._table.query(Query(partition, sk_between=between, consistent=consistent))
-        listings = [one for one in map(_read, found) if isinstance(one, Listing) and one.shard.group == group]
+        items = self._table.query(Query(partition, sk_between=between, consistent=consistent))
+        listings = [
+            listing
+            for listing in map(_read, items)
+            if isinstance(listing, Listing) and listing.shard.group == group
+        ]
         weight = entry_weight(group, WINDOW_S)
-        with_room = [one for one in listings if one.shard.jobs * weight < SHARD_ENTRIES]
+        with_room = [listing for listing in listings if listing.shard.jobs * weight < SHARD_ENTRIES]
         if conflicts > 1 or not with_room:
-            last = max((nth_shard(one.shard.shard) for one in listings), default=-1)
+            last = max((nth_shard(listing.shard.shard) for listing in listings), default=-1)
             with_room.append(Listing(Shard(group, shard_number(pace, last + 1))))
         return rng.choice(with_room)
 
     def open(self, listings: Sequence[Listing]) -> None:
         """List these shards where ticks look for them, and nowhere else. Raises TransactionConflict."""
 
-        def add(tx: Transaction, one: Listing) -> None:
-            group, shard, _ = one.shard
-            wanted = _right_places(group)
+        def add(tx: Transaction, listing: Listing) -> None:
+            group, shard, _ = listing.shard
+            right_places = _right_places(group)
             filed = Expression(
-                "ADD #jobs :zero SET #filed = :filed", {":zero": 0, ":filed": " ".join(wanted)}
+                "ADD #jobs :zero SET #filed = :filed", {":zero": 0, ":filed": " ".join(right_places)}
             )
             tx.update(self._table, keys.directory(group, shard), filed)
-            for place in wanted:
+            for place in right_places:
                 tx.put(self._table, {**keys.listing(place, group, shard)})
-            for place in set(one.places) - set(wanted):
+            for place in set(listing.places) - set(right_places):
                 tx.delete(self._table, keys.listing(place, group, shard))
 
         for tx, _ in self._transactions(listings, add):
@@ -169,53 +174,57 @@ class Directory:
         tx.update(self._table, keys.directory(group, shard), Expression(words, values), condition)
 
     def drop_empty(self, listings: Sequence[Listing]) -> None:
-        """Remove those that have no entries; safe against a registration that fills one at the same moment."""
-        for tx, some in self._transactions(listings, self._drop):
+        """Remove the shards that have no entries; safe against a registration that fills one at the same moment."""
+        for tx, dropped in self._transactions(listings, self._drop):
             try:
                 tx.commit()
-            except ConditionFailed:  # one of them has just been filled
-                if len(some) > 1:
-                    for one in some:
-                        self.drop_empty([one])
+            except ConditionFailed:  # one of the shards has just been filled
+                if len(dropped) > 1:
+                    for listing in dropped:
+                        self.drop_empty([listing])
             except TransactionConflict:
-                pass  # a writer holds one, or DynamoDB throttles: they are as empty for the next tick
+                pass  # a writer holds one, or DynamoDB throttles: the next tick finds them empty again
 
     def drop_if_empty(self, names: Sequence[tuple[str, int]]) -> None:
-        """Look whether these recurring shards became empty, and remove those that did."""
+        """Remove those of these recurring shards that became empty."""
         listings = [Listing(Shard(*name)) for name in names if not expiry(name[0])]
-        found = list(self.counted(listings)) if listings else []
+        counted = list(self.counted(listings)) if listings else []
         self.drop_empty(
-            [one for one in found if isinstance(one, Listing) and one.places and one.shard.jobs <= 0]
+            [
+                listing
+                for listing in counted
+                if isinstance(listing, Listing) and listing.places and listing.shard.jobs <= 0
+            ]
         )
 
-    def _drop(self, tx: Transaction, one: Listing) -> None:
-        group, shard, _ = one.shard
+    def _drop(self, tx: Transaction, listing: Listing) -> None:
+        group, shard, _ = listing.shard
         tx.delete(self._table, keys.directory(group, shard), _IS_EMPTY)
-        for place in one.places:
+        for place in listing.places:
             tx.delete(self._table, keys.listing(place, group, shard))
 
     def _transactions(
         self, listings: Sequence[Listing], add: Callable[[Transaction, Listing], None]
     ) -> Iterator[tuple[Transaction, list[Listing]]]:
-        """As few transactions as hold the writes of all of them."""
-        tx, some = Transaction(self._table.client), list[Listing]()
-        for one in listings:
+        """As few transactions as hold the writes of all listings."""
+        tx, written = Transaction(self._table.client), list[Listing]()
+        for listing in listings:
             alone = Transaction(self._table.client)
-            add(alone, one)
+            add(alone, listing)
             if len(tx) + len(alone) > MAX_WRITES:
-                yield tx, some
-                tx, some = Transaction(self._table.client), []
+                yield tx, written
+                tx, written = Transaction(self._table.client), []
             tx.extend(alone)
-            some.append(one)
-        if some:
-            yield tx, some
+            written.append(listing)
+        if written:
+            yield tx, written
 
 
 def expiry(group: str) -> int | None:
     """When TTL removes what is stored of a one-off group; None for a recurring one."""
     if not group.startswith("at|"):
         return None
-    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_KEPT_S
+    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_TTL_S
 
 
 def _right_places(group: str) -> tuple[str, ...]:

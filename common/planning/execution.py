@@ -137,20 +137,20 @@ class Execution:
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
             fields = json.loads(body)
-            if _whole(fields["v"]) != MESSAGE_VERSION:
+            if _integer(fields["v"]) != MESSAGE_VERSION:
                 raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
             return cls(
                 tenant=_id(fields["tenant"], TENANT_ID_CHARS),
                 job_id=_id(fields["job"], JOB_ID_CHARS),
-                fire_at=_whole(fields["fire_at"]),
-                due_at=_whole(fields["due_at"]),
-                schedule_revision=_whole(fields["rev"]),
-                attempt=_whole(fields.get("attempt", 1)),
+                fire_at=_integer(fields["fire_at"]),
+                due_at=_integer(fields["due_at"]),
+                schedule_revision=_integer(fields["rev"]),
+                attempt=_integer(fields.get("attempt", 1)),
                 trigger=_text(fields.get("trigger", SCHEDULE)),
                 trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
-                throttles=_whole(fields.get("throttles", 0)),
-                not_before_at=_whole(fields.get("not_before_at", 0)),
-                first_due_at=_whole(fields.get("first_due_at", 0)),
+                throttles=_integer(fields.get("throttles", 0)),
+                not_before_at=_integer(fields.get("not_before_at", 0)),
+                first_due_at=_integer(fields.get("first_due_at", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
@@ -236,7 +236,7 @@ def _text(value: object, *, allow_empty: bool = False) -> str:
     return value
 
 
-def _whole(value: object) -> int:
+def _integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"not a whole number: {value!r}")
     return value

@@ -23,12 +23,12 @@ PACK_FROM: Final = 50
 MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
-_WOKEN_FOR_S: Final = 60
+_WOKEN_S: Final = 60
 # With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
 MAX_WAKES: Final = 200
 _WAKE: Final = "wake"
-# How many executions are in memory together to find the crowded seconds among them: some 10 MB.
-_LOOKED_AT: Final = 20_000
+# So many executions are in memory together to find the crowded seconds among them: some 10 MB.
+_MAX_PACKED_TOGETHER: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +86,20 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
     A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
     tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
     mixed, and the mixed packs are in different groups. The first crowded second of a minute has wakes before it, as
-    many as it would have full packs, `MAX_WAKES` at most. A later one that is larger adds the rest.
+    many as it would have full packs, `MAX_WAKES` at most. A later second that is larger adds the rest.
+
+    Example: `pack_from` is 50, and 130 executions are due at 09:00:00: 100 of alice, 30 of 30 other tenants. 130 / 50
+    rounded up gives packs of 3. So alice has 33 packs of 3, her last execution joins the 30 others, and the mixed
+    executions fill 11 packs. 13 wakes (130 / MAX_IN_A_PACK) are sent for 08:59:55.
     """
     if not pack_from:
         yield from map(alone, executions)
         return
     woken: Counter[int] = Counter()
-    left = iter(executions)
-    while some := list(islice(left, _LOOKED_AT)):
+    remaining = iter(executions)
+    while batch := list(islice(remaining, _MAX_PACKED_TOGETHER)):
         seconds: defaultdict[int, list[Execution]] = defaultdict(list)
-        for execution in some:
+        for execution in batch:
             seconds[execution.visible_at].append(execution)
         for second in sorted(seconds):
             if len(seconds[second]) > pack_from:
@@ -105,7 +109,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
 
 def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
     """The wakes before a second with `count` executions. `woken` counts the wakes of each minute so far."""
-    minute = second // _WOKEN_FOR_S
+    minute = second // _WOKEN_S
     more = max(0, min(MAX_WAKES, count // MAX_IN_A_PACK) - woken[minute])
     woken[minute] += more
     yield from repeat(Wake(second - WAKE_S), more)
@@ -120,14 +124,14 @@ def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
     for execution in executions:
         tenants[execution.tenant].append(execution)
     mixed: list[Execution] = []
-    for theirs in tenants.values():
-        full = len(theirs) - len(theirs) % size
-        yield from _cut(theirs[:full], size)
-        mixed += theirs[full:]
-    yield from _cut(mixed, size)
+    for of_tenant in tenants.values():
+        full = len(of_tenant) - len(of_tenant) % size
+        yield from _packs_of(of_tenant[:full], size)
+        mixed += of_tenant[full:]
+    yield from _packs_of(mixed, size)
 
 
-def _cut(executions: list[Execution], size: int) -> Iterator[Pack]:
+def _packs_of(executions: list[Execution], size: int) -> Iterator[Pack]:
     for first in range(0, len(executions), size):
         yield Pack(tuple(executions[first : first + size]))
 

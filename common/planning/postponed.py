@@ -24,8 +24,8 @@ from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
 
 # Longer than any outage of the ticks without an alarm.
-_KEPT_S: Final = 15 * DAY_S
-_A_PAGE: Final = 500
+_TTL_S: Final = 15 * DAY_S
+_PAGE_SIZE: Final = 500
 
 
 class Postponed:
@@ -63,7 +63,7 @@ class Postponed:
                 yield execution
                 continue
             far.append(execution)
-            if len(far) == _A_PAGE:
+            if len(far) == _PAGE_SIZE:
                 yield from self._store(far)
                 far = []
         yield from self._store(far)
@@ -93,24 +93,25 @@ class Postponed:
         )
         while waiting and self._clock.now() < stop_at:
             items = waiting.popleft()
-            if page := list(islice(items, _A_PAGE)):
+            if page := list(islice(items, _PAGE_SIZE)):
                 waiting.append(items)
                 yield from self._send_page(page)
 
     def _send_page(self, page: list[Item]) -> Iterator[BadEntry | int]:
-        found = [(keys.key_of(item), _read(item)) for item in page]
-        readable = {key["sk"]: one for key, one in found if isinstance(one, Execution)}
-        yield from (one for _, one in found if isinstance(one, BadEntry))
-        taken, refused = self._queue.send(readable.values())
-        for one in refused:
-            yield BadEntry(one.execution.tenant, one.execution.job_id, f"refused by SQS: {one.reason}")
-        self._table.delete_many([key for key, _ in found if key["sk"] in readable])
-        yield taken
+        postponed = [(keys.key_of(item), _read(item)) for item in page]
+        readable = {key["sk"]: execution for key, execution in postponed if isinstance(execution, Execution)}
+        yield from (entry for _, entry in postponed if isinstance(entry, BadEntry))
+        accepted, refused = self._queue.send(readable.values())
+        for refusal in refused:
+            execution = refusal.execution
+            yield BadEntry(execution.tenant, execution.job_id, f"refused by SQS: {refusal.reason}")
+        self._table.delete_many([key for key, _ in postponed if key["sk"] in readable])
+        yield accepted
 
 
 def _item(execution: Execution) -> Item:
     key = keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
-    return {**key, "body": execution.encode(), "expires_at": execution.visible_at + _KEPT_S}
+    return {**key, "body": execution.encode(), "expires_at": execution.visible_at + _TTL_S}
 
 
 def _read(item: Item) -> Execution | BadEntry:

@@ -128,13 +128,16 @@ class Quarantine:
             yield _record(item)
 
     def take(self, name: str, now: float) -> Share | None:
-        """Begin to plan the record of this sort key; None if it is planned. Counted first: it may end the planner."""
-        begun = Expression(
+        """Begin to plan the record of this sort key; None if it is planned.
+
+        The try is counted first, since the record may end the planner.
+        """
+        begin = Expression(
             "SET #decided_at = if_not_exists(#decided_at, :now) ADD #tries :one", {":now": now, ":one": 1}
         )
         try:
             item = self._table.update(
-                {"pk": keys.QUARANTINE, "sk": name}, begun, Expression("attribute_exists(#shards)", {})
+                {"pk": keys.QUARANTINE, "sk": name}, begin, Expression("attribute_exists(#shards)", {})
             )
         except ConditionFailed:
             return None

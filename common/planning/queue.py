@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 10
 _SENDERS = 32
-_UNDER_WAY = 4 * _SENDERS
+_MAX_UNDER_WAY = 4 * _SENDERS
 _RESENDS = 5
 _FIRST_WAIT_S = 0.1
 # The part of each second in which to send where there is time. SQS delays by whole seconds, so what is sent at x.9
@@ -79,37 +79,37 @@ class ExecutionsQueue:
 
     def waiting(self) -> int:
         """About how many messages are due and not received, or received and not deleted."""
-        found = self._client.get_queue_attributes(
+        response = self._client.get_queue_attributes(
             QueueUrl=self._url,
             AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
         )
-        return sum(map(int, found["Attributes"].values()))
+        return sum(map(int, response["Attributes"].values()))
 
     def _send_concurrently(
         self, batches: Iterator[list[QueueMessage]], spare_until: float
     ) -> tuple[int, list[Refused]]:
-        taken = 0
+        accepted = 0
         all_refused: list[Refused] = []
         under_way: deque[tuple[int, Future[list[Refused]]]] = deque()
 
         def collect_oldest() -> None:
-            nonlocal taken, all_refused
+            nonlocal accepted, all_refused
             size, future = under_way.popleft()
             refused = future.result()
-            taken += size - len(refused)
+            accepted += size - len(refused)
             all_refused += refused
 
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
             for batch in batches:
                 under_way.append((_count(batch), pool.submit(self._send_batch, batch, spare_until)))
-                if len(under_way) == _UNDER_WAY:  # do not hold a million executions in memory
+                if len(under_way) == _MAX_UNDER_WAY:  # do not hold a million executions in memory
                     collect_oldest()
             while under_way:
                 collect_oldest()
-        return taken, all_refused
+        return accepted, all_refused
 
     def _send_batch(self, batch: list[QueueMessage], spare_until: float) -> list[Refused]:
-        left = [(pack, pack.encode()) for pack in batch]
+        unsent = [(pack, pack.encode()) for pack in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
         self._await_late(spare_until)
@@ -118,22 +118,22 @@ class ExecutionsQueue:
                 self._clock.sleep(wait_s)
                 wait_s *= 2
             now = self._clock.now()
-            answer = self._client.send_message_batch(
+            response = self._client.send_message_batch(
                 QueueUrl=self._url,
-                Entries=[self._entry(str(n), *message, now) for n, message in enumerate(left)],
+                Entries=[self._entry(str(n), *message, now) for n, message in enumerate(unsent)],
             )
-            failed = answer.get("Failed", [])
+            failed = response.get("Failed", [])
             refused += [
                 Refused(execution, f"{f.get('Code')}: {f.get('Message', '')}")
                 for f in failed
                 if f.get("SenderFault")
-                for execution in left[int(f["Id"])][0].executions
+                for execution in unsent[int(f["Id"])][0].executions
             ]
-            left = [left[int(f["Id"])] for f in failed if not f.get("SenderFault")]
-            if not left:
+            unsent = [unsent[int(f["Id"])] for f in failed if not f.get("SenderFault")]
+            if not unsent:
                 return refused
         raise HandOverFailed(
-            f"SQS did not take {len(left)} messages in {_RESENDS + 1} tries, first {left[0][1][:200]!r}"
+            f"SQS did not take {len(unsent)} messages in {_RESENDS + 1} tries, first {unsent[0][1][:200]!r}"
         )
 
     def _await_late(self, spare_until: float) -> None:

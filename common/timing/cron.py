@@ -122,8 +122,8 @@ def refused(message: str, value: object, accepted: str, position: int | None = N
 def checked_text(expression: object, example: str = "30 9 * * MON-FRI") -> str:
     """Upper-cased text that is safe to parse: short, printable, without huge numbers. Raises InvalidInput."""
     if not isinstance(expression, str):
-        what = f"must be text, not {type(expression).__name__}"
-        raise refused(what, expression, f"text such as '{example}'")
+        message = f"must be text, not {type(expression).__name__}"
+        raise refused(message, expression, f"text such as '{example}'")
     if len(expression) > MAX_CHARS:
         raise refused(
             f"{len(expression)} characters", expression, f"at most {MAX_CHARS} characters", MAX_CHARS
@@ -196,9 +196,9 @@ def _weekday_mask(values: list[int | str], nth: dict[int, set[int | str]]) -> in
     """Date bits of weekdays: of the n-th and last (`l`) ones if there are any, else of all."""
     if nth:
         return sum(
-            weekday_bit(weekday, LAST if which == "l" else int(which))
+            weekday_bit(weekday, LAST if nth_of_month == "l" else int(nth_of_month))
             for weekday, ns in nth.items()
-            for which in ns
+            for nth_of_month in ns
         )
     if "*" in values:
         return ALL_WEEKDAYS
@@ -220,7 +220,7 @@ def _dates_of(year: int) -> tuple[tuple[int, int], ...]:
 def _of_the_same_kind(year: int) -> int:
     """One of _EVERY_KIND_OF_YEAR whose dates are on the same weekdays."""
     kind = isleap(year), date(year, 1, 1).weekday()
-    return next(one for one in _EVERY_KIND_OF_YEAR if kind == (isleap(one), date(one, 1, 1).weekday()))
+    return next(same for same in _EVERY_KIND_OF_YEAR if kind == (isleap(same), date(same, 1, 1).weekday()))
 
 
 def ever_fires(cron: Cron) -> bool:

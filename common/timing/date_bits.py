@@ -77,8 +77,8 @@ def date_bits(day: int) -> tuple[int, int]:
         bits |= year_bit(when.year)
     if when.day + 7 > length:
         bits |= weekday_bit(weekday, LAST)
-    for wanted in _nearest_to(when.day, weekday, length):
-        bits |= nearest_weekday_bit(wanted)
+    for day in _nearest_to(when.day, weekday, length):
+        bits |= nearest_weekday_bit(day)
     return 1 << when.month, bits
 
 
@@ -86,13 +86,13 @@ def _nearest_to(day: int, weekday: int, length: int) -> set[int]:
     """All n whose "nW" means this day: Saturday moves to Friday, Sunday to Monday, never out of the month."""
     if weekday in (0, 6):
         return set()
-    wanted = {day}
+    days = {day}
     if weekday == 5:
-        wanted |= {day + 1} if day < length else set()
-        wanted |= {day + 2} if day + 2 == length else set()
+        days |= {day + 1} if day < length else set()
+        days |= {day + 2} if day + 2 == length else set()
     if weekday == 1:
-        wanted |= {day - 1} if day > 1 else set()
-        wanted |= {day - 2} if day == 3 else set()
-    if length in wanted:
-        wanted |= set(range(length, 32))
-    return wanted
+        days |= {day - 1} if day > 1 else set()
+        days |= {day - 2} if day == 3 else set()
+    if length in days:
+        days |= set(range(length, 32))
+    return days

@@ -72,8 +72,8 @@ class _Item(NamedTuple):
     field: _Field
 
     def refuse(self, message: str, accepted: str = "") -> InvalidInput:
-        what = f"{self.field.name}: {message}"
-        return refused(what, self.text, accepted or self.field.accepted, self.position)
+        named = f"{self.field.name}: {message}"
+        return refused(named, self.text, accepted or self.field.accepted, self.position)
 
 
 def read_eventbridge(expression: object) -> str:
@@ -126,9 +126,9 @@ def _mask(field: _Field, text: str, position: int) -> int:
     if special := _special(_Item(text, position, field)):
         return special
     mask = 0
-    for one in text.split(","):
-        mask |= _of_range(_Item(one, position, field))
-        position += len(one) + 1
+    for item in text.split(","):
+        mask |= _of_range(_Item(item, position, field))
+        position += len(item) + 1
     return mask
 
 

@@ -71,9 +71,9 @@ def newest_fires(
     back_s = _SHORT_S
     while True:
         first = max(start, end - back_s)
-        found = deque(fires(schedule, first, end, excluded=excluded), maxlen=count)
-        if len(found) == count or first == start:
-            return list(found)
+        newest = deque(fires(schedule, first, end, excluded=excluded), maxlen=count)
+        if len(newest) == count or first == start:
+            return list(newest)
         back_s *= 4
 
 
@@ -206,8 +206,8 @@ def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container
             behind_gap = True  # the fire after the gap merges with regular ones there
             continue
         opens_at, closes_at = max(start, span.opens_at), min(end, span.closes_at)
-        whole = (opens_at, closes_at) == (span.opens_at, span.closes_at)
-        if behind_gap or not whole or opens_at % 60 or closes_at % 60 or span.midnight_at % 60:
+        is_whole_span = (opens_at, closes_at) == (span.opens_at, span.closes_at)
+        if behind_gap or not is_whole_span or opens_at % 60 or closes_at % 60 or span.midnight_at % 60:
             count += sum(1 for _ in cron_fires(cron, zone, opens_at, closes_at, excluded))
         elif can_fire(cron, span) and (excluded is None or span.day not in excluded):
             hours = (mask for hour, mask in span.parts if cron.hours >> hour & 1)
@@ -274,15 +274,15 @@ def next_fires(
 
     Searches at most 41 years for each; if a cron names years, as far as these.
     """
-    found: list[int] = []
-    while len(found) < count:
+    fire_times: list[int] = []
+    while len(fire_times) < count:
         end = _horizon(schedule, after) if until is None else min(until, _horizon(schedule, after))
-        more = list(islice(fires(schedule, after, end, excluded=excluded), count - len(found)))
+        more = list(islice(fires(schedule, after, end, excluded=excluded), count - len(fire_times)))
         if not more:
             break
-        found += more
-        after = found[-1] + 1
-    return found
+        fire_times += more
+        after = fire_times[-1] + 1
+    return fire_times
 
 
 def _horizon(schedule: Schedule, after: int) -> int:

@@ -177,10 +177,10 @@ def _days_text(cron: Cron) -> str:
 def _weekdays_text(cron: Cron) -> str:
     if cron.weekdays == ALL_WEEKDAYS and not cron.either_day:
         return "*"
-    whole = [day for day in range(7) if cron.weekdays & weekday_bits(day) == weekday_bits(day)]
-    texts = [_numbers(sum(1 << day for day in whole))] if whole else []
+    every_week = [day for day in range(7) if cron.weekdays & weekday_bits(day) == weekday_bits(day)]
+    texts = [_numbers(sum(1 << day for day in every_week))] if every_week else []
     for day in range(7):
-        if day not in whole:
+        if day not in every_week:
             texts += [f"{day}#{nth}" for nth in NTHS if cron.weekdays & weekday_bit(day, nth)]
         if cron.weekdays & weekday_bit(day, LAST):
             texts.append(f"L{day}")

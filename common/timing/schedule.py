@@ -129,11 +129,11 @@ def _pace_of(item: Mapping[str, Any]) -> Pace:
 def _timing_item(timing: Timing) -> dict[str, Any]:
     match timing:
         case CronTiming(expression, timezone, dialect, dst):
-            theirs = {
+            eventbridge_rules = {
                 name: EVENTBRIDGE for name, rule in (("dialect", dialect), ("dst", dst)) if rule != MINUTE8
             }
             zone = {} if timezone == "UTC" else {"timezone": timezone}
-            return {_BY_EVENTBRIDGE if theirs else "cron": expression} | zone | theirs
+            return {_BY_EVENTBRIDGE if eventbridge_rules else "cron": expression} | zone | eventbridge_rules
         case EveryTiming(interval_s, anchor_at):
             return {"every_s": interval_s, "anchor_at": anchor_at}
         case AtTiming(at):

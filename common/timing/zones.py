@@ -128,15 +128,15 @@ def changes(zone: str, start: int, end: int) -> list[Change]:
 def _block(zone: str, block: int) -> tuple[Change, ...]:
     if zone == "UTC":
         return ()
-    found = []
+    clock_changes = []
     probe, end = block * _BLOCK_S - 1, (block + 1) * _BLOCK_S - 1
     before = offset_at(zone, probe)
     while probe < end:
         after = offset_at(zone, probe + _PROBE_S)
         if after != before:
-            found.append(Change(_first_with(zone, probe, probe + _PROBE_S, before), before, after))
+            clock_changes.append(Change(_first_with(zone, probe, probe + _PROBE_S, before), before, after))
         probe, before = probe + _PROBE_S, after
-    return tuple(found)
+    return tuple(clock_changes)
 
 
 def _first_with(zone: str, low: int, high: int, before: int) -> int:

@@ -97,7 +97,7 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All wait for the same second, as retries of one tenant may. Each page takes ten seconds."""
-    monkeypatch.setattr("common.planning.postponed._A_PAGE", 1)
+    monkeypatch.setattr("common.planning.postponed._PAGE_SIZE", 1)
     world.registry.create("bob", "quiet", job(cron="* * * * *"))
     world.run_until("2026-11-21T03:18:00Z")
     flood = [

@@ -233,11 +233,11 @@ def test_a_job_gets_and_loses_a_pace_and_is_planned_once(world: World) -> None:
             world.registry.put("alice", f"job{number}", job(cron="25 * * * *", pace=pace))
     tick(world)
     assert [count for _, count in seconds(sent(world))] == [1] * 4
-    entries = list(world.index.directory.whole())
+    entries = list(world.index.directory.all())
     assert [listing.shard.jobs for listing in entries] == [4]  # type: ignore[union-attr]
     for number in range(4):
         world.store.delete("alice", f"job{number}")
-    assert list(world.index.directory.whole()) == []
+    assert list(world.index.directory.all()) == []
 
 
 def test_another_target_is_another_pace(world: World) -> None:
@@ -258,7 +258,7 @@ def test_another_target_is_another_pace(world: World) -> None:
 def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(world: World) -> None:
     """It knows no paces: to it, the shards are shards, and the entries lack what it does not read."""
     register(world, 5)
-    entries = [entry for shard in world.index.directory.whole() for entry in world.index.entries(shard.shard)]  # type: ignore[union-attr]
+    entries = [entry for shard in world.index.directory.all() for entry in world.index.entries(shard.shard)]  # type: ignore[union-attr]
     assert len(entries) == 5
     for entry in entries:
         assert isinstance(entry, DueEntry)

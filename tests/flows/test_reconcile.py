@@ -158,11 +158,11 @@ def test_two_ticks_at_once_and_a_lost_tick_are_no_alarm(world: World) -> None:
 def test_beyond_the_bound_a_sample_is_read_and_everything_if_it_finds_one(world: World) -> None:
     minutely(world, 50)
     world.run_until("2026-11-21T03:45:00Z", ticks=True)
-    compared = compare(world, most=100)
+    compared = compare(world, max_reads=100)
     assert (compared.planned, compared.read, compared.listed) == (850, 106, 0)
     with dropping(world, lambda execution: execution.fire_at >= at("2026-11-21T04:10:00Z")) as lost_ids:
         world.run_until("2026-11-21T04:30:00Z", ticks=True)
-    compared = compare(world, most=100)
+    compared = compare(world, max_reads=100)
     assert compared.read == compared.planned > 100
     assert listed(world) == {execution_id for execution_id in lost_ids if "T041" in execution_id}
 
@@ -183,7 +183,7 @@ def test_the_sample_is_another_one_in_each_window(world: World, monkeypatch: pyt
     for tick in ("03:28", "03:38", "03:48", "03:58"):
         world.run_until(f"2026-11-21T{tick}:00Z", ticks=True)
         read.clear()
-        compare(world, most=10)
+        compare(world, max_reads=10)
         seen.append({execution for reads in read for execution in reads})
     assert len({frozenset(sample) for sample in seen if sample}) == 2
 

@@ -157,7 +157,7 @@ def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_
     world.dynamodb.before = lambda name: requests.update([name])
     world.scheduler.tick()
     assert [
-        listing.shard.jobs for listing in world.index.directory.whole() if isinstance(listing, Listing)
+        listing.shard.jobs for listing in world.index.directory.all() if isinstance(listing, Listing)
     ] == [1]
     assert requests["transact_write_items"] == 5
     assert requests["delete_item"] == 0

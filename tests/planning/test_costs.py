@@ -114,7 +114,7 @@ def test_jobs_in_groups_of_earlier_versions_fire_and_move(world: World) -> None:
     assert len(fired) == len(set(fired)) == 255
     for job_id, definition in definitions.items():
         world.registry.put("alice", job_id, definition | {"name": "moved"})
-    listings = list(world.index.directory.whole())
+    listings = list(world.index.directory.all())
     assert sorted(one.shard for one in listings if isinstance(one, Listing) and one.shard.jobs) == [
         Shard("cron|UTC|* * * * *|60", 0, 1),
         Shard("every|600|0", 0, 1),

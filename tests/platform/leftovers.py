@@ -133,7 +133,7 @@ def left_of(world: World, tenant: str) -> list[tuple[str, str]]:
 
 def directory(world: World) -> dict[str, int]:
     index = DueIndex(world.table("due"))
-    recurring = [one.shard for one in index.directory.whole() if isinstance(one, Listing)]
+    recurring = [one.shard for one in index.directory.all() if isinstance(one, Listing)]
     shards = [*recurring, *index.directory.one_off_shards(0, 10**10 - 1)]
     return {shard.group: shard.jobs for shard in shards if isinstance(shard, Shard)}
 

@@ -46,7 +46,7 @@ def add(
 
 
 def listings(index: DueIndex) -> list[Listing]:
-    return [listing for listing in index.directory.whole() if isinstance(listing, Listing)]
+    return [listing for listing in index.directory.all() if isinstance(listing, Listing)]
 
 
 def listed(index: DueIndex, start: int, end: int) -> list[Listing]:
@@ -80,16 +80,16 @@ def test_shards_count_their_entries_and_fall_away_when_empty(
     add(index, tables, DAILY, 0, "b")
     add(index, tables, ONE_OFF, 0, "c")
     daily = Listing(Shard(DAILY, 0, 2), ("s72",))
-    assert list(index.directory.whole()) == [daily]
+    assert list(index.directory.all()) == [daily]
     assert list(index.directory.one_off_shards(NOW, NOW + 600)) == [Shard(ONE_OFF, 0, 1)]
     assert list(index.directory.one_off_shards(NOW + 600, NOW + 1_200)) == []
     assert list(index.entries(Shard(DAILY, 0))) == [entry("a"), entry("b")]
     index.directory.drop_empty([daily])
-    assert list(index.directory.whole()) == [daily]
+    assert list(index.directory.all()) == [daily]
     add(index, tables, DAILY, 0, "a", -1)
     add(index, tables, DAILY, 0, "b", -1)
     index.directory.drop_empty([daily])
-    assert list(index.directory.whole()) == list(index.directory.listed(*NOON)) == []
+    assert list(index.directory.all()) == list(index.directory.listed(*NOON)) == []
 
 
 def test_empty_shards_are_dropped_many_in_a_request_and_a_filled_one_stays(
