@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from api.auth.tokens import Tokens, TokenSettings, is_token
+from api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.errors import Forbidden, Unauthenticated
@@ -17,7 +17,7 @@ from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
-from common.notices.subscription import Subscriptions
+from common.notices.store import Subscriptions
 from common.planning.queue import ExecutionsQueue
 from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
@@ -104,7 +104,7 @@ class Services:
             spread_s=settings.spread_s,
             payload_formats=PAYLOAD_FORMATS,
         )
-        tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
+        tokens = Tokens(of_tokens, _issuer_keys) if (of_tokens := TokenSettings.of(settings)) else None
         masters = StoredMasters(lambda: read_parameter(parameter_name(settings.stage)))
         services = cls.wired(
             Tables.of(settings),
@@ -226,3 +226,10 @@ class Services:
         store = replace(self.store, by=credential.by, before_hand_over=self._charge)
         registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
         return replace(self, registry=registry, manual=manual)
+
+
+def _issuer_keys(settings: TokenSettings) -> SigningKeys:
+    # Only deployments with tokens need it, and it loads slowly.
+    from api.auth.issuer_keys import IssuerKeys
+
+    return IssuerKeys(settings)

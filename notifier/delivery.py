@@ -8,8 +8,7 @@ from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.notices.state import Notice
-from common.notices.subscription import Subscription
+from common.notices.subscription import Notice, Subscription
 from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules

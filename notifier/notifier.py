@@ -22,8 +22,8 @@ from common.clock import Clock
 from common.errors import NotFound
 from common.notices import grouping
 from common.notices.message import body, described
-from common.notices.state import Notice, Problem
-from common.notices.subscription import FAILURES, OVERDUE_JOBS, RECOVERIES, Subscription, Subscriptions
+from common.notices.store import Subscriptions
+from common.notices.subscription import FAILURES, OVERDUE_JOBS, RECOVERIES, Notice, Problem, Subscription
 from common.planning.due_index import DueIndex
 from common.storage.table import Tables
 from common.tenants.allowed_targets import is_held

@@ -15,7 +15,7 @@ from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.notices.message import JobContext
-from common.notices.state import FAILED, OVERDUE, Problem
+from common.notices.subscription import FAILED, OVERDUE, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.states import SUCCEEDED

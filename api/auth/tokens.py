@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from urllib.parse import quote, urlsplit
 
 from api.http.problems import Malformed
@@ -123,9 +123,6 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
-if TYPE_CHECKING:
-    from api.auth.issuer_keys import IssuerKeys
-
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _LONGEST: Final = 8_192
 _MAX_KEY_ID: Final = 255
@@ -139,6 +136,12 @@ _TYPES: Final = (None, "jwt", "at+jwt", "application/at+jwt")
 _PRINTABLE: Final = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # printable ASCII except %, which quotes the others
 
 
+class SigningKeys(Protocol):
+    """The issuer's keys. `issuer_keys.py` reads them."""
+
+    def key(self, key_id: str, algorithm: str, now: float) -> Any | None: ...
+
+
 class _Refused(Exception):
     """Why a token is refused. Only the log contains it."""
 
@@ -146,12 +149,10 @@ class _Refused(Exception):
 class Tokens:
     """Use one instance per process: it caches the issuer's keys."""
 
-    def __init__(
-        self, settings: TokenSettings, keys_of: Callable[[TokenSettings], IssuerKeys] | None = None
-    ) -> None:
+    def __init__(self, settings: TokenSettings, keys_of: Callable[[TokenSettings], SigningKeys]) -> None:
         self._settings = settings
-        self._keys_of = keys_of or _issuer_keys
-        self._keys: IssuerKeys | None = None
+        self._keys_of = keys_of
+        self._keys: SigningKeys | None = None
 
     def authenticate(self, token: str, now: float) -> Credential:
         """The credential of a token. Raises Unauthenticated, which never says why, and IssuerUnreachable."""
@@ -255,9 +256,3 @@ def _instant(claims: Mapping[str, Any], name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _Refused(f"{name} is {shown(value)}")
     return value
-
-
-def _issuer_keys(settings: TokenSettings) -> IssuerKeys:
-    from api.auth.issuer_keys import IssuerKeys
-
-    return IssuerKeys(settings)

@@ -8,8 +8,7 @@ from typing import Any
 from api.http.requests import Request
 from api.http.routing import Response, Routes
 from api.services import Services
-from common.notices.state import FAILED, OVERDUE, DeliveryResult, SubscriptionState
-from common.notices.subscription import Subscription
+from common.notices.subscription import FAILED, OVERDUE, DeliveryResult, Subscription, SubscriptionState
 from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.notices.state import DeliveryResult, Notice, Problem, SubscriptionState
+from common.notices.subscription import DeliveryResult, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S
 
 # An item has room for 400 KB.

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from common.notices.grouping import Digest
-from common.notices.state import FAILED, OVERDUE, Problem
+from common.notices.subscription import FAILED, OVERDUE, Problem, Subscription
 from common.runs.outcome import TYPE_BYTES, cut
 from common.timing.instants import rfc3339
-
-if TYPE_CHECKING:
-    from common.notices.subscription import Subscription
 
 # Of each kind. A message counts the others.
 MAX_JOBS: Final = 10

@@ -1,22 +1,19 @@
-"""A tenant's subscription: an address, what it gets messages about, how they are grouped, and where this is stored.
+"""A tenant's subscription: an address, what it gets messages about, how they are grouped, and its state. Pure.
 
-One item holds a subscription and its state. The API changes the first, the notifier the second. Each write requires the
-version that it read, so neither overwrites the other.
+One item holds a subscription and its state. The API changes the first, the notifier the second (`store.py`). The state
+is problems that wait, problems that were reported, and the message on its way: one text of JSON. Old texts must stay
+readable (tests/golden).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Final
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, TypeVar
 
-from common.errors import NotFound
-from common.notices.state import SubscriptionState
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 
 FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"
@@ -26,6 +23,114 @@ MAX_SUBSCRIPTIONS: Final = 20
 
 # The notifier writes the other fields.
 CLIENT_FIELDS: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")
+FAILED: Final = "failed"
+OVERDUE: Final = "overdue"
+
+Stored = TypeVar("Stored")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A job that fails or is overdue.
+
+    `last_at` is the end of the last failed run, or the due instant of an overdue one. `run_name` is the part of the
+    execution id that names the run, or the beginning of that part. A run `by_hand` is not of the schedule: only its own
+    retry ends the problem.
+    """
+
+    kind: str
+    job_id: str
+    first_at: float
+    last_at: float
+    run_name: str
+    runs: int = 1
+    by_hand: bool = False
+    reported_at: float | None = None
+    recovered_at: float | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}#{self.job_id}{'#by_hand' if self.by_hand else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message on its way. Each try sends the same id and body."""
+
+    message_id: str
+    body: str
+    made_at: float
+    tries: int = 0
+    next_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """The result of one try."""
+
+    at: float
+    ok: bool
+    error: str = ""
+
+
+@dataclass(slots=True)
+class SubscriptionState:
+    """All that a subscription knows. Instants are epoch seconds.
+
+    Failures before `looked_at` are known. The search for overdue jobs began at `searched_at`; an unfinished search
+    continues after the job `searched_after`. `complete` is false if more has happened than was read or kept.
+    """
+
+    looked_at: float
+    searched_at: float = 0.0
+    searched_after: str = ""
+    waiting: dict[str, Problem] = field(default_factory=dict)
+    reported: dict[str, Problem] = field(default_factory=dict)
+    over: dict[str, Problem] = field(default_factory=dict)
+    complete: bool = True
+    quiet_until: float = 0.0
+    message: Notice | None = None
+    test: Notice | None = None
+    last_sent: DeliveryResult | None = None
+    last_test: DeliveryResult | None = None
+    delivered_at: float | None = None
+    failing_since: float | None = None
+    disabled_at: float | None = None
+
+    def to_text(self) -> str:
+        """JSON without absent values."""
+        problems = {
+            name: [_without_defaults(problem) for problem in getattr(self, name).values()]
+            for name in _PROBLEMS
+        }
+        records = {name: asdict(value) for name in _RECORDS if (value := getattr(self, name)) is not None}
+        plain = {
+            field.name: value
+            for field in fields(self)
+            if field.name not in (*_PROBLEMS, *_RECORDS) and (value := getattr(self, field.name)) is not None
+        }
+        return json.dumps({**plain, **problems, **records}, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_text(cls, text: str) -> SubscriptionState:
+        """The inverse of `to_text`. Ignores fields of later versions."""
+        stored: dict[str, Any] = json.loads(text)
+        for name in _PROBLEMS:
+            problems = (_read(Problem, problem) for problem in stored.get(name, ()))
+            stored[name] = {problem.key: problem for problem in problems}
+        for name, kind in _RECORDS.items():
+            if stored.get(name) is not None:
+                stored[name] = _read(kind, stored[name])
+        return _read(cls, stored)
+
+
+_PROBLEMS: Final = ("waiting", "reported", "over")
+_RECORDS: Final[dict[str, type]] = {
+    "message": Notice,
+    "test": Notice,
+    "last_sent": DeliveryResult,
+    "last_test": DeliveryResult,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,45 +199,12 @@ class Subscription:
         )
 
 
-class Subscriptions:
-    """The subscriptions in the jobs table."""
-
-    def __init__(self, jobs: Table) -> None:
-        self.table = jobs
-
-    def get(self, tenant: str, name: str) -> Subscription:
-        """Raises NotFound."""
-        item = self.table.get(keys.subscription(tenant, name))
-        if item is None:
-            raise NotFound("subscription", name)
-        return Subscription.from_item(item)
-
-    def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
-        """All of a tenant, by name: at most MAX_SUBSCRIPTIONS."""
-        items = self.table.query(Query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent))
-        return [Subscription.from_item(item) for item in items]
-
-    def subscribers(self) -> Iterator[tuple[str, str]]:
-        """The tenants that have, or had, subscriptions, each with the mark of its last change."""
-        items = self.table.query(Query(keys.SUBSCRIBERS, consistent=False))
-        return ((item["sk"], item["mark"]) for item in items)
-
-    def drop_subscriber(self, tenant: str, mark: str) -> None:
-        """Take a tenant without subscriptions from the list, unless it has stored one since `mark` was read."""
-        with suppress(ConditionFailed):
-            self.table.delete(keys.subscriber(tenant), Expression("#mark = :mark", {":mark": mark}))
-
-    def save(self, subscription: Subscription) -> Subscription | None:
-        """Write the next version. None if another writer was faster; nothing is written then."""
-        new = replace(subscription, version=subscription.version + 1)
-        try:
-            self.table.put(new.to_item(), unchanged(subscription))
-        except ConditionFailed:
-            return None
-        return new
+def _without_defaults(problem: Problem) -> dict[str, Any]:
+    return {
+        name: value for name, value in asdict(problem).items() if value is not None and value is not False
+    }
 
 
-def unchanged(read: Subscription) -> Expression:
-    """The condition that the stored subscription is still the one that was read."""
-    same = "#version = :version AND #created_at = :created"
-    return Expression(same, {":version": read.version, ":created": read.created_at})
+def _read(kind: type[Stored], stored: dict[str, Any]) -> Stored:
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in stored.items() if name in known})

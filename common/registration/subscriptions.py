@@ -14,15 +14,15 @@ from common.errors import Conflict, InvalidInput
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, check_id, id_pattern
 from common.jobs.ledger import require_active
 from common.notices.message import test_body
-from common.notices.state import Notice, SubscriptionState
+from common.notices.store import Subscriptions, unchanged
 from common.notices.subscription import (
     FAILURES,
     KINDS,
     MAX_SUBSCRIPTIONS,
     OVERDUE_JOBS,
+    Notice,
     Subscription,
-    Subscriptions,
-    unchanged,
+    SubscriptionState,
 )
 from common.registration import target_definitions
 from common.registration.definition import Limits, check_url

@@ -175,7 +175,7 @@ def test_one_unusable_key_spoils_no_other(issuer: Issuer) -> None:
 
 
 def test_a_server_without_a_trusted_certificate_is_not_read(issuer: Issuer) -> None:
-    untrusting = Tokens(settings(JWT_ISSUER=issuer.url, JWKS_URL=f"{issuer.url}/keys"))
+    untrusting = Tokens(settings(JWT_ISSUER=issuer.url, JWKS_URL=f"{issuer.url}/keys"), IssuerKeys)
     with pytest.raises(IssuerUnreachable):
         untrusting.authenticate(issuer.token(), NOW)
     assert issuer.asked() == []

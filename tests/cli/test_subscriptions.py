@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.notices import grouping
-from common.notices.subscription import Subscriptions
+from common.notices.store import Subscriptions
 from tests.cli.conftest import Desk
 
 HOOK = "https://hooks.example.com/minute8"

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from common.errors import Conflict, NotFound, QuotaExceeded
-from common.notices.subscription import Subscriptions
+from common.notices.store import Subscriptions
 from common.platform.api_keys import ApiKeys
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore

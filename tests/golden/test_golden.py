@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from common.jobs.job import Job
-from common.notices.state import SubscriptionState
-from common.notices.subscription import Subscription
+from common.notices.subscription import Subscription, SubscriptionState
 from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage

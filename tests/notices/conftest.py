@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from common.notices.state import Notice
-from common.notices.subscription import Subscription, Subscriptions
+from common.notices.store import Subscriptions
+from common.notices.subscription import Notice, Subscription
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
 from common.runs.outcome import Outcome

@@ -14,8 +14,7 @@ from moto import mock_aws
 
 from common.clock import ManualClock
 from common.errors import InvalidInput
-from common.notices.state import Notice, SubscriptionState
-from common.notices.subscription import Subscription
+from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
 from common.tenants.webhook_secrets import new_secret
 from executor.network_guard import NetworkGuard

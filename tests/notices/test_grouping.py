@@ -6,7 +6,7 @@ import pytest
 
 from common.notices import grouping
 from common.notices.grouping import Digest
-from common.notices.state import FAILED, OVERDUE, Notice, Problem, SubscriptionState
+from common.notices.subscription import FAILED, OVERDUE, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from common.errors import Conflict, InvalidInput
 from common.notices import grouping
-from common.notices.state import FAILED, Notice, Problem
-from common.notices.subscription import MAX_SUBSCRIPTIONS, Subscription
+from common.notices.subscription import FAILED, MAX_SUBSCRIPTIONS, Notice, Problem, Subscription
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
-from common.notices.subscription import Subscriptions
+from common.notices.store import Subscriptions
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions

@@ -1,0 +1,62 @@
+"""The subscriptions in the jobs table.
+
+The API changes a subscription, the notifier its state. Each write requires the version that it read, so neither
+overwrites the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from common.errors import NotFound
+from common.notices.subscription import Subscription
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table
+from common.storage.wire import Expression
+
+
+class Subscriptions:
+    """All tenants' subscriptions."""
+
+    def __init__(self, jobs: Table) -> None:
+        self.table = jobs
+
+    def get(self, tenant: str, name: str) -> Subscription:
+        """Raises NotFound."""
+        item = self.table.get(keys.subscription(tenant, name))
+        if item is None:
+            raise NotFound("subscription", name)
+        return Subscription.from_item(item)
+
+    def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
+        """All of a tenant, by name: at most MAX_SUBSCRIPTIONS."""
+        items = self.table.query(Query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent))
+        return [Subscription.from_item(item) for item in items]
+
+    def subscribers(self) -> Iterator[tuple[str, str]]:
+        """The tenants that have, or had, subscriptions, each with the mark of its last change."""
+        items = self.table.query(Query(keys.SUBSCRIBERS, consistent=False))
+        return ((item["sk"], item["mark"]) for item in items)
+
+    def drop_subscriber(self, tenant: str, mark: str) -> None:
+        """Take a tenant without subscriptions from the list, unless it has stored one since `mark` was read."""
+        with suppress(ConditionFailed):
+            self.table.delete(keys.subscriber(tenant), Expression("#mark = :mark", {":mark": mark}))
+
+    def save(self, subscription: Subscription) -> Subscription | None:
+        """Write the next version. None if another writer was faster; nothing is written then."""
+        new = replace(subscription, version=subscription.version + 1)
+        try:
+            self.table.put(new.to_item(), unchanged(subscription))
+        except ConditionFailed:
+            return None
+        return new
+
+
+def unchanged(read: Subscription) -> Expression:
+    """The condition that the stored subscription is still the one that was read."""
+    same = "#version = :version AND #created_at = :created"
+    return Expression(same, {":version": read.version, ":created": read.created_at})
