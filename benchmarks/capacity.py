@@ -77,8 +77,8 @@ def cases() -> Iterator[Case]:
 
 def setting(load: int) -> Setting:
     """The model's parameters with the recommended values."""
-    given = {_FIELDS[name]: value for name, value in RECOMMENDED[load].items()}
-    return replace(_default(load), **given)  # type: ignore[arg-type]
+    fields = {_FIELDS[name]: value for name, value in RECOMMENDED[load].items()}
+    return replace(_default(load), **fields)  # type: ignore[arg-type]
 
 
 def _default(load: int) -> Setting:
@@ -106,8 +106,8 @@ def wakes_of(load: int) -> int:
 
 def with_executor(setting: Setting, memory_mb: int) -> Setting:
     """The same with the executor that was measured with this memory."""
-    found = measured(memory_mb)
-    return replace(setting, executor=found, cold_s=SANDBOX_S + found.init_s)
+    executor = measured(memory_mb)
+    return replace(setting, executor=executor, cold_s=SANDBOX_S + executor.init_s)
 
 
 def run(scale: float) -> Result:
@@ -116,19 +116,19 @@ def run(scale: float) -> Result:
     for case in track(list(cases()), "bursts"):
         executions = max(100, int(case.load * scale))
         outcome = burst(executions, case.setting)
-        found = _found(executions, outcome)
-        figures[f"{case.load} {case.name}"] = found
-        rows.append([f"{executions:,}", case.name, *_cells(found)])
+        burst_figures = _figures(executions, outcome)
+        figures[f"{case.load} {case.name}"] = burst_figures
+        rows.append([f"{executions:,}", case.name, *_cells(burst_figures)])
         if case.setting == setting(case.load):
             text = ", ".join(f"`{name}: {value}`" for name, value in RECOMMENDED[case.load].items())
-            late = [f"{found[name]:,.1f}" for name in ("p50_s", "most_s")]
+            late = [f"{burst_figures[name]:,.1f}" for name in ("p50_s", "most_s")]
             recommended.append(
                 [
                     f"{case.load:,}",
                     text or "the defaults",
                     f"{ACCOUNT[case.load]:,}",
                     *late,
-                    f"{found['dollars']:.2f}",
+                    f"{burst_figures['dollars']:.2f}",
                     f"{pollers_dollars(case.setting):,.0f}",
                 ]
             )
@@ -167,7 +167,7 @@ _HEAD = ["due at one second", "setting", "p50, s", "p99, s", "most, s", "executo
 _HEAD += ["targets done after, s", "$ a burst"]
 
 
-def _found(executions: int, outcome: Outcome) -> dict[str, Any]:
+def _figures(executions: int, outcome: Outcome) -> dict[str, Any]:
     late = sorted(outcome.lateness)
     step = max(1, len(late) // _POINTS)
     return {
@@ -202,7 +202,7 @@ def pollers_dollars(setting: Setting) -> float:
     return setting.minimum_pollers * _HOURS_A_MONTH * PRICES["lambda_sqs_poller_hour"]
 
 
-def _cells(found: Mapping[str, Any]) -> list[str]:
-    late = [f"{found[name]:,.1f}" for name in ("p50_s", "p99_s", "most_s")]
-    counts = [f"{found[name]:,}" for name in ("executors", "throttled", "came_back")]
-    return [*late, *counts, f"{found['targets_done_s']:,.1f}", f"{found['dollars']:.2f}"]
+def _cells(burst_figures: Mapping[str, Any]) -> list[str]:
+    late = [f"{burst_figures[name]:,.1f}" for name in ("p50_s", "p99_s", "most_s")]
+    counts = [f"{burst_figures[name]:,}" for name in ("executors", "throttled", "came_back")]
+    return [*late, *counts, f"{burst_figures['targets_done_s']:,.1f}", f"{burst_figures['dollars']:.2f}"]

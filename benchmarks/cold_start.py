@@ -53,12 +53,14 @@ def run(scale: float) -> Result:
             "ready_ratio": ratio(ready[name], ready[_EMPTY]),
             "modules": _modules(name),
         }
-        found = figures[name]
-        listed = ", ".join(module for module in _LISTED if module in found["modules"])
-        milliseconds = [f"{found['import_ms']:.0f}", f"{found['ready_ms']:.0f}"]
-        rows.append([name, *milliseconds, f"{found['ready_ratio']:.2f}", str(len(found["modules"])), listed])
-    for found in figures.values():
-        found["modules"] = len(found["modules"])
+        measured = figures[name]
+        listed = ", ".join(module for module in _LISTED if module in measured["modules"])
+        milliseconds = [f"{measured['import_ms']:.0f}", f"{measured['ready_ms']:.0f}"]
+        rows.append(
+            [name, *milliseconds, f"{measured['ready_ratio']:.2f}", str(len(measured["modules"])), listed]
+        )
+    for measured in figures.values():
+        measured["modules"] = len(measured["modules"])
     head = [
         "function",
         "import, CPU ms",
@@ -96,11 +98,11 @@ def _cpu_s(name: str, work: str) -> float:
 
 
 def _modules(name: str) -> list[str]:
-    found = _fresh(
+    measured = _fresh(
         name,
         f"import sys; before = set(sys.modules); {_CANDIDATES[name][0]}; print(*(set(sys.modules) - before))",
     )
-    return found.split()
+    return measured.split()
 
 
 def _fresh(name: str, statements: str) -> str:

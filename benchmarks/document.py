@@ -27,8 +27,8 @@ def texts() -> Mapping[str, str]:
     """The contents of the files in docs/, by name."""
     performance, capacity = kept(_PERFORMANCE), kept(_CAPACITY)
     return {
-        "performance.md": _whole("introduction", performance, ""),
-        "capacity.md": _whole("capacity_document", capacity, "capacity_limits"),
+        "performance.md": _page("introduction", performance, ""),
+        "capacity.md": _page("capacity_document", capacity, "capacity_limits"),
         **_plots({result.name: result for result in capacity}),
     }
 
@@ -42,7 +42,7 @@ def write() -> list[Path]:
     return paths
 
 
-def _whole(first: str, results: Sequence[Result], last: str) -> str:
+def _page(first: str, results: Sequence[Result], last: str) -> str:
     goals = goals_table([goal for result in results for goal in result.goals])
     summary = Table("All goals", goals.head, goals.rows).markdown()
     parts = [_about(first), summary, *(_section(result) for result in results), _about(last)]
@@ -69,20 +69,20 @@ def _plots(results: Mapping[str, Result]) -> Mapping[str, str]:
     if capacity := results.get("capacity"):
         started = {
             name.removeprefix(f"{_PLOTTED} "): [
-                (at, count) for at, count in found["started"] if at <= _PLOTTED_S
+                (at, count) for at, count in load["started"] if at <= _PLOTTED_S
             ]
-            for name, found in capacity.figures.items()
+            for name, load in capacity.figures.items()
             if name.startswith(f"{_PLOTTED} ")
         }
         plots["capacity.svg"] = lines(
             "A million executions due at one second, simulated", "seconds after it", "started", started
         )
     if check := results.get("model_check"):
-        loads = {name: found for name, found in check.figures.items() if "at one second" in name}
+        loads = {name: load for name, load in check.figures.items() if "at one second" in name}
         curves = {
-            f"{name.partition('`')[2].strip('`')}, {which}": found[which]
-            for name, found in loads.items()
-            for which in ("measured", "modelled")
+            f"{name.partition('`')[2].strip('`')}, {curve}": load[curve]
+            for name, load in loads.items()
+            for curve in ("measured", "modelled")
         }
         plots["model_check.svg"] = lines(
             "A burst on the embedded AWS", "seconds after its second", "started", curves

@@ -89,25 +89,25 @@ class ExecutorStub:
         }
 
     def _get(self, request: dict[str, Any]) -> bytes:
-        whole = 1.0 if request.get("ConsistentRead") else 0.5
+        units = 1.0 if request.get("ConsistentRead") else 0.5
         if request["TableName"] == "jobs":
-            return json.dumps({"Item": self._job(request["Key"], whole)}).encode()
-        self.units["read of the tenant's rules"] += whole
+            return json.dumps({"Item": self._job(request["Key"], units)}).encode()
+        self.units["read of the tenant's rules"] += units
         return json.dumps({"Item": to_wire(_TENANT)}).encode()
 
     def _get_many(self, request: dict[str, Any]) -> bytes:
         ((table, requested),) = request["RequestItems"].items()
-        whole = 1.0 if requested.get("ConsistentRead") else 0.5
+        units = 1.0 if requested.get("ConsistentRead") else 0.5
         if table == "jobs":
-            items = [self._job(key, whole) for key in requested["Keys"]]
+            items = [self._job(key, units) for key in requested["Keys"]]
         else:
-            self.units["read of the tenant's rules"] += whole * len(requested["Keys"])
+            self.units["read of the tenant's rules"] += units * len(requested["Keys"])
             items = [to_wire(_TENANT) | key for key in requested["Keys"]]
         return json.dumps({"Responses": {table: items}, "UnprocessedKeys": {}}).encode()
 
-    def _job(self, key: Mapping[str, Any], whole: float) -> dict[str, Any]:
+    def _job(self, key: Mapping[str, Any], units: float) -> dict[str, Any]:
         item = self._jobs[key["sk"]["S"]]
-        self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole
+        self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * units
         return item
 
     def _query(self, request: dict[str, Any]) -> bytes:

@@ -16,11 +16,11 @@ _BURST = 500
 
 def run(scale: float) -> Result:
     """Two minutes of ten executions a second, then 500 at one second."""
-    with embedded_engine() as found:
-        _warm(found)
+    with embedded_engine() as engine:
+        _warm(engine)
         steady_s = max(5, int(_STEADY_S * scale))
-        steady, steady_bare = _steady(found, steady_s)
-        burst, burst_bare = _burst(found, max(20, int(_BURST * scale)))
+        steady, steady_bare = _steady(engine, steady_s)
+        burst, burst_bare = _burst(engine, max(20, int(_BURST * scale)))
     rows = [
         _row(f"10 a second for {steady_s} s, Minute8", steady),
         _row("the same, bare queue and Lambda", steady_bare),
@@ -42,34 +42,34 @@ def run(scale: float) -> Result:
     )
 
 
-def _warm(found: Engine) -> None:
+def _warm(engine: Engine) -> None:
     """Cold starts on two busy cores take seconds, and are not measured here."""
-    found.send_bare([int(time.time()) + 1] * 50)
-    register(found, "warm", [int(time.time()) + 4] * 50)
+    engine.send_bare([int(time.time()) + 1] * 50)
+    register(engine, "warm", [int(time.time()) + 4] * 50)
     time.sleep(15)
 
 
-def _steady(found: Engine, seconds: int) -> tuple[list[float], list[float]]:
+def _steady(engine: Engine, seconds: int) -> tuple[list[float], list[float]]:
     began = time.time()
     first = int(began) + 5 + seconds // 30
     times = [first + second for second in range(seconds) for _ in range(10)]
-    found.send_bare(times)
-    executions = every_second(found, first, seconds)
-    return lateness_of(found, executions), _bare(found, began, len(times))
+    engine.send_bare(times)
+    executions = every_second(engine, first, seconds)
+    return lateness_of(engine, executions), _bare(engine, began, len(times))
 
 
-def _burst(found: Engine, count: int) -> tuple[list[float], list[float]]:
+def _burst(engine: Engine, count: int) -> tuple[list[float], list[float]]:
     """One after the other: on two cores each would slow the other down."""
     began = time.time()
-    found.send_bare([int(began) + 10] * count)
-    bare = _bare(found, began, count)
-    executions = register(found, "burst", [int(time.time()) + 15 + count // 40] * count)
-    return lateness_of(found, executions), bare
+    engine.send_bare([int(began) + 10] * count)
+    bare = _bare(engine, began, count)
+    executions = register(engine, "burst", [int(time.time()) + 15 + count // 40] * count)
+    return lateness_of(engine, executions), bare
 
 
-def _bare(found: Engine, since: float, count: int) -> list[float]:
+def _bare(engine: Engine, since: float, count: int) -> list[float]:
     until = time.time() + PATIENCE_S
-    while len(late := found.bare_lateness(since)) < count and time.time() < until:
+    while len(late := engine.bare_lateness(since)) < count and time.time() < until:
         time.sleep(1)
     return late
 

@@ -49,11 +49,11 @@ class _Tenant:
         prefix = first.partition("#")[0] + "#"
         known = self._job_ids if prefix == keys.JOB_PREFIX else []
         sort_keys = [f"{prefix}{job_id}" for job_id in known]
-        found = [
+        items = [
             {"pk": "alice", "sk": sk} for sk in sort_keys if max(first, after) <= sk <= last and sk != after
         ]
-        page = found[: _PAGE_BYTES // _JOB_BYTES]
-        return self._page(page, _JOB_BYTES, more=len(found) > len(page), request=request)
+        page = items[: _PAGE_BYTES // _JOB_BYTES]
+        return self._page(page, _JOB_BYTES, more=len(items) > len(page), request=request)
 
     def _runs(self, partition: str, first: str, last: str, within: bool, request: dict[str, Any]) -> bytes:
         job_id = partition.partition("#")[2]
@@ -64,8 +64,8 @@ class _Tenant:
         if fire_at == newest and not within:
             fire_at -= _HOUR_S
         times = range(fire_at, oldest - 1, -_HOUR_S)
-        found = [_run(job_id, at) for at in islice(times, request["Limit"])]
-        return self._page(found, _RUN_BYTES, more=len(times) > len(found), request=request)
+        runs = [_run(job_id, at) for at in islice(times, request["Limit"])]
+        return self._page(runs, _RUN_BYTES, more=len(times) > len(runs), request=request)
 
     def _page(self, items: list[dict[str, Any]], size: int, *, more: bool, request: dict[str, Any]) -> bytes:
         self.units += max(1, -(-len(items) * size // _UNIT_BYTES))
@@ -105,9 +105,9 @@ def run(scale: float) -> Result:
             "the last ten minutes": lambda lists: _listed(lists, 200, at_least=600),
             "a week's summary, 10,000 runs of it": _summed,
         }.items():
-            found = _measured(jobs, work)
-            rows.append([f"{jobs:,}", name, *_cells(found)])
-            figures[f"{jobs} jobs, {name}"] = found
+            measured = _measured(jobs, work)
+            rows.append([f"{jobs:,}", name, *_cells(measured)])
+            figures[f"{jobs} jobs, {name}"] = measured
     head = [
         "jobs",
         "asked for",
@@ -129,17 +129,17 @@ def _measured(jobs: int, work: Callable[[TenantRuns], tuple[int, int]]) -> dict[
     client = stub.client("dynamodb")
     lists = TenantRuns(DynamoTable(client, "jobs"), DynamoTable(client, "runs"))
     with stub.measured() as cost:
-        steps, given = work(lists)
-    return _figures(steps, given, cost, tenant.units)
+        steps, runs = work(lists)
+    return _figures(steps, runs, cost, tenant.units)
 
 
-def _figures(steps: int, given: int, cost: Cost, units: int) -> dict[str, float]:
+def _figures(steps: int, runs: int, cost: Cost, units: int) -> dict[str, float]:
     # One of the 32 threads always has work, so the function's share of a processor decides.
     seconds = cost.cpu_s / _API_CPU
     dollars = units * PRICES["dynamodb_read_unit"] + seconds * _API_GB * PRICES["lambda_gb_s_arm64"]
     return {
         "steps": steps,
-        "runs": given,
+        "runs": runs,
         "queries": cost.requests["Query"],
         "read_units": units,
         "cpu_s": cost.cpu_s,
@@ -148,21 +148,21 @@ def _figures(steps: int, given: int, cost: Cost, units: int) -> dict[str, float]
     }
 
 
-def _cells(found: dict[str, float]) -> list[str]:
-    counts = [f"{found[name]:,.0f}" for name in ("steps", "runs", "queries", "read_units")]
-    return [*counts, f"{found['cpu_s']:.2f}", f"{found['seconds']:.1f}", f"{found['dollars']:.5f}"]
+def _cells(measured: dict[str, float]) -> list[str]:
+    counts = [f"{measured[name]:,.0f}" for name in ("steps", "runs", "queries", "read_units")]
+    return [*counts, f"{measured['cpu_s']:.2f}", f"{measured['seconds']:.1f}", f"{measured['dollars']:.5f}"]
 
 
 def _listed(lists: TenantRuns, limit: int, at_least: int) -> tuple[int, int]:
     """Read until the last `at_least` seconds are complete."""
     place: RunsCursor | None = RunsCursor.start(_NOW, _NOW - _DAY_S, None)
-    steps = given = 0
+    steps = runs = 0
     while place:
         page = lists.page("alice", place, RunFilter(), limit=limit)
-        place, steps, given = page.next, steps + 1, given + len(page.runs)
+        place, steps, runs = page.next, steps + 1, runs + len(page.runs)
         if not at_least or (place and place.complete_from_at and place.complete_from_at <= _NOW - at_least):
             break
-    return steps, given
+    return steps, runs
 
 
 def _summed(lists: TenantRuns) -> tuple[int, int]:

@@ -71,11 +71,11 @@ class Compared:
 def run(scale: float) -> Result:
     """Bursts with two settings of `maximumConcurrency`, then ten executions a second."""
     count = max(30, int(_BURST * scale))
-    with embedded_engine() as found:
-        warm_up(found)
-        compared = [_burst(found, count, concurrency) for concurrency in CONCURRENCY]
-        found.set_concurrency(max(CONCURRENCY))
-        compared.append(_steady(found, max(5, int(_STEADY_S * scale))))
+    with embedded_engine() as engine:
+        warm_up(engine)
+        compared = [_burst(engine, count, concurrency) for concurrency in CONCURRENCY]
+        engine.set_concurrency(max(CONCURRENCY))
+        compared.append(_steady(engine, max(5, int(_STEADY_S * scale))))
     head = ["load", "", "p50, s", "p99, s", "most, s", "runs a second", "largest gap"]
     bursts = compared[:-1]
     # The median may jump by the time between two batches' starts.
@@ -105,21 +105,21 @@ def run(scale: float) -> Result:
     )  # fmt: skip
 
 
-def _burst(found: Engine, count: int, concurrency: int) -> Compared:
-    found.set_concurrency(concurrency)
+def _burst(engine: Engine, count: int, concurrency: int) -> Compared:
+    engine.set_concurrency(concurrency)
     due_at = int(time.time()) + 10 + count // 6
-    executions = register(found, f"at-{concurrency}", [due_at] * count)
+    executions = register(engine, f"at-{concurrency}", [due_at] * count)
     assert len(executions) == count, "this machine was too slow to register them before their second"
-    late = sorted(lateness_of(found, executions))
-    setting = measured_setting(found, concurrency, [due_at], count)
+    late = sorted(lateness_of(engine, executions))
+    setting = measured_setting(engine, concurrency, [due_at], count)
     modelled, smooth = (sorted(burst(count, each).lateness) for each in (setting, at_the_mean(setting)))
     return Compared(f"{count} at one second, `maximumConcurrency: {concurrency}`", late, modelled, smooth)
 
 
-def _steady(found: Engine, seconds: int) -> Compared:
+def _steady(engine: Engine, seconds: int) -> Compared:
     first = int(time.time()) + 10
-    late = sorted(lateness_of(found, every_second(found, first, seconds)))
-    setting = measured_setting(found, max(CONCURRENCY), range(first, first + seconds), len(late))
+    late = sorted(lateness_of(engine, every_second(engine, first, seconds)))
+    setting = measured_setting(engine, max(CONCURRENCY), range(first, first + seconds), len(late))
     modelled, smooth = (
         sorted(simulate(_each_second(seconds), each).lateness) for each in (setting, at_the_mean(setting))
     )
@@ -139,14 +139,14 @@ def at_the_mean(setting: Setting) -> Setting:
     return replace(setting, services=(Service((statistics.mean(leads_s),), whole_s),))
 
 
-def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:
+def measured_setting(engine: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:
     """The embedded AWS under a load of this many executions, due at these seconds, with its batches' durations.
 
     Nothing grows, nothing throttles, the executor's processes are there already.
     """
     # A batch is logged when it has ended, after its runs began.
     until = time.time() + PATIENCE_S
-    while (batches := _batches(found, seconds)) and _runs(batches) < executions:
+    while (batches := _batches(engine, seconds)) and _runs(batches) < executions:
         assert time.time() < until, f"the log has not all of {executions} runs"
         time.sleep(1)
     return Setting(
@@ -161,8 +161,8 @@ def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], ex
     )
 
 
-def _batches(found: Engine, seconds: Sequence[int]) -> list[Service]:
-    return services(found.executor_log(seconds[0] - _EARLY_S), seconds)
+def _batches(engine: Engine, seconds: Sequence[int]) -> list[Service]:
+    return services(engine.executor_log(seconds[0] - _EARLY_S), seconds)
 
 
 def _runs(batches: Iterable[Service]) -> int:
@@ -177,7 +177,7 @@ def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[S
     streams = defaultdict(list)
     for event in events:
         streams[event["logStreamName"]].append(event)
-    found = []
+    batches = []
     for stream in streams.values():
         reports = [event for event in stream if event["message"].startswith("REPORT")]
         late = [late for event in stream for late in _lateness_in(event["message"])]
@@ -186,8 +186,8 @@ def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[S
             duration_s = int(reports[0]["message"].partition("Duration: ")[2].split()[0]) / 1000
             began_at = ended_at - duration_s
             if began_at >= seconds[0] - _EARLY_S:  # otherwise it belongs to an earlier load
-                found.append((began_at, _service(began_at, ended_at, late, seconds)))
-    return [service for _, service in sorted(found, key=lambda pair: pair[0])]
+                batches.append((began_at, _service(began_at, ended_at, late, seconds)))
+    return [service for _, service in sorted(batches, key=lambda pair: pair[0])]
 
 
 def _service(began_at: float, ended_at: float, late: Sequence[float], seconds: Sequence[int]) -> Service:
@@ -206,10 +206,12 @@ def _lateness_in(line: str) -> list[float]:
     return [float(late) for late in (value if isinstance(value, list) else [value])]
 
 
-def gap(one: Sequence[float], other: Sequence[float]) -> float:
+def gap(sample: Sequence[float], other: Sequence[float]) -> float:
     """The largest difference between two sorted samples' distributions."""
-    values = sorted({*one, *other})
-    return max(abs(bisect_right(one, v) / len(one) - bisect_right(other, v) / len(other)) for v in values)
+    values = sorted({*sample, *other})
+    return max(
+        abs(bisect_right(sample, v) / len(sample) - bisect_right(other, v) / len(other)) for v in values
+    )
 
 
 def _figures(late: Sequence[float]) -> list[float]:

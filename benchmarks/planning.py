@@ -125,13 +125,13 @@ def run(scale: float) -> Result:
 def _next_to(naive: Naive, ticker: Ticker) -> dict[str, float]:
     ticks: list[Tick] = []
 
-    def ours() -> float:
+    def tick_s() -> float:
         ticks.append(ticker.tick())
         return ticks[-1].cost.cpu_s
 
     rounds = take_turns(
         {
-            "ours": ours,
+            "ours": tick_s,
             "naive": lambda: naive.per_job_s() * ticker.registered,
         },
         _ROUNDS,

@@ -69,7 +69,7 @@ def run(scale: float) -> Result:
         rows.append([about, *(f"{counted[about]:,.2f}" for _, counted in bills.values())])
     event, _ = bills["Event"]
     polling = _polling()
-    others = [
+    alternatives = [
         ["Minute8, `Event`", f"{event.total:.2f}", "yes"],
         ["EventBridge Scheduler", f"{PRICES['scheduler_invocation'] * _MILLION:.2f}", "no"],
         ["poll each minute, write each next time", f"{polling.total:.2f}", "no"],
@@ -84,7 +84,7 @@ def run(scale: float) -> Result:
         scale,
         tables=[
             Table("Dollars per million runs, full batches", ["for", "`Event`", "`RequestResponse`"], rows),
-            Table("Next to others, dollars per million", ["", "dollars", "run history"], others),
+            Table("Next to others, dollars per million", ["", "dollars", "run history"], alternatives),
             Table(
                 "What the fill of batches does to `Event`",
                 ["messages a batch", "dollars per million runs"],

@@ -23,7 +23,7 @@ def main() -> None:
     """Init; then handle each event, and print its duration."""
     out, sys.stdout = sys.stdout, io.StringIO()  # the metrics
     began = time.perf_counter()
-    handle = _bare() if "bare" in sys.argv else _ours()
+    handle = _bare() if "bare" in sys.argv else _executor()
     _answer(out, init_s=time.perf_counter() - began)
     for line in sys.stdin:
         event = json.loads(line)
@@ -35,7 +35,7 @@ def main() -> None:
         sys.stdout.truncate()
 
 
-def _ours() -> Handle:
+def _executor() -> Handle:
     from executor import handler
 
     return handler.handle

@@ -45,12 +45,12 @@ def job(number: int) -> Job:
     """The job of this number."""
     rng = random.Random(number)
     tenant, job_id = f"tenant-{rng.randrange(TENANTS):04}", f"job-{number:07}"
-    given = _given(rng)
-    schedule = _schedule(given)
+    fields = _schedule_fields(rng)
+    schedule = _schedule(fields)
     return Job(
         tenant=tenant,
         job_id=job_id,
-        schedule_given=given,
+        schedule_given=fields,
         schedule=schedule,
         target=_TARGET,
         payload={"report": "daily", "customer": rng.randrange(10**6), "formats": ["pdf", "csv"]},
@@ -71,11 +71,11 @@ def group(number: int) -> str:
     """The group of the job of this number, in a fraction of the time that the job takes."""
     rng = random.Random(number)
     rng.randrange(TENANTS)
-    given = _given(rng)
-    return _cron_group(tuple(given.items())) if "cron" in given else group_key(_schedule(given))
+    fields = _schedule_fields(rng)
+    return _cron_group(tuple(fields.items())) if "cron" in fields else group_key(_schedule(fields))
 
 
-def _given(rng: random.Random) -> Mapping[str, Any]:
+def _schedule_fields(rng: random.Random) -> Mapping[str, Any]:
     part = rng.random()
     if part < 0.40:
         return _real(rng)
@@ -101,22 +101,22 @@ def _daily(rng: random.Random) -> Mapping[str, Any]:
     return {"cron": f"{minute} {hour} * * {days}", "timezone": rng.choice(ZONES)}
 
 
-def _schedule(given: Mapping[str, Any]) -> Schedule:
-    if "at" in given:
-        return Schedule(AtTiming(given["at"]))
-    if "every_s" in given:
-        return Schedule(EveryTiming(given["every_s"], given["anchor_at"]))
-    return _parsed(tuple(sorted(given.items())))
+def _schedule(fields: Mapping[str, Any]) -> Schedule:
+    if "at" in fields:
+        return Schedule(AtTiming(fields["at"]))
+    if "every_s" in fields:
+        return Schedule(EveryTiming(fields["every_s"], fields["anchor_at"]))
+    return _parsed(tuple(sorted(fields.items())))
 
 
 @cache
-def _cron_group(given: tuple[tuple[str, str], ...]) -> str:
-    return group_key(_schedule(dict(given)))
+def _cron_group(fields: tuple[tuple[str, str], ...]) -> str:
+    return group_key(_schedule(dict(fields)))
 
 
 @cache
-def _parsed(given: tuple[tuple[str, str], ...]) -> Schedule:
-    return parse_schedule(dict(given), job_key="a/job", now=DAY)
+def _parsed(fields: tuple[tuple[str, str], ...]) -> Schedule:
+    return parse_schedule(dict(fields), job_key="a/job", now=DAY)
 
 
 @cache

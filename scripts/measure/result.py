@@ -52,7 +52,7 @@ class Table:
 class Goal:
     """One goal of the project: met if the measured value is on the right side of the target value."""
 
-    what: str
+    name: str
     bound: float
     measured: float
     at_least: bool
@@ -63,7 +63,7 @@ class Goal:
 
     def cells(self) -> list[str]:
         sign = "≥" if self.at_least else "≤"
-        return [self.what, f"{sign} {self.bound:g}", f"{self.measured:.3g}", "yes" if self.met else "**no**"]
+        return [self.name, f"{sign} {self.bound:g}", f"{self.measured:.3g}", "yes" if self.met else "**no**"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Result:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Result:
         goals = [
-            Goal(goal["what"], goal["bound"], goal["measured"], goal["at_least"]) for goal in content["goals"]
+            Goal(goal["name"], goal["bound"], goal["measured"], goal["at_least"]) for goal in content["goals"]
         ]
         tables = [Table(**table) for table in content["tables"]]
         return cls(**(content | {"goals": goals, "tables": tables}))

@@ -60,8 +60,8 @@ def test_nothing_runs_early() -> None:
 def test_a_partition_gives_its_units_a_second_and_no_more() -> None:
     table = Partitions(4_000, 1_000)
     assert table.count == 4
-    taken = sum(table.take(0, 1, now=number / 2000) for number in range(6_000))
-    assert taken == pytest.approx(1_000 + 3_000 - 1, abs=2)
+    granted = sum(table.take(0, 1, now=number / 2000) for number in range(6_000))
+    assert granted == pytest.approx(1_000 + 3_000 - 1, abs=2)
     late = Partitions(4_000, 1_000)
     assert sum(late.take(0, 1, now=1.0) for _ in range(1_500)) == 1_000
     assert late.refused == 500

@@ -23,10 +23,13 @@ INSTANT = "2026-11-21T04:00:00Z"
 def commands_in(text: str) -> list[str]:
     """Those of its blocks, and those within a sentence."""
     joined = re.sub(r"\\\n\s*", "", text)
-    found = re.findall(r"(?:^\s*(?:\$ )?|\$\(|`)(aws [a-z0-9]+ [a-z-]+[^`\n]*)", joined, re.MULTILINE)
+    commands = re.findall(r"(?:^\s*(?:\$ )?|\$\(|`)(aws [a-z0-9]+ [a-z-]+[^`\n]*)", joined, re.MULTILINE)
     # `name=$(aws …)`
-    whole = [one.removesuffix(")") if one.count(")") > one.count("(") else one for one in found]
-    return [re.sub(r"\$\w+", STAND_IN, one.replace("$T", INSTANT)) for one in whole]
+    closed = [
+        command.removesuffix(")") if command.count(")") > command.count("(") else command
+        for command in commands
+    ]
+    return [re.sub(r"\$\w+", STAND_IN, command.replace("$T", INSTANT)) for command in closed]
 
 
 COMMANDS = sorted({command for page in PAGES for command in commands_in(page.read_text())})
@@ -42,10 +45,10 @@ def test_aws_takes_the_command(command: str) -> None:
     if operation == "wait":
         assert words[0].replace("-", "_") in client.waiter_names
         return
-    _, _, asked = request(client.meta.service_model, operation, words)
+    _, _, arguments = request(client.meta.service_model, operation, words)
     name_of_api = client.meta.method_to_api_mapping[operation.replace("-", "_")]
     shape = client.meta.service_model.operation_model(name_of_api).input_shape
-    report = ParamValidator().validate(asked, shape)
+    report = ParamValidator().validate(arguments, shape)
     assert not report.has_errors(), report.generate_report()
 
 

@@ -66,7 +66,7 @@ def test_the_document_names_every_exception() -> None:
 
 
 def customers(*ids: str, **zones: str) -> list[dict[str, str]]:
-    return [{"id": one, "timezone": zones.get(one, "Europe/Paris")} for one in ids]
+    return [{"id": customer, "timezone": zones.get(customer, "Europe/Paris")} for customer in ids]
 
 
 def test_a_platform_registers_a_job_per_customer(minute8: Client) -> None:

@@ -37,8 +37,8 @@ def commands(command: Any = COMMAND, path: tuple[str, ...] = ()) -> Iterator[tup
     if not (inner := below(command)):
         yield path, command
         return
-    for name, one in inner.items():
-        yield from commands(one, (*path, name))
+    for name, subcommand in inner.items():
+        yield from commands(subcommand, (*path, name))
 
 
 def below(command: Any) -> dict[str, Any]:
@@ -61,11 +61,11 @@ def test_what_is_shown_exists(document: Path) -> None:
             if not rest or rest[0] not in below(command):
                 break
             command = below(command)[rest.pop(0)]
-        told = f"{document.name} shows: minute8 {' '.join(words)}"
-        assert not below(command) or not [word for word in rest if not word.startswith("-")], told
+        shown_as = f"{document.name} shows: minute8 {' '.join(words)}"
+        assert not below(command) or not [word for word in rest if not word.startswith("-")], shown_as
         for word in rest:
             if re.match(r"--?[a-zA-Z]", word):
-                assert word.partition("=")[0] in options, told
+                assert word.partition("=")[0] in options, shown_as
 
 
 @pytest.mark.parametrize("path", COMMANDS)

@@ -95,14 +95,14 @@ def tick_metrics() -> int:
 def alarms() -> tuple[int, int]:
     """The metrics that the alarms read, each of which is paid for, and the composite alarms."""
     resources = yaml.safe_load((ROOT / "deploy" / "alarms.yml").read_text())["Resources"].values()
-    single = [one["Properties"] for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
-    return sum(len(metrics_of(one)) for one in single), len(resources) - len(single)
+    single = [alarm["Properties"] for alarm in resources if alarm["Type"] == "AWS::CloudWatch::Alarm"]
+    return sum(len(metrics_of(alarm)) for alarm in single), len(resources) - len(single)
 
 
 def dashboards() -> int:
     """How many there are."""
     resources = yaml.safe_load((ROOT / "deploy" / "dashboards.yml").read_text())["Resources"].values()
-    return sum(one["Type"] == "AWS::CloudWatch::Dashboard" for one in resources)
+    return sum(resource["Type"] == "AWS::CloudWatch::Dashboard" for resource in resources)
 
 
 def lines() -> dict[str, tuple[float, float]]:
@@ -153,16 +153,18 @@ def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("STAGE", "prod")
     page = (ROOT / "docs" / "idle-cost.md").read_text()
     worked_out = lines()
-    for what, (amount, price) in worked_out.items():
+    for line_name, (amount, price) in worked_out.items():
         row = (
-            f"| {what} | {amount:,.4g} | {amount * price:.3f} |"
+            f"| {line_name} | {amount:,.4g} | {amount * price:.3f} |"
             if amount < 1
-            else (f"| {what} | {amount:,.0f} | {amount * price:.3f} |")
+            else (f"| {line_name} | {amount:,.0f} | {amount * price:.3f} |")
         )
         assert row in page, row
     total = sum(amount * price for amount, price in worked_out.values())
     assert f"| **all** | | **{total:.2f}** |" in page, total
-    free = sum(min(worked_out[what][0], most) * worked_out[what][1] for what, most in FREE.items())
+    free = sum(
+        min(worked_out[line_name][0], most) * worked_out[line_name][1] for line_name, most in FREE.items()
+    )
     assert f"pays ${free:.2f} less: ${total - free:.2f}." in page
     assert f"${PRICES['dynamodb_pitr_gb_month']:.2f}" in page
     assert f"${PRICES['dynamodb_gb_month']:.2f}" in page

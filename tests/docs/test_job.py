@@ -74,14 +74,14 @@ def test_every_field_has_a_row_and_no_other(section: str) -> None:
 
 @pytest.mark.parametrize(("section", "field"), FIELDS)
 def test_the_default_is_the_codes(section: str, field: str) -> None:
-    given = SECTIONS[section].model_fields[field]
-    told = documented(section, field)["default"]
-    if given.is_required():
-        assert told == "required"
+    model_field = SECTIONS[section].model_fields[field]
+    documented_default = documented(section, field)["default"]
+    if model_field.is_required():
+        assert documented_default == "required"
     elif field == "retry":
-        assert told == "`{}`" and given.default == RetryDefinition()
+        assert documented_default == "`{}`" and model_field.default == RetryDefinition()
     else:
-        assert json.loads(told.split("`")[1]) == given.default
+        assert json.loads(documented_default.split("`")[1]) == model_field.default
 
 
 @pytest.mark.parametrize(("section", "field"), FIELDS)

@@ -18,8 +18,8 @@ from tests.runbook.pages import RUNBOOK
 HEADINGS = ["What it means for tenants", "First look", "Decide", "Fix", "Verify", "Tell"]
 RESOURCES: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "alarms.yml").read_text())["Resources"]
 BY_NAME = {
-    one["Properties"]["AlarmName"].removeprefix("minute8-${sls:stage}-"): one["Properties"]
-    for one in RESOURCES.values()
+    alarm["Properties"]["AlarmName"].removeprefix("minute8-${sls:stage}-"): alarm["Properties"]
+    for alarm in RESOURCES.values()
 }
 NAMES = sorted({*ALARMS, CANARY_ALARM})
 PAGES = sorted({path.stem for path in RUNBOOK.glob("*.md")} - {"README"})
@@ -32,8 +32,8 @@ IN_PART = {
 
 def rows() -> dict[str, tuple[str, str]]:
     """Alarm -> its time to notice, and its page."""
-    found = re.findall(r"^\| .+ \| `([\w-]+)` \| (\d+ min) \| \[.*\]\((.*)\) \|$", readme(), re.MULTILINE)
-    return {alarm: (time, page) for alarm, time, page in found}
+    cells = re.findall(r"^\| .+ \| `([\w-]+)` \| (\d+ min) \| \[.*\]\((.*)\) \|$", readme(), re.MULTILINE)
+    return {alarm: (time, page) for alarm, time, page in cells}
 
 
 def readme() -> str:

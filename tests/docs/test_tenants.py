@@ -16,8 +16,8 @@ TEXT = " ".join((Path(__file__).resolve().parents[2] / "docs" / "tenants.md").re
 
 
 def test_the_quotas_and_what_they_are_at_first() -> None:
-    told = re.findall(r"\| `(\w+)` \| ([\d,]+) \|", TEXT)
-    assert {name: int(most.replace(",", "")) for name, most in told} == asdict(Quotas())
+    documented = re.findall(r"\| `(\w+)` \| ([\d,]+) \|", TEXT)
+    assert {name: int(most.replace(",", "")) for name, most in documented} == asdict(Quotas())
     assert f"`retention_days`, {TenantRules().retention_days} at first" in TEXT
     assert "none, as at first, allows nothing" in TEXT and TenantRules().allowed_targets == ()
 
