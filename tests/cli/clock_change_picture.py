@@ -50,16 +50,16 @@ def _panel(picture: ClockPicture, top: int) -> Iterator[str]:
         yield _text(12, top + row, label, "utc" if label == "UTC" else "")
     first_pass_at = picture.change_at + picture.gap_s
     for number, cell in enumerate(picture.cells):
-        left = _LEFT + number * _CELL
+        cell_x = _LEFT + number * _CELL
         if band := _band(cell, first_pass_at <= cell.at < picture.change_at):
-            yield f'<rect class="{band}" x="{left}" y="{top + 28}" width="{_CELL}" height="70"/>'
-        yield _mark(cell, left + _CELL / 2, top + 64)
+            yield f'<rect class="{band}" x="{cell_x}" y="{top + 28}" width="{_CELL}" height="70"/>'
+        yield _mark(cell, cell_x + _CELL / 2, top + 64)
     for number, cell in enumerate(picture.cells):
-        left = _LEFT + number * _CELL
+        cell_x = _LEFT + number * _CELL
         if cell.clock.endswith(":00"):
-            yield _text(left + _CELL / 2, top + 44, cell.clock[:2], "hour")
+            yield _text(cell_x + _CELL / 2, top + 44, cell.clock[:2], "hour")
         if not cell.skipped and cell.at % 3600 == 0:
-            yield _text(left + _CELL / 2, top + 92, f"{cell.at // 3600 % 24:02}", "hour utc")
+            yield _text(cell_x + _CELL / 2, top + 92, f"{cell.at // 3600 % 24:02}", "hour utc")
 
 
 def _band(cell: Cell, first_pass: bool) -> str:
@@ -78,15 +78,15 @@ def _legend(top: int) -> Iterator[str]:
     yield f'<circle class="fire" cx="18" cy="{top + 8}" r="5"/>{_text(28, top + 12, "fires", "small")}'
     yield f'<circle class="instead" cx="76" cy="{top + 8}" r="4.5"/>'
     yield _text(86, top + 12, "named here, fires elsewhere instead", "small")
-    for left, name, label in (
+    for x, name, label in (
         (298, "skipped", "the clock skips this"),
         (440, "first", "first pass"),
         (524, "again", "second pass"),
         (622, "", "dots: ten minutes"),
     ):
         if name:
-            yield f'<rect class="{name}" x="{left}" y="{top + 2}" width="13" height="13"/>'
-        yield _text(left + (18 if name else 0), top + 12, label, "small")
+            yield f'<rect class="{name}" x="{x}" y="{top + 2}" width="13" height="13"/>'
+        yield _text(x + (18 if name else 0), top + 12, label, "small")
 
 
 def _text(x: float, y: int, words: str, name: str = "") -> str:

@@ -34,7 +34,7 @@ TWO = f"""
 
 
 def jobs_of(desk: Desk) -> dict[str, Any]:
-    return {one["job_id"]: one for one in desk.office.alice("GET", "/v1/jobs").json["jobs"]}
+    return {stored["job_id"]: stored for stored in desk.office.alice("GET", "/v1/jobs").json["jobs"]}
 
 
 def test_a_plan_is_shown_and_then_made_and_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
@@ -49,14 +49,14 @@ def test_a_plan_is_shown_and_then_made_and_twice_changes_nothing(desk: Desk, tmp
     ]
     assert jobs_of(desk) == {}
     assert desk("apply", str(tmp_path)).code == 0
-    made = jobs_of(desk)
-    assert made["report"]["payload"] == {"day": "2026-11-21", "time": "10:30", "yes": "no"}
-    assert (made["poll"]["state"], made["poll"]["note"]) == ("paused", "not yet")
+    created = jobs_of(desk)
+    assert created["report"]["payload"] == {"day": "2026-11-21", "time": "10:30", "yes": "no"}
+    assert (created["poll"]["state"], created["poll"]["note"]) == ("paused", "not yet")
     for _ in range(2):
         again = desk("apply", str(tmp_path), "--dry-run")
         assert (again.code, again.out) == (0, "no changes\n")
         assert desk("apply", str(tmp_path)).code == 0
-    assert jobs_of(desk) == made
+    assert jobs_of(desk) == created
 
 
 def test_a_change_is_shown_with_its_consequences(desk: Desk, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_pruning_deletes_what_no_file_has(desk: Desk, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         (
             "a.yaml",
@@ -114,11 +114,11 @@ def test_pruning_deletes_what_no_file_has(desk: Desk, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_applied_changes_nothing_and_is_not_taken_for_changes(
-    desk: Desk, tmp_path: Path, name: str, text: str, told: str
+    desk: Desk, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text)
     refused = desk("apply", str(tmp_path / name), "--dry-run")
-    assert (refused.code, told in refused.err) == (1, True), refused
+    assert (refused.code, message in refused.err) == (1, True), refused
     assert jobs_of(desk) == {}
 
 
@@ -211,7 +211,7 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"job_id": path.stem}))
-    assert [one.job_id for one in read_files([str(tmp_path)])] == ["a", "b", "d"]
+    assert [written.job_id for written in read_files([str(tmp_path)])] == ["a", "b", "d"]
     with pytest.raises(BadFile, match=r"nowhere cannot be read: No such file or directory$"):
         read_files(["nowhere"])
     with pytest.raises(BadFile, match="no jobs"):

@@ -33,10 +33,10 @@ def test_it_asks_first(settled: Desk) -> None:
 
 def test_with_aws_credentials_it_removes_while_it_waits(settled: Desk) -> None:
     began_at = settled.office.world.clock.now()
-    told = settled("tenants", "delete", "alice", "--yes", "--wait")
-    assert told.code == 0, told.err
-    assert told.out.startswith("alice is removed, now: ")
-    assert "1 jobs, 2 runs" in told.out
+    shown = settled("tenants", "delete", "alice", "--yes", "--wait")
+    assert shown.code == 0, shown.err
+    assert shown.out.startswith("alice is removed, now: ")
+    assert "1 jobs, 2 runs" in shown.out
     assert 60 <= settled.office.world.clock.now() - began_at < 70
     assert settled("tenants", "show", "alice").code == 3
     assert settled("tenants", "deletion", "alice", "--json").json["state"] == "finished"
@@ -57,11 +57,11 @@ def test_with_an_operator_key_the_ticks_do_it(settled: Desk, monkeypatch: pytest
                 deletions_of(desk.office.world).move_on("alice", clock.now())
 
     monkeypatch.setattr(session, "SystemClock", Ticking)
-    begun = desk("tenants", "delete", "alice", "--yes", "--json").json
-    assert (begun["state"], begun["by"][:9]) == ("waiting", "operator:")
-    told = desk("tenants", "deletion", "alice")
-    assert "alice is stopped, since now, and being removed: 0 keys" in told.out
-    assert "minute8 tenants deletion alice tells how far they are" in told.out
+    started = desk("tenants", "delete", "alice", "--yes", "--json").json
+    assert (started["state"], started["by"][:9]) == ("waiting", "operator:")
+    shown = desk("tenants", "deletion", "alice")
+    assert "alice is stopped, since now, and being removed: 0 keys" in shown.out
+    assert "minute8 tenants deletion alice tells how far they are" in shown.out
     waited = desk("tenants", "deletion", "alice", "--wait", "--json").json
     assert (waited["state"], waited["removed"]["jobs"]) == ("finished", 1)
 
@@ -73,8 +73,8 @@ def test_who_interrupts_the_waiting_leaves_it_to_the_ticks(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(settled.office.world.clock, "sleep", interrupted)
-    told = settled("tenants", "delete", "alice", "--yes", "--wait")
-    assert told.code == 0 and "alice is stopped" in told.out
+    shown = settled("tenants", "delete", "alice", "--yes", "--wait")
+    assert shown.code == 0 and "alice is stopped" in shown.out
 
 
 @pytest.mark.parametrize(

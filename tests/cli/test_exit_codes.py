@@ -59,10 +59,10 @@ def test_an_end_has_its_code(
     desk: Desk, code: int, before: Callable[[Desk], None], words: tuple[str, ...]
 ) -> None:
     before(desk)
-    told = desk(*words)
-    assert told.code == code, told
-    assert bool(told.err) == (code != 0), "what went wrong is said on stderr"
-    assert (told.out == "") == (code != 0), "and stdout is for answers"
+    result = desk(*words)
+    assert result.code == code, result
+    assert bool(result.err) == (code != 0), "what went wrong is said on stderr"
+    assert (result.out == "") == (code != 0), "and stdout is for answers"
 
 
 def test_each_documented_code_is_reached() -> None:

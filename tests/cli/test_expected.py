@@ -19,7 +19,7 @@ def test_what_is_overdue_is_said_before_it_is_asked_for(desk: Desk) -> None:
     assert "alice:minutely" not in shown.out
     fine = desk("expected", "minutely", "--since", "1h", "--until", "2026-11-21T03:16:00Z", "--problems")
     assert fine.out.splitlines() == ["on time 3", "no problems"]
-    told = desk("expected", *span, "--limit", "2", "--json").json
-    assert told["counts"] == {"on_time": 4, "to_come": 10, "overdue": 3}
-    assert [one["status"] for one in told["expected"]] == ["on_time", "on_time"]
+    answer = desk("expected", *span, "--limit", "2", "--json").json
+    assert answer["counts"] == {"on_time": 4, "to_come": 10, "overdue": 3}
+    assert [fire["status"] for fire in answer["expected"]] == ["on_time", "on_time"]
     assert desk("expected", "nothing").code == 3

@@ -40,8 +40,8 @@ def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[SourceJob]
 
 
 def crontab(text: str) -> SourceJob:
-    (one,) = read("crontab", text)
-    return one
+    (imported_job,) = read("crontab", text)
+    return imported_job
 
 
 def schedule(**fields: Any) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def schedule(**fields: Any) -> dict[str, Any]:
 
 
 def imported(**fields: Any) -> SourceJob:
-    (one,) = read("eventbridge", json.dumps(schedule(**fields)), Defaults())
-    return one
+    (imported_job,) = read("eventbridge", json.dumps(schedule(**fields)), Defaults())
+    return imported_job
 
 
 def replaced(text: str) -> SourceJob:
     """With --target, Input is a payload with placeholders."""
-    (one,) = read("eventbridge", json.dumps(schedule(Target={"Input": text})), DEFAULTS)
-    return one
+    (imported_job,) = read("eventbridge", json.dumps(schedule(Target={"Input": text})), DEFAULTS)
+    return imported_job
 
 
 def cron_job(
@@ -76,26 +76,31 @@ def cron_job(
         "metadata": {"name": "report"},
         "spec": {"schedule": "0 9 * * *", "jobTemplate": template, **spec},
     }
-    (one,) = read("cronjob", yaml.safe_dump(document))
-    return one
+    (imported_job,) = read("cronjob", yaml.safe_dump(document))
+    return imported_job
 
 
-def said(one: SourceJob) -> str:
-    return " | ".join((one.refusal, *one.notes))
+def messages(source_job: SourceJob) -> str:
+    return " | ".join((source_job.refusal, *source_job.notes))
 
 
 # crontab
 
 
 def test_tz_is_the_commands_and_cron_tz_the_times() -> None:
-    found = read(
+    jobs = read(
         "crontab", "TZ=Asia/Tokyo\n0 3 * * * a\nCRON_TZ=Europe/Paris\n0 3 * * * b\n", Defaults(TARGET)
     )
-    assert [one.definition["schedule"].get("timezone") for one in found] == [None, "Europe/Paris"]
-    assert [one.definition["payload"]["environment"] for one in found] == [{"TZ": "Asia/Tokyo"}] * 2
-    assert "TZ of line 1: the command's zone only" in said(found[0])
-    assert "read as UTC" in said(found[0])
-    assert found[1].notes == ()
+    assert [source_job.definition["schedule"].get("timezone") for source_job in jobs] == [
+        None,
+        "Europe/Paris",
+    ]
+    assert [source_job.definition["payload"]["environment"] for source_job in jobs] == [
+        {"TZ": "Asia/Tokyo"}
+    ] * 2
+    assert "TZ of line 1: the command's zone only" in messages(jobs[0])
+    assert "read as UTC" in messages(jobs[0])
+    assert jobs[1].notes == ()
 
 
 @pytest.mark.parametrize("name", ["SHELL", "MAILTO", "HOME", "RANDOM_DELAY", "MAILFROM", "CONTENT_TYPE"])
@@ -139,20 +144,20 @@ WEEKDAY_FIELDS = st.sampled_from(
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(DAY_FIELDS, WEEKDAY_FIELDS)
 def test_a_crontab_fires_on_the_days_on_which_cron_does(day: str, weekday: str) -> None:
-    one = crontab(f"0 12 {day} * {weekday} x")
-    if one.refusal:
+    source_job = crontab(f"0 12 {day} * {weekday} x")
+    if source_job.refusal:
         assert (day[0] == "*") != (weekday[0] == "*") or "/" in day + weekday
         return
     try:
-        written = parse_schedule(one.definition["schedule"], job_key="a/b", now=0)
+        written = parse_schedule(source_job.definition["schedule"], job_key="a/b", now=0)
     except InvalidInput:
         assert "*/7" in (day, weekday)
         return
     start, days = date(2026, 1, 1), 366
     times = fires(written, at("2026-01-01T00:00:00Z"), at("2027-01-02T00:00:00Z"))
-    found = {datetime.fromtimestamp(t, UTC).date() for t in times}
+    dates = {datetime.fromtimestamp(t, UTC).date() for t in times}
     expected = {on for n in range(days) if vixie(day, weekday, on := start + timedelta(n))}
-    assert found == expected
+    assert dates == expected
 
 
 def vixie(day: str, weekday: str, on: date) -> bool:
@@ -163,12 +168,12 @@ def vixie(day: str, weekday: str, on: date) -> bool:
 
 
 def numbers(field: str, low: int, high: int) -> set[int]:
-    found: set[int] = set()
+    values: set[int] = set()
     for item in field.replace("MON", "1").split(","):
         span, _, step = item.partition("/")
         first, _, last = span.replace("*", f"{low}-{high}").partition("-")
-        found.update(range(int(first), int(last or first) + 1, int(step or 1)))
-    return found
+        values.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return values
 
 
 def test_kubernetes_counts_a_step_as_no_star() -> None:
@@ -187,7 +192,7 @@ def test_kubernetes_counts_a_step_as_no_star() -> None:
     "text", ["{{.Names}}", "{{{{", "{{{", "a {{fire_time}} b", "{{ job_id }}", "{", "}}{{"]
 )
 def test_text_of_a_source_reaches_the_target_as_it_was(text: str) -> None:
-    found = [
+    payloads = [
         crontab(f"X={text}\n0 3 * * * echo {text}").definition["payload"],
         replaced(json.dumps({"a": [text]})).definition["payload"],
         replaced(f"text {text}").definition["payload"],
@@ -199,9 +204,9 @@ def test_text_of_a_source_reaches_the_target_as_it_was(text: str) -> None:
         f"text {text}",
         {"container": {"args": [text]}},
     ]
-    for payload, wanted in zip(found, expected, strict=True):
+    for payload, rendered in zip(payloads, expected, strict=True):
         check_payload(payload)
-        assert render(payload, dict.fromkeys(("fire_time", "job_id"), "REPLACED")) == wanted
+        assert render(payload, dict.fromkeys(("fire_time", "job_id"), "REPLACED")) == rendered
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -251,8 +256,8 @@ def test_every_field_of_the_api_is_in_the_documentation(path: str) -> None:
 def test_a_field_that_is_not_read_is_named(path: str) -> None:
     outer, _, name = path.rpartition(".")
     base = {"FlexibleTimeWindow": {"Mode": "OFF"}}
-    one = imported(**({outer: {**base.get(outer, {}), name: {"x": 1}}} if outer else {name: "x"}))
-    assert any(note.startswith(f"{path} is left out") for note in one.notes), one
+    source_job = imported(**({outer: {**base.get(outer, {}), name: {"x": 1}}} if outer else {name: "x"}))
+    assert any(note.startswith(f"{path} is left out") for note in source_job.notes), source_job
 
 
 def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
@@ -264,39 +269,41 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
         "Arn": "arn:aws:events:us-east-1:123456789012:event-bus/b",
         "EventBridgeParameters": {"DetailType": "Close", "Source": "com.example"},
     }
-    one = imported(Target=bus)
-    assert one.definition["target"] == {
+    source_job = imported(Target=bus)
+    assert source_job.definition["target"] == {
         "kind": "event_bus",
         "arn": bus["Arn"],
         **own,
         "source": "com.example",
         "detail_type": "Close",
     }
-    parse_definition(one.definition, Limits(payload_formats=PAYLOAD_FORMATS))
+    parse_definition(source_job.definition, Limits(payload_formats=PAYLOAD_FORMATS))
     assert "SqsParameters" in imported(Target={"SqsParameters": {"MessageGroupId": "g"}}).refusal
 
 
 def test_what_is_cut_is_said() -> None:
     window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 90}
-    one = imported(FlexibleTimeWindow=window, Description="x" * 300, Target={"RetryPolicy": {}})
-    assert one.definition["schedule"]["jitter_s"] == 5_400
-    assert one.definition["retry"] == {"max_attempts": 186, "max_age_s": 86_400}
-    assert "Description is cut" in said(one)
-    assert not re.search("MaximumRetryAttempts|MaximumWindowInMinutes", said(one))
+    source_job = imported(FlexibleTimeWindow=window, Description="x" * 300, Target={"RetryPolicy": {}})
+    assert source_job.definition["schedule"]["jitter_s"] == 5_400
+    assert source_job.definition["retry"] == {"max_attempts": 186, "max_age_s": 86_400}
+    assert "Description is cut" in messages(source_job)
+    assert not re.search("MaximumRetryAttempts|MaximumWindowInMinutes", messages(source_job))
     assert "'WIDE'" in imported(FlexibleTimeWindow={"Mode": "WIDE"}).refusal
-    assert "StartDate is left out" in said(
+    assert "StartDate is left out" in messages(
         imported(ScheduleExpression="at(2027-01-01T00:00:00)", StartDate="2026-01-01T00:00:00Z")
     )
-    assert "Europe/Paris is left out" in said(
+    assert "Europe/Paris is left out" in messages(
         imported(ScheduleExpression="rate(1 day)", ScheduleExpressionTimezone="Europe/Paris")
     )
-    assert "Target.RoleArn is left out" in said(imported())
+    assert "Target.RoleArn is left out" in messages(imported())
     assert imported(Target={"Input": None}).definition["payload"] is None
     for action, after in (("DELETE", "delete"), ("NONE", "keep")):
-        found = imported(ActionAfterCompletion=action)
-        assert "ActionAfterCompletion" not in said(found)
-        assert (found.definition or {}).get("after_completion", "keep") == after
-    assert f"Target.Arn {ARN} is left out" in said(read("eventbridge", json.dumps(schedule()), DEFAULTS)[0])
+        source_job = imported(ActionAfterCompletion=action)
+        assert "ActionAfterCompletion" not in messages(source_job)
+        assert (source_job.definition or {}).get("after_completion", "keep") == after
+    assert f"Target.Arn {ARN} is left out" in messages(
+        read("eventbridge", json.dumps(schedule()), DEFAULTS)[0]
+    )
 
 
 def test_context_attributes_become_placeholders() -> None:
@@ -308,15 +315,15 @@ def test_context_attributes_become_placeholders() -> None:
         }
     )
     assert imported(Target={"Input": text}).definition["payload"] == text
-    one = replaced(text)
+    source_job = replaced(text)
     values = {"fire_time": "T", "execution_id": "E", "attempt": "1"}
-    check_payload(one.definition["payload"])
-    assert render(one.definition["payload"], values) == {
+    check_payload(source_job.definition["payload"])
+    assert render(source_job.definition["payload"], values) == {
         "at": "on T",
         "id": "E/1",
         "of": ["{{" + schedule()["Arn"] + "}}"],
     }
-    assert "execution-id" in said(one)
+    assert "execution-id" in messages(source_job)
     for text, words in (
         ('"<aws.scheduler.moon>"', "<aws.scheduler.moon> has no equal"),
         ('{"n": <aws.scheduler.attempt-number>}', "quote them"),
@@ -329,14 +336,14 @@ def test_context_attributes_become_placeholders() -> None:
 
 
 def test_a_deadline_of_zero_becomes_the_shortest() -> None:
-    one = cron_job({"startingDeadlineSeconds": 0})
-    assert one.definition["start_deadline_s"] == 1
-    assert "startingDeadlineSeconds 0 becomes 1" in said(one)
+    source_job = cron_job({"startingDeadlineSeconds": 0})
+    assert source_job.definition["start_deadline_s"] == 1
+    assert "startingDeadlineSeconds 0 becomes 1" in messages(source_job)
     assert "start_deadline_s" not in cron_job({"startingDeadlineSeconds": None}).definition
 
 
 @pytest.mark.parametrize(
-    ("one", "path"),
+    ("source_job", "path"),
     [
         (cron_job({"successfulJobsHistoryLimit": 3}), "spec.successfulJobsHistoryLimit"),
         (cron_job({"invented": 3}), "spec.invented"),
@@ -344,17 +351,17 @@ def test_a_deadline_of_zero_becomes_the_shortest() -> None:
         (cron_job(pod={"volumes": []}), "spec.jobTemplate.spec.template.spec.volumes"),
     ],
 )
-def test_a_field_of_a_cronjob_that_is_not_read_is_named(one: SourceJob, path: str) -> None:
-    assert any(note.startswith(f"{path} is left out") for note in one.notes), one
+def test_a_field_of_a_cronjob_that_is_not_read_is_named(source_job: SourceJob, path: str) -> None:
+    assert any(note.startswith(f"{path} is left out") for note in source_job.notes), source_job
 
 
 def test_what_kubernetes_does_without_a_word_is_said() -> None:
     assert cron_job().definition["retry"] == {"max_attempts": 7}
-    assert "backoffLimit 500 becomes 185" in said(cron_job(job={"backoffLimit": 500}))
-    assert "TZ=Asia/Tokyo in the schedule is left out" in said(
+    assert "backoffLimit 500 becomes 185" in messages(cron_job(job={"backoffLimit": 500}))
+    assert "TZ=Asia/Tokyo in the schedule is left out" in messages(
         cron_job({"schedule": "TZ=Asia/Tokyo 0 9 * * *", "timeZone": "Europe/Paris"})
     )
-    assert "counts from the first import" in said(cron_job({"schedule": "@every 90m"}))
+    assert "counts from the first import" in messages(cron_job({"schedule": "@every 90m"}))
     assert "quote it" in cron_job(pod={"containers": [{"args": [date(2026, 1, 1)]}]}).refusal
 
 
@@ -367,8 +374,8 @@ def test_every_field_that_is_read_of_a_cronjob_is_in_the_documentation(path: str
 
 
 def test_a_doubled_name_is_refused_since_one_of_them_would_be_dropped() -> None:
-    (one,) = read("ndjson", '{"job_id": "a", "schedule": {"every": 60, "every": 90}}')
-    assert "'every' appears twice" in one.refusal
+    (source_job,) = read("ndjson", '{"job_id": "a", "schedule": {"every": 60, "every": 90}}')
+    assert "'every' appears twice" in source_job.refusal
 
 
 # of any input, a reader makes jobs that can be sent, or refusals
@@ -408,8 +415,8 @@ LINES = st.lists(
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.sampled_from(list(READERS)), st.text() | LINES | JSON.map(json.dumps))
 def test_any_text_is_read_or_refused(name: str, text: str) -> None:
-    for one in read(name, text):
-        assert_sendable(one)
+    for source_job in read(name, text):
+        assert_sendable(source_job)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -417,10 +424,10 @@ def test_any_text_is_read_or_refused(name: str, text: str) -> None:
 def test_any_schedule_is_read_or_refused(
     fields: dict[str, Any], target: dict[str, Any], replaced: bool
 ) -> None:
-    for one in read(
+    for source_job in read(
         "eventbridge", json.dumps(schedule(Target=target) | fields), DEFAULTS if replaced else Defaults()
     ):
-        assert_sendable(one)
+        assert_sendable(source_job)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -429,11 +436,11 @@ def test_any_cronjob_is_read_or_refused(spec: dict[str, Any], container: Any) ->
     assert_sendable(cron_job(spec, pod={"containers": [container]}))
 
 
-def assert_sendable(one: SourceJob) -> None:
-    assert one.where
-    if not one.refusal:
-        json.dumps({"job_id": one.job_id, **one.definition})
-        assert all(isinstance(note, str) for note in one.notes)
+def assert_sendable(source_job: SourceJob) -> None:
+    assert source_job.where
+    if not source_job.refusal:
+        json.dumps({"job_id": source_job.job_id, **source_job.definition})
+        assert all(isinstance(note, str) for note in source_job.notes)
 
 
 def test_nesting_is_refused() -> None:
@@ -479,12 +486,12 @@ def test_aliases_that_multiply_are_refused_at_once(fields: str, where: str) -> N
     container = f"{{name: c, {where}: *x9}}"
     text = f"kind: CronJob\nmetadata:\n  name: x\n{fields}\nspec:\n  schedule: '0 3 * * *'\n"
     text += f"  jobTemplate: {{spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}\n"
-    (one,) = read("cronjob", text)
-    assert one.refusal and one.refusal.startswith("not YAML"), one
+    (source_job,) = read("cronjob", text)
+    assert source_job.refusal and source_job.refusal.startswith("not YAML"), source_job
 
 
 def test_an_alias_that_repeats_a_little_is_read() -> None:
     text = "kind: CronJob\nmetadata: {name: x, labels: &l {a: b}, annotations: *l}\nspec:\n  schedule: '0 3 * * *'\n"
     text += "  jobTemplate: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}\n"
-    (one,) = read("cronjob", text)
-    assert not one.refusal.startswith("not YAML")
+    (source_job,) = read("cronjob", text)
+    assert not source_job.refusal.startswith("not YAML")

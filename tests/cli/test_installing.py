@@ -30,7 +30,7 @@ def test_what_the_client_and_the_command_import_is_declared() -> None:
 
 
 def _names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[<>=\[]", one)[0].lower() for one in requirements}
+    return {re.split(r"[<>=\[]", requirement)[0].lower() for requirement in requirements}
 
 
 def _imported_by(*packages: str) -> set[str]:
@@ -38,8 +38,8 @@ def _imported_by(*packages: str) -> set[str]:
     graph = grimp.build_graph(*packages, include_external_packages=True, exclude_type_checking_imports=True)
     foreign = {module for module in graph.modules if module.split(".")[0] not in packages}
     distributions = packages_distributions()
-    found = {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
-    return {_COMES_WITH.get(name, name) for name in found}
+    needed = {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
+    return {_COMES_WITH.get(name, name) for name in needed}
 
 
 # As if the shell were detected: tests may have no parent shell.

@@ -24,9 +24,11 @@ from tests.worlds import ARN, job
 
 
 def test_create_show_list_and_next(desk: Desk) -> None:
-    made = desk("jobs", "create", "report", "--cron", "30 4 * * *", "--tz", "Europe/Paris", "--target", ARN)
-    assert made.code == 0, made
-    assert made.out.splitlines() == [
+    created = desk(
+        "jobs", "create", "report", "--cron", "30 4 * * *", "--tz", "Europe/Paris", "--target", ARN
+    )
+    assert created.code == 0, created
+    assert created.out.splitlines() == [
         "report created: revision 1, active, next 2026-11-21T03:30:00Z (in 18 min)",
         "At 04:30, in Europe/Paris",
         "  2026-11-21T03:30:00Z  2026-11-21T04:30:00+01:00  in 18 min",
@@ -58,14 +60,14 @@ def test_create_show_list_and_next(desk: Desk) -> None:
 
 
 def test_json_is_what_the_api_says(desk: Desk) -> None:
-    made = desk(
+    created = desk(
         "jobs", "create", "report", "--every", "90m", "--target", ARN, "--payload", '{"n": 1}', "--json"
     ).json
-    assert made == desk.office.alice("GET", "/v1/jobs/report").json
-    assert made["payload"] == {"n": 1}
-    assert desk("jobs", "show", "report", "--json").json == made
-    assert desk("jobs", "list", "--json").json == [made]
-    assert desk("jobs", "next", "report", "--json").json["fires"][0]["fire_at"] == made["next_fire_at"]
+    assert created == desk.office.alice("GET", "/v1/jobs/report").json
+    assert created["payload"] == {"n": 1}
+    assert desk("jobs", "show", "report", "--json").json == created
+    assert desk("jobs", "list", "--json").json == [created]
+    assert desk("jobs", "next", "report", "--json").json["fires"][0]["fire_at"] == created["next_fire_at"]
     assert desk("jobs", "pause", "report", "--json").json["state"] == "paused"
     assert desk("jobs", "resume", "report", "--json").json["state"] == "active"
     assert desk("jobs", "delete", "report", "--json").json == {"job_id": "report", "deleted": True}
@@ -74,10 +76,10 @@ def test_json_is_what_the_api_says(desk: Desk) -> None:
 def test_a_job_from_a_file_and_from_stdin(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text(json.dumps(job(cron="0 3 * * *", tags=["a"])))
     (tmp_path / "payload.json").write_text('{"customer": 7}')
-    made = desk(
+    created = desk(
         "jobs", "create", "report", "-f", str(tmp_path / "job.json"), "--payload", f"@{tmp_path}/payload.json", "--json"
     )  # fmt: skip
-    assert (made.json["tags"], made.json["payload"]) == (["a"], {"customer": 7})
+    assert (created.json["tags"], created.json["payload"]) == (["a"], {"customer": 7})
     other = desk("jobs", "edit", "other", "-f", "-", "--json", stdin=json.dumps(job(cron="0 4 * * *")))
     assert other.json["schedule"] == {"cron": "0 4 * * *"}
 
@@ -89,9 +91,9 @@ def test_edit_changes_what_is_named_and_keeps_the_rest(desk: Desk) -> None:
     other = ARN.replace("target", "other")
     edited = desk("jobs", "edit", "report", "--cron", "0 5 * * *", "--target", other)
     assert edited.out.startswith("report changed: revision 2, active")
-    found = desk.office.alice("GET", "/v1/jobs/report").json
-    assert (found["schedule"], found["tags"], found["payload"]) == ({"cron": "0 5 * * *"}, ["a"], [1])
-    assert found["target"] == {"kind": "lambda", "arn": other, "invocation": "Event"}
+    stored = desk.office.alice("GET", "/v1/jobs/report").json
+    assert (stored["schedule"], stored["tags"], stored["payload"]) == ({"cron": "0 5 * * *"}, ["a"], [1])
+    assert stored["target"] == {"kind": "lambda", "arn": other, "invocation": "Event"}
 
 
 @pytest.mark.parametrize("payload", [{}, {"b": {"c": None}}, None, [1]])
@@ -138,7 +140,7 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("jobs", "show", "nothing"), 3, "no job 'nothing'"),
         (("jobs", "show", "reprot"), 3, "no job 'reprot' minute8: did you mean report?"),
@@ -196,18 +198,18 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
         (("runs", "list", "nothing"), 3, "no job 'nothing'"),
     ],
 )
-def test_refusals_have_words_and_codes(desk: Desk, words: tuple[str, ...], code: int, told: str) -> None:
+def test_refusals_have_words_and_codes(desk: Desk, words: tuple[str, ...], code: int, message: str) -> None:
     desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     refused = desk(*words)
     assert refused.code == code, refused
-    assert told in " ".join(refused.err.split()).replace("│ ", ""), refused.err
+    assert message in " ".join(refused.err.split()).replace("│ ", ""), refused.err
     assert refused.out == ""
 
 
 def test_an_api_that_cannot_be_reached(desk: Desk) -> None:
     desk.transport.failures = [httpx.ConnectError("connection refused")] * 4
-    told = desk("jobs", "list")
-    assert (told.code, "connection refused" in told.err) == (6, True)
+    listed = desk("jobs", "list")
+    assert (listed.code, "connection refused" in listed.err) == (6, True)
     desk.transport.failures = [503] * 4
     assert desk("jobs", "list").code == 6
     desk.transport.failures = [500] * 4
@@ -266,9 +268,15 @@ def test_lists_of_what_is_wanted(desk: Desk) -> None:
     for name, tags in (("a", ["red"]), ("b", [])):
         desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 3 * * *", tags=tags))
     desk("jobs", "pause", "b")
-    assert [found["job_id"] for found in desk("jobs", "list", "--tag", "red", "--json").json] == ["a"]
-    assert [found["job_id"] for found in desk("jobs", "list", "--state", "paused", "--json").json] == ["b"]
-    assert [found["job_id"] for found in desk("jobs", "list", "--prefix", "b", "--json").json] == ["b"]
+    assert [listed_job["job_id"] for listed_job in desk("jobs", "list", "--tag", "red", "--json").json] == [
+        "a"
+    ]
+    assert [
+        listed_job["job_id"] for listed_job in desk("jobs", "list", "--state", "paused", "--json").json
+    ] == ["b"]
+    assert [listed_job["job_id"] for listed_job in desk("jobs", "list", "--prefix", "b", "--json").json] == [
+        "b"
+    ]
     assert desk("jobs", "list", "--target", "arn:none").out == "no jobs\n"
     assert desk("jobs", "list", "--state", "lost").code == 2
 
@@ -307,23 +315,23 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         *("--per-second", "5", "--tolerance", "300", "--pace-key", "crm"),
         *("--dead-letter", "arn:aws:sqs:us-east-1:123456789012:dead"),
     ]
-    made = desk("jobs", "create", "report", *words, "--json").json
+    created = desk("jobs", "create", "report", *words, "--json").json
     fields = JobDefinition.model_fields
     defaults = {name: fields[name].get_default() for name in fields}
-    assert [name for name in fields if made[name] == defaults[name]] == []
-    assert made["target"] == {
+    assert [name for name in fields if created[name] == defaults[name]] == []
+    assert created["target"] == {
         "kind": "http",
         "url": "https://hooks.example.com/x",
         "method": "PUT",
         "headers": {"x-team": "a: b"},
         "envelope": False,
     }
-    assert made["retry"] == {"max_attempts": 5, "base_s": 1, "factor": 1.5, "cap_s": 60, "max_age_s": 600}
-    assert made["schedule"]["exclude"] == {"dates": ["2026-12-24"]}
-    assert made["schedule"]["pace"] == {"per_second": 5, "tolerance_s": 300, "key": "crm"}
+    assert created["retry"] == {"max_attempts": 5, "base_s": 1, "factor": 1.5, "cap_s": 60, "max_age_s": 600}
+    assert created["schedule"]["exclude"] == {"dates": ["2026-12-24"]}
+    assert created["schedule"]["pace"] == {"per_second": 5, "tolerance_s": 300, "key": "crm"}
     edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
     assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
-    assert edited["retry"] == made["retry"]
+    assert edited["retry"] == created["retry"]
     options = {*OPTIONS, "schedule", "retry"}
     assert set(JobDefinition.model_fields) <= options
     for model in (
@@ -374,9 +382,9 @@ def test_another_server_is_named_as_such(desk: Desk, monkeypatch: pytest.MonkeyP
 
     for status, code in ((200, 6), (404, 3)):
         serves(status)
-        told = desk("jobs", "list")
-        assert (told.code, "but not as Minute8's API; is the address right?" in told.err) == (code, True)
-        assert "<html>" not in told.err
+        listed = desk("jobs", "list")
+        assert (listed.code, "but not as Minute8's API; is the address right?" in listed.err) == (code, True)
+        assert "<html>" not in listed.err
 
 
 def test_what_is_neither_an_arn_nor_a_url_is_no_target(desk: Desk) -> None:
@@ -389,8 +397,13 @@ def test_a_payload_that_is_not_json_is_refused_without_the_words_of_the_parser(d
     words = ("--every", "1h", "--target", ARN, "--payload")
     for payload, why in (("{", "not JSON from line 1"), ("@nowhere", "No such file")):
         refused = desk("jobs", "create", "report", *words, payload)
-        said = " ".join(refused.err.replace("│", " ").split())
-        assert (refused.code, why in said, "Errno" in said, "char" in said) == (2, True, False, False)
+        message = " ".join(refused.err.replace("│", " ").split())
+        assert (refused.code, why in message, "Errno" in message, "char" in message) == (
+            2,
+            True,
+            False,
+            False,
+        )
 
 
 def test_delete_takes_yes(desk: Desk) -> None:

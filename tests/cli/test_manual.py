@@ -73,10 +73,15 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     pack = f"{body}\n{body.replace('report', 'sync').replace('alice', 'bob')}"
     for text in (body, pack, "garbage"):
         sqs.send_message(QueueUrl=urls["executions-dead"], MessageBody=text)
-    found = [(one["result"], one["what"]) for one in desk("redrive", "--stage", "test", "--json").json]
-    one = "alice:report:20261121T031500Z:1"
-    assert ("moved", one) in found and ("moved", f"{one}, bob:sync:20261121T031500Z:1") in found
-    assert "not an execution" in dict(found)["left"]
+    results = [
+        (letter["result"], letter["what"]) for letter in desk("redrive", "--stage", "test", "--json").json
+    ]
+    execution_id = "alice:report:20261121T031500Z:1"
+    assert ("moved", execution_id) in results and (
+        "moved",
+        f"{execution_id}, bob:sync:20261121T031500Z:1",
+    ) in results
+    assert "not an execution" in dict(results)["left"]
     moved = sqs.receive_message(
         QueueUrl=urls["executions"], MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"]
     )["Messages"]
@@ -85,8 +90,8 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
     (entry,) = [entry for entry in entries if entry.action == "dead_letters.redriven"]
     assert (entry.by, entry.subject, entry.after) == ("aws", "executions", {"moved": 2})
-    (left,) = desk("redrive", "--stage", "test", "--dry-run", "--json").json
-    assert left["result"] == "left" and "not an execution" in left["what"]
+    (letter,) = desk("redrive", "--stage", "test", "--dry-run", "--json").json
+    assert letter["result"] == "left" and "not an execution" in letter["what"]
     done = desk("redrive", "--stage", "test", "--discard-garbage").out
     assert done.endswith("1 dead letters, 0 moved, 1 discarded\n")
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
@@ -111,8 +116,11 @@ def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: py
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tests.cli.conftest.no_sleep", interrupt)
-    left = desk("jobs", "run", "report", "--wait")
-    assert (left.code, left.err.startswith("it goes on; minute8 runs show alice:report:")) == (130, True)
+    interrupted = desk("jobs", "run", "report", "--wait")
+    assert (interrupted.code, interrupted.err.startswith("it goes on; minute8 runs show alice:report:")) == (
+        130,
+        True,
+    )
 
 
 def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:

@@ -35,10 +35,10 @@ def admin(desk: Desk) -> Desk:
 
 def test_from_a_tenant_to_its_first_call_and_the_end_of_its_key(either: Desk) -> None:
     assert "carol created" in either("tenants", "create", "carol", "--name", "Carol & Co").out
-    made = either("keys", "create", "carol", "--role", "read", "--name", "dashboard", "--expires", "90d")
-    key = made.out.strip()
+    created = either("keys", "create", "carol", "--role", "read", "--name", "dashboard", "--expires", "90d")
+    key = created.out.strip()
     assert re.fullmatch(r"m8_[0-9A-Za-z]{49}", key)
-    assert "read for carol, until 2027-02-19T03:12:00Z (in 90 d)" in made.err
+    assert "read for carol, until 2027-02-19T03:12:00Z (in 90 d)" in created.err
     caller = Caller(key)
     assert caller("GET", "/v1/tenant").json["name"] == "Carol & Co"
     listed = either("keys", "list", "carol").out
@@ -53,12 +53,12 @@ def test_from_a_tenant_to_its_first_call_and_the_end_of_its_key(either: Desk) ->
 
 
 def test_no_key_is_stored_or_shown_again(either: Desk) -> None:
-    made = either("keys", "create", "alice", "--json").json
-    assert made["role"] == "write" and made["state"] == "active" and made["expires_at"] is None
+    created = either("keys", "create", "alice", "--json").json
+    assert created["role"] == "write" and created["state"] == "active" and created["expires_at"] is None
     stored = str(either.office.stored())
-    assert made["key"] not in stored and made["key"][8:] not in stored
-    for told in (either("keys", "list", "alice", "--json"), either("tenants", "show", "alice", "--json")):
-        assert made["key"] not in told.out and made["key_id"] in told.out
+    assert created["key"] not in stored and created["key"][8:] not in stored
+    for output in (either("keys", "list", "alice", "--json"), either("tenants", "show", "alice", "--json")):
+        assert created["key"] not in output.out and created["key_id"] in output.out
 
 
 def test_the_list_of_tenants(either: Desk) -> None:
@@ -72,7 +72,7 @@ def test_the_list_of_tenants(either: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("tenants", "create", "alice"), 4, "exists already"),
         (("tenants", "create", "a/b"), 2, "tenant_id"),
@@ -105,10 +105,10 @@ def test_the_list_of_tenants(either: Desk) -> None:
         (("audit", "alice", "--until", "soon"), 2, "soon"),
     ],
 )
-def test_refusals_store_nothing(either: Desk, words: tuple[str, ...], code: int, told: str) -> None:
+def test_refusals_store_nothing(either: Desk, words: tuple[str, ...], code: int, message: str) -> None:
     before = either.office.stored()
     refused = either(*words)
-    assert (refused.code, told in refused.err, refused.out) == (code, True, ""), refused
+    assert (refused.code, message in refused.err, refused.out) == (code, True, ""), refused
     assert either.office.stored() == before
 
 
@@ -141,19 +141,19 @@ def test_a_tenant_is_suspended_and_resumed(either: Desk) -> None:
 
 def test_quotas_next_to_what_is_used(either: Desk) -> None:
     either.office.alice("PUT", "/v1/jobs/report", {**_JOB, "schedule": {"every": 3600}})
-    told = either("quotas", "set", "alice", "jobs=3", "executions_per_day=24").out
-    rows = [line.split() for line in told.splitlines()]
+    shown = either("quotas", "set", "alice", "jobs=3", "executions_per_day=24").out
+    rows = [line.split() for line in shown.splitlines()]
     assert rows[1:3] == [["jobs", "3", "1", "33", "%"], ["executions_per_day", "24", "24", "100", "%"]]
-    assert either("quotas", "show", "alice").out == told
+    assert either("quotas", "show", "alice").out == shown
     shown = either("quotas", "show", "alice", "--json").json
     assert (shown["quotas"]["jobs"], shown["usage"]["jobs"]) == (3, 1)
     assert either("quotas", "set", "alice", "jobs=default", "--json").json["quotas"]["jobs"] == 10_000
 
 
 def test_the_platforms_own_keys(either: Desk) -> None:
-    made = either("operator-keys", "create", "--name", "deployer", "--expires", "90d")
-    assert "operator, over all tenants, until 2027-02-19" in made.err
-    key = Caller(made.out.strip())
+    created = either("operator-keys", "create", "--name", "deployer", "--expires", "90d")
+    assert "operator, over all tenants, until 2027-02-19" in created.err
+    key = Caller(created.out.strip())
     assert key("GET", "/v1/tenants").status == 200
     (row,) = [line for line in either("operator-keys", "list").out.splitlines() if "deployer" in line]
     assert "revoked" in either("operator-keys", "revoke", row.split()[0]).out
@@ -174,10 +174,10 @@ def test_both_answer_the_same(desk: Desk) -> None:
         ("audit", "--platform", "--json"),
     ]
     on_tables = [desk(*command) for command in words]
-    asked = len(desk.transport.requests)
+    requests_before = len(desk.transport.requests)
     desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
     assert [desk(*command) for command in words] == on_tables
-    assert len(desk.transport.requests) >= asked + len(words)
+    assert len(desk.transport.requests) >= requests_before + len(words)
 
 
 def test_the_audit_goes_on_over_pages_also_on_the_tables(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +216,9 @@ def test_a_tenants_key_does_not_do_for_the_platform(desk: Desk) -> None:
 
 
 def test_an_admin_sees_to_its_own_keys(admin: Desk) -> None:
-    made = admin("keys", "create", "--role", "admin", "--name", "next")
-    assert "admin for your tenant" in made.err
-    new = Caller(made.out.strip())
+    created = admin("keys", "create", "--role", "admin", "--name", "next")
+    assert "admin for your tenant" in created.err
+    new = Caller(created.out.strip())
     assert new("GET", "/v1/tenant").json["tenant_id"] == "alice"
     (row,) = [line for line in admin("keys", "list").out.splitlines() if "next" in line]
     assert "revoked" in admin("keys", "revoke", row.split()[0]).out
@@ -234,10 +234,10 @@ def test_only_an_admin_creates_keys(desk: Desk) -> None:
 
 def test_a_tenant_looks_at_its_own_quotas(desk: Desk) -> None:
     desk.office.alice("PUT", "/v1/jobs/report", {**_JOB, "schedule": {"every": 60}})
-    told = desk("quotas").out
-    assert [line.split()[0] for line in told.splitlines()[1:3]] == ["jobs", "executions_per_day"]
-    assert "1,440" in told and "0 %" in told
-    assert desk("quotas", "show").out == told
+    shown = desk("quotas").out
+    assert [line.split()[0] for line in shown.splitlines()[1:3]] == ["jobs", "executions_per_day"]
+    assert "1,440" in shown and "0 %" in shown
+    assert desk("quotas", "show").out == shown
     assert desk("quotas", "--json").json["usage"] == {"jobs": 1, "executions_per_day": 1440}
 
 
@@ -277,23 +277,23 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
     world.registry.create("alice", "late", job(cron="* * * * *", start_deadline_s=3_600))
     world.run_until("2026-11-21T03:16:00Z")  # 3:13 to 3:16 have run
-    lost = [
+    executions = [
         Execution("alice", "late", at(f"2026-11-21T03:{m}:00Z"), at(f"2026-11-21T03:{m}:00Z"), 1)
         for m in (13, 20, 21, 22)
     ]
-    world.reconciler.unrecorded.add(lost, world.clock.now())
+    world.reconciler.unrecorded.add(executions, world.clock.now())
     world.clock.move_to(at("2026-11-21T03:45:00Z"))
     listed = desk("unrecorded", "list", "--json", *stage).json
-    assert [one["due_at"][11:16] for one in listed] == ["03:20", "03:21", "03:22"]
-    assert {one["sent_at"] for one in listed} == {None}
+    assert [execution["due_at"][11:16] for execution in listed] == ["03:20", "03:21", "03:22"]
+    assert {execution["sent_at"] for execution in listed} == {None}
     assert desk("unrecorded", "list", "--since", "24m", *stage).out.count("alice:late:") == 2
     assert desk("unrecorded", "run", "alice:late:20261121T032300Z:1", *stage).code == 3
     assert desk("unrecorded", "run", *stage).code == 2
-    one = desk("unrecorded", "run", lost[0].execution_id, lost[1].execution_id, *stage).out
-    assert f"has a record meanwhile: {lost[0].execution_id}" in one
-    world.reconciler.unrecorded.remove([lost[0]])  # as a tick does
-    assert "has a record meanwhile" in desk("unrecorded", "run", lost[0].execution_id, *stage).out
-    assert f"sent again: {lost[1].execution_id}" in one and "1 executions are in" in one
+    output = desk("unrecorded", "run", executions[0].execution_id, executions[1].execution_id, *stage).out
+    assert f"has a record meanwhile: {executions[0].execution_id}" in output
+    world.reconciler.unrecorded.remove([executions[0]])  # as a tick does
+    assert "has a record meanwhile" in desk("unrecorded", "run", executions[0].execution_id, *stage).out
+    assert f"sent again: {executions[1].execution_id}" in output and "1 executions are in" in output
     assert "sent again" not in desk("unrecorded", "list", *stage).out
     assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith(
         "3 executions are in the queue again\n"

@@ -75,8 +75,8 @@ def test_a_job_that_cannot_be_planned(night: Desk) -> None:
     follow(night, "quarantine", "Fix", JOB="damaged")
     world.run_until("2026-11-21T03:49:00Z", ticks=True)
     assert "cannot be planned" not in follow(night, "quarantine", "Verify")
-    made = [world.target.fire_times(name) for name in ("damaged", "well")]
-    assert set(made[1]) - set(made[0]) == {f"2026-11-21T03:{minute}:00Z" for minute in (20, 21, 22)}
+    fired = [world.target.fire_times(name) for name in ("damaged", "well")]
+    assert set(fired[1]) - set(fired[0]) == {f"2026-11-21T03:{minute}:00Z" for minute in (20, 21, 22)}
 
 
 def test_the_cost_jumps(night: Desk) -> None:
@@ -102,8 +102,8 @@ def test_tables_go_back_to_an_instant(night: Desk) -> None:
     before = copy.deepcopy(world.dynamodb.tables)
     night.office.alice("DELETE", "/v1/jobs/report")
     world.run_until("2026-11-21T03:50:00Z", ticks=True)
-    told = follow(night, "restore", "First look", "Decide", TENANT="alice")
-    assert "job.deleted" in told and "report" in told
+    output = follow(night, "restore", "First look", "Decide", TENANT="alice")
+    assert "job.deleted" in output and "report" in output
     for name in ("test-jobs", "test-due"):
         world.dynamodb.tables[name] = before[name]
     world.run_until("2026-11-21T04:05:00Z", ticks=True)

@@ -63,9 +63,9 @@ def test_runs_by_outcome_and_time_and_the_failures_of_all_jobs(desk: Desk) -> No
     assert len(desk("runs", "list", "minutely", "--until", "2026-11-21T03:14:00Z", "--json").json) == 1
     assert desk("runs", "list", "minutely", "--since", "soon").code == 2
     assert desk("runs", "list", "minutely", "--status", "bad").code == 2
-    told = desk("failures").out.splitlines()
-    assert told[1].split()[:5] == ["1", "min", "ago", "minutely", "KeyError:"]
-    assert told[1].endswith("alice:minutely:20261121T031400Z:1")
+    listed = desk("failures").out.splitlines()
+    assert listed[1].split()[:5] == ["1", "min", "ago", "minutely", "KeyError:"]
+    assert listed[1].endswith("alice:minutely:20261121T031400Z:1")
     assert len(desk("failures", "--json").json) == 1
 
 
@@ -96,11 +96,11 @@ def test_a_summary_by_day(desk: Desk) -> None:
     desk.office.world.run_until("2026-11-21T03:14:30Z")
     desk("jobs", "pause", "bad")
     desk.office.world.run_until("2026-11-21T03:15:30Z")
-    header, today, whole = desk("runs", "summary").out.splitlines()
+    header, today, total = desk("runs", "summary").out.splitlines()
     assert header.split()[:7] == ["DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER"]
     assert today.split()[:7] == ["2026-11-21", "6", "60.00%", "3", "2", "1", "0"]
     assert today.split()[7:].count("s") == 8
-    assert whole.split()[:2] == ["all", "6"]
+    assert total.split()[:2] == ["all", "6"]
     shown = desk("runs", "summary", "bad", "--json").json
     assert (shown["total"]["statuses"], shown["total"]["reasons"]) == (
         {"failed": 2, "skipped": 1},
@@ -119,8 +119,8 @@ def test_what_does_not_fit_in_one_answer_is_put_together(few_at_once: None, desk
         f"{minute}" for minute in range(18, 12, -1) for _ in "abc"
     ]
     assert len({run["execution_id"] for run in listed}) == 18
-    whole = desk("runs", "summary", "--json")
-    assert (whole.json["total"]["runs"], whole.json["complete"], whole.err) == (18, True, "")
+    summary = desk("runs", "summary", "--json")
+    assert (summary.json["total"]["runs"], summary.json["complete"], summary.err) == (18, True, "")
     part = desk("runs", "summary", "--most", "2", "--json")
     assert (part.json["total"]["runs"], part.json["complete"]) == (8, False)
     assert part.err == "minute8: there are more runs (not all jobs are read); --most reads on\n"

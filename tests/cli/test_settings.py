@@ -31,7 +31,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "found"),
+    ("options", "environment", "expected"),
     [
         ((None, None, None), {}, ("https://default", "default-key")),
         ((None, None, "staging"), {}, ("https://staging", "staging-key")),
@@ -53,13 +53,13 @@ def test_the_first_found_wins(
     home: dict[str, str],
     options: tuple[str | None, str | None, str | None],
     environment: dict[str, str],
-    found: tuple[str, str],
+    expected: tuple[str, str],
 ) -> None:
-    assert read_settings(*options, env=home | environment) == Settings(*found)
+    assert read_settings(*options, env=home | environment) == Settings(*expected)
 
 
 @pytest.mark.parametrize(
-    ("content", "profile", "told"),
+    ("content", "profile", "message"),
     [
         (PROFILES, "nope", "no profile 'nope' in .*config.toml; there are: default, staging, half"),
         (PROFILES, "half", "the API's key is not known: set MINUTE8_URL and MINUTE8_KEY, or a profile in"),
@@ -71,10 +71,10 @@ def test_the_first_found_wins(
     ],
 )
 def test_what_is_missing_or_wrong_is_said(
-    home: dict[str, str], content: str, profile: str | None, told: str
+    home: dict[str, str], content: str, profile: str | None, message: str
 ) -> None:
     settings_file(home).write_text(content)
-    with pytest.raises(typer.BadParameter, match=told):
+    with pytest.raises(typer.BadParameter, match=message):
         read_settings(None, None, profile, env=home)
 
 

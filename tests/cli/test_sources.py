@@ -39,9 +39,9 @@ def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[SourceJob]
 
 
 def test_a_crontab() -> None:
-    found = read("crontab", CRONTAB)
-    jobs = [one for one in found if not one.refusal]
-    assert [(one.where, one.definition["schedule"]) for one in jobs] == [
+    source_jobs = read("crontab", CRONTAB)
+    jobs = [source_job for source_job in source_jobs if not source_job.refusal]
+    assert [(source_job.where, source_job.definition["schedule"]) for source_job in jobs] == [
         ("line 6", {"cron": "*/5 * * * *"}),
         ("line 8", {"cron": "30 2 * * 1-5", "timezone": "Europe/Paris"}),
         ("line 9", {"cron": "@daily", "timezone": "Europe/Paris"}),
@@ -54,7 +54,9 @@ def test_a_crontab() -> None:
     }
     assert jobs[-1].definition["payload"]["command"] == "mail -s report"
     assert jobs[-1].definition["payload"]["stdin"] == "line one\n100% done"
-    assert [(one.where, one.refusal[:7]) for one in found if one.refusal] == [
+    assert [
+        (source_job.where, source_job.refusal[:7]) for source_job in source_jobs if source_job.refusal
+    ] == [
         ("line 12", "@reboot"),
         ("line 14", "not a c"),
     ]
@@ -65,13 +67,13 @@ def test_the_same_command_has_the_same_id_whenever_it_is_read() -> None:
     assert first[0].job_id == second[0].job_id
     twice = read("crontab", "0 3 * * * backup\n0 4 * * * backup\n0 5 * * * other\n")
     assert twice[1].job_id == f"{twice[0].job_id}-2"
-    assert len({one.job_id for one in twice}) == 3
+    assert len({source_job.job_id for source_job in twice}) == 3
 
 
 @pytest.mark.parametrize("command", ["'';!", "日本", "x" * 500, "-rf /", "a/b/c #d", "..", "ü"])
 def test_any_command_gives_a_valid_id(command: str) -> None:
-    (one,) = read("crontab", f"0 3 * * * {command}")
-    check_id("job_id", one.job_id, 128)
+    (source_job,) = read("crontab", f"0 3 * * * {command}")
+    check_id("job_id", source_job.job_id, 128)
 
 
 def test_a_crontab_needs_a_target() -> None:
@@ -134,16 +136,16 @@ def test_cronjobs() -> None:
 
 
 def schedule(expression: str, **more: Any) -> dict[str, Any]:
-    given = {
+    source_fields = {
         "Name": "nightly",
         "ScheduleExpression": expression,
         "Target": {"Arn": ARN, "RoleArn": "arn:aws:iam::1:role/r"},
     }
-    return given | more
+    return source_fields | more
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("source_fields", "expected"),
     [
         (schedule("cron(30 2 * * ? *)"), {"cron": "30 2 * * *", "timezone": "UTC"}),
         (
@@ -182,18 +184,18 @@ def schedule(expression: str, **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_eventbridge_schedules(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    (one,) = read("eventbridge", json.dumps(given), Defaults())
+def test_eventbridge_schedules(source_fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    (source_job,) = read("eventbridge", json.dumps(source_fields), Defaults())
     # The tenant's default spread would delay a cron.
     undelayed = {"spread_s": 0} if "cron" in expected else {}
-    assert one.definition["schedule"] == expected | undelayed
-    assert one.definition["target"] == {
+    assert source_job.definition["schedule"] == expected | undelayed
+    assert source_job.definition["target"] == {
         "kind": "lambda",
         "arn": ARN,
         "invocation": "Event",
         "schedule_arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
     }
-    parse_definition(one.definition, Limits(payload_formats=PAYLOAD_FORMATS))
+    parse_definition(source_job.definition, Limits(payload_formats=PAYLOAD_FORMATS))
 
 
 def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
@@ -203,19 +205,19 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
         "RetryPolicy": {"MaximumRetryAttempts": 3, "MaximumEventAgeInSeconds": 3600},
         "DeadLetterConfig": {"Arn": "arn:aws:sqs:us-east-1:123456789012:dead"},
     }
-    given = schedule(
+    written = schedule(
         "rate(5 minutes)", GroupName="billing", State="DISABLED", Description="Bills", Target=target
     )
-    (one,) = read("eventbridge", json.dumps([given]), Defaults())
-    assert (one.job_id, one.suspended) == ("billing..nightly", True)
-    assert one.definition["dead_letter"] == target["DeadLetterConfig"]["Arn"]  # type: ignore[index]
-    assert one.definition["target"] == {
+    (source_job,) = read("eventbridge", json.dumps([written]), Defaults())
+    assert (source_job.job_id, source_job.suspended) == ("billing..nightly", True)
+    assert source_job.definition["dead_letter"] == target["DeadLetterConfig"]["Arn"]  # type: ignore[index]
+    assert source_job.definition["target"] == {
         "kind": "sqs",
         "arn": target["Arn"],
         "schedule_arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/billing/nightly",
     }
-    assert one.definition["payload"] == '{"n": 1}'
-    assert one.definition["retry"] == {"max_attempts": 4, "max_age_s": 3600}
+    assert source_job.definition["payload"] == '{"n": 1}'
+    assert source_job.definition["retry"] == {"max_attempts": 4, "max_age_s": 3600}
 
 
 @pytest.mark.parametrize(
@@ -242,7 +244,7 @@ def test_ndjson() -> None:
     a, *refused = read("ndjson", "\n".join(lines))
     assert (a.where, a.job_id, a.suspended) == ("line 1", "a", True)
     assert a.definition == {"schedule": {"every": 60}, "target": TARGET}
-    assert [(one.where, bool(one.refusal)) for one in refused] == [
+    assert [(source_job.where, bool(source_job.refusal)) for source_job in refused] == [
         ("line 3", True),
         ("line 4", True),
         ("line 5", True),

@@ -38,11 +38,11 @@ def test_the_result_of_a_test_is_the_exit_code(desk: Desk) -> None:
     waits = desk("subscriptions", "test", "on-call")
     assert (waits.code, "will be sent" in waits.out) == (0, True)
     for ok, error, code in ((True, "", 0), (False, "Http500: answered 500", 1)):
-        found = stored.get("alice", "on-call")
-        if found.state.test is None:
+        subscription = stored.get("alice", "on-call")
+        if subscription.state.test is None:
             desk("subscriptions", "test", "on-call", "--no-wait")
-            found = stored.get("alice", "on-call")
-        test = found.state.test
+            subscription = stored.get("alice", "on-call")
+        test = subscription.state.test
         assert test
         sleep = clock.sleep
 

@@ -33,7 +33,7 @@ def test_a_crontab_is_imported_once_and_again(desk: Desk, tmp_path: Path) -> Non
     done = desk(*words)
     assert (done.code, done.out.splitlines()[-1]) == (0, "2 new")
     jobs = desk.office.alice("GET", "/v1/jobs").json["jobs"]
-    assert [found["schedule"] for found in jobs] == [
+    assert [stored["schedule"] for stored in jobs] == [
         {"cron": "30 2 * * *", "timezone": "Europe/Paris"},
         {"cron": "*/5 * * * *", "timezone": "Europe/Paris"},
     ]
@@ -42,7 +42,7 @@ def test_a_crontab_is_imported_once_and_again(desk: Desk, tmp_path: Path) -> Non
     again = desk(*words)
     assert again.out.splitlines()[-1] == "1 changed, 1 same"
     assert "schedule" in again.out.splitlines()[1]
-    assert [found["revision"] for found in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == [2, 1]
+    assert [stored["revision"] for stored in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == [2, 1]
 
 
 def test_nothing_is_imported_where_something_cannot_be(desk: Desk) -> None:
@@ -60,27 +60,27 @@ def test_nothing_is_imported_where_something_cannot_be(desk: Desk) -> None:
     for words in ("line 2", "61", "color", "a/b", "there 2 times"):
         assert words in refused.out
     assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []
-    told = desk("import", "-", "--skip-invalid", "--json", stdin=text)
-    assert (told.code, [step["action"] for step in told.json]) == (2, ["new"] + ["refused"] * 5)
-    assert [found["job_id"] for found in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == ["good"]
+    imported = desk("import", "-", "--skip-invalid", "--json", stdin=text)
+    assert (imported.code, [step["action"] for step in imported.json]) == (2, ["new"] + ["refused"] * 5)
+    assert [stored["job_id"] for stored in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == ["good"]
     assert desk.office.alice("GET", "/v1/jobs/good").json["schedule"] == {"cron": "0 3 * * *"}
 
 
 def test_refusals_by_the_api_are_shown(desk: Desk) -> None:
     reads = {**desk.environment, "MINUTE8_KEY": desk.office.alice_reads.key or ""}
     writes, desk.environment = desk.environment, reads
-    told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
-    assert (told.code, told.out) == (5, "")
-    assert "'write'" in told.err
+    imported = desk("import", "-", "--target", ARN, stdin=CRONTAB)
+    assert (imported.code, imported.out) == (5, "")
+    assert "'write'" in imported.err
     desk.environment = writes
     Tenants(desk.office.world.table("tenants")).edit(
         "alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now()
     )
-    told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
-    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused - nothing was imported")
-    assert "quota jobs: 1 of 1 are in use" in told.out
-    told = desk("import", "-", "--target", ARN, "--skip-invalid", stdin=CRONTAB)
-    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
+    imported = desk("import", "-", "--target", ARN, stdin=CRONTAB)
+    assert (imported.code, imported.out.splitlines()[-1]) == (2, "1 new, 1 refused - nothing was imported")
+    assert "quota jobs: 1 of 1 are in use" in imported.out
+    imported = desk("import", "-", "--target", ARN, "--skip-invalid", stdin=CRONTAB)
+    assert (imported.code, imported.out.splitlines()[-1]) == (2, "1 new, 1 refused")
     assert len(desk.office.alice("GET", "/v1/jobs").json["jobs"]) == 1
 
 
@@ -97,15 +97,15 @@ def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("cli.commands.transfer.planned", planned_then_changed)
     monkeypatch.setattr("cli.commands.transfer._JOBS_IN_REQUEST", 1)
-    told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
-    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
+    imported = desk("import", "-", "--target", ARN, stdin=CRONTAB)
+    assert (imported.code, imported.out.splitlines()[-1]) == (2, "1 new, 1 refused")
 
 
 def test_a_suspended_job_is_created_paused_and_one_that_is_there_keeps_its_state(desk: Desk) -> None:
     text = json.dumps({"job_id": "a", **job(cron="0 3 * * *"), "state": "paused", "note": "moving"})
-    told = desk("import", "-", stdin=text)
-    assert "paused" in told.out
-    assert told.out.splitlines()[-1] == "1 new"
+    imported = desk("import", "-", stdin=text)
+    assert "paused" in imported.out
+    assert imported.out.splitlines()[-1] == "1 new"
     shown = desk.office.alice("GET", "/v1/jobs/a").json
     assert (shown["state"], shown["note"]) == ("paused", "moving")
     desk("jobs", "resume", "a")
@@ -140,7 +140,8 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
     real = list(workload.real_workload(ARN))[::15]
     assert len(real) == 46
     text = "\n".join(
-        json.dumps({"job_id": f"{one.job_id[:120]}.{n}", **one.definition}) for n, one in enumerate(real)
+        json.dumps({"job_id": f"{source_job.job_id[:120]}.{n}", **source_job.definition})
+        for n, source_job in enumerate(real)
     )
     done = desk("import", "-", stdin=text)
     assert (done.code, done.out.splitlines()[-1]) == (0, "46 new")

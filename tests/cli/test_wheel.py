@@ -80,16 +80,16 @@ def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
         "from minute8_client import *; import httpx; print(Client.__name__, AsyncClient.__name__)",
     )
     assert installed.stdout == "Client AsyncClient\n", installed.stderr
-    told = _run(client_alone, "-m", "minute8", "--version")
-    assert told.returncode == 1
-    assert "pip install 'minute8[cli]'" in told.stderr
+    result = _run(client_alone, "-m", "minute8", "--version")
+    assert result.returncode == 1
+    assert "pip install 'minute8[cli]'" in result.stderr
 
 
 def test_the_command_says_its_version(command: Path) -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         [command.with_name("minute8"), "--version"], capture_output=True, text=True, check=False
     )
-    assert told.stdout == f"minute8 {VERSION}\n", told.stderr
+    assert result.stdout == f"minute8 {VERSION}\n", result.stderr
 
 
 def test_the_command_works_next_to_a_foreign_common(command: Path) -> None:
@@ -98,8 +98,8 @@ def test_the_command_works_next_to_a_foreign_common(command: Path) -> None:
         "sys.argv = ['minute8', 'preview', '0 9 * * *', '--json', '--from', '2026-11-21T00:00:00Z'];"
         "from minute8.__main__ import main; main()"
     )
-    told = _run(command, "-c", code)
-    assert "2026-11-21T09:00:00Z" in told.stdout, told.stderr
+    result = _run(command, "-c", code)
+    assert "2026-11-21T09:00:00Z" in result.stdout, result.stderr
 
 
 def test_every_module_of_it_can_be_imported(command: Path) -> None:
@@ -162,28 +162,30 @@ def _environment(directory: Path, wheel: Path, extra: str) -> Path:
     _pip("--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
     with zipfile.ZipFile(wheel) as content:
         metadata = content.read(f"minute8-{VERSION}.dist-info/METADATA").decode()
-    wanted = [Requirement(line) for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)]
-    _link_all(wanted, extra, _site_packages(python))
+    requirements = [Requirement(line) for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)]
+    _link_all(requirements, extra, _site_packages(python))
     return python
 
 
 def _link_all(requirements: list[Requirement], extra: str, site: Path, seen: set[str] | None = None) -> None:
     """Link the distributions, and what they require, from this environment."""
     seen = set() if seen is None else seen
-    for one in requirements:
-        if one.name.lower() in seen or (one.marker and not one.marker.evaluate({"extra": extra})):
+    for requirement in requirements:
+        if requirement.name.lower() in seen or (
+            requirement.marker and not requirement.marker.evaluate({"extra": extra})
+        ):
             continue
-        seen.add(one.name.lower())
-        found = distribution(one.name)
-        for top in {path.parts[0] for path in found.files or ()} - {"..", "__pycache__"}:
+        seen.add(requirement.name.lower())
+        installed = distribution(requirement.name)
+        for top in {path.parts[0] for path in installed.files or ()} - {"..", "__pycache__"}:
             if not (site / top).exists():
-                (site / top).symlink_to(Path(str(found.locate_file(top))))
-        _link_all([Requirement(inner) for inner in found.requires or ()], "", site, seen)
+                (site / top).symlink_to(Path(str(installed.locate_file(top))))
+        _link_all([Requirement(inner) for inner in installed.requires or ()], "", site, seen)
 
 
 def _site_packages(python: Path) -> Path:
-    [found] = (python.parents[1] / "lib").glob("python3*/site-packages")
-    return found
+    [site_packages] = (python.parents[1] / "lib").glob("python3*/site-packages")
+    return site_packages
 
 
 def _run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

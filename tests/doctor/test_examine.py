@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from cli.doctor.examine import Check, examine
 from common.platform.findings import Finding, Level, ok
-from tests.doctor.broken import F
+from tests.doctor.broken import FAILED
 from tests.doctor.stage import Patient
 
 
@@ -25,20 +25,20 @@ def refusal(code: str) -> ClientError:
 
 
 @pytest.mark.parametrize(
-    ("error", "level", "told"),
+    ("error", "level", "message"),
     [
         (refusal("AccessDeniedException"), Level.NOT_CHECKED, "your credentials may not DescribeRule"),
         (refusal("InvalidAction"), Level.NOT_CHECKED, "this AWS does not know DescribeRule"),
-        (refusal("InternalError"), F, "InternalError"),
-        (EndpointConnectionError(endpoint_url="https://nowhere"), F, "AWS does not answer"),
-        (KeyError("State"), F, "the check itself broke: KeyError('State')"),
+        (refusal("InternalError"), FAILED, "InternalError"),
+        (EndpointConnectionError(endpoint_url="https://nowhere"), FAILED, "AWS does not answer"),
+        (KeyError("State"), FAILED, "the check itself broke: KeyError('State')"),
     ],
 )
 def test_a_check_that_breaks_says_so_and_hides_no_other(
-    patient: Patient, error: Exception, level: Level, told: str
+    patient: Patient, error: Exception, level: Level, message: str
 ) -> None:
     broken, other = examine(patient.deployment, 60, (raising(error), Check("other", lambda _: [ok("well")])))
-    assert (broken.level, told in broken.message, other.message) == (level, True, "well"), broken
+    assert (broken.level, message in broken.message, other.message) == (level, True, "well"), broken
 
 
 def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
@@ -46,4 +46,4 @@ def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
     stuck = Check("stuck", lambda _: [ok(str(never.wait()))])
     late, other = examine(patient.deployment, 1, (stuck, Check("other", lambda _: [ok("well")])))
     never.set()
-    assert (late.level, late.message, other.message) == (F, "no answer within 1 s", "well")
+    assert (late.level, late.message, other.message) == (FAILED, "no answer within 1 s", "well")

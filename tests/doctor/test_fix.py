@@ -14,7 +14,7 @@ from common.planning.execution import Execution
 from common.planning.packs import Wake
 from common.platform.findings import Level
 from common.storage import keys
-from tests.doctor.breaks import lost
+from tests.doctor.breaks import unrecorded
 from tests.doctor.broken import BROKEN
 from tests.doctor.stage import Patient
 from tests.worlds import at
@@ -37,9 +37,9 @@ REPAIRED = (
 
 def problems(patient: Patient) -> dict[str, str]:
     return {
-        one.check: one.message
-        for one in examine(patient.deployment, 60)
-        if one.level in (Level.FAILED, Level.WARNING) and one.check != "clock"
+        finding.check: finding.message
+        for finding in examine(patient.deployment, 60)
+        if finding.level in (Level.FAILED, Level.WARNING) and finding.check != "clock"
     }
 
 
@@ -87,9 +87,9 @@ def running(patient: Patient) -> None:
         return {"Successful": Entries}
 
     def answer(RequestItems: Any) -> Any:
-        ((table, asked),) = RequestItems.items()
+        ((table, table_request),) = RequestItems.items()
         if table.endswith("-runs") and sent:
-            return {"Responses": {table: asked["Keys"]}}
+            return {"Responses": {table: table_request["Keys"]}}
         return stock(RequestItems=RequestItems)
 
     patient.alter("sqs", send_message_batch=send)
@@ -127,7 +127,7 @@ def test_what_cannot_be_repaired_is_told_and_stops_no_other(patient: Patient) ->
         raise PermissionError("an organization policy refuses it")
 
     patient.simulator.put_role_policy = refuses  # type: ignore[method-assign, assignment]
-    results = {one.check: one.result for one in fixed(patient)}
+    results = {result.check: result.result for result in fixed(patient)}
     assert results["rule"] == "done"
     assert results["permissions scheduler"] == "failed: an organization policy refuses it"
     assert set(problems(patient)) == {"permissions scheduler", "permissions planner", "permissions api"}
@@ -143,7 +143,7 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
     moved: list[tuple[str, str]] = []
 
     def send(QueueUrl: str, Entries: list[Any]) -> Any:
-        moved.extend((QueueUrl, one["MessageBody"]) for one in Entries)
+        moved.extend((QueueUrl, entry["MessageBody"]) for entry in Entries)
         return {"Successful": Entries}
 
     patient.alter("sqs", send_message_batch=send)
@@ -157,10 +157,10 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
         KeyConditionExpression="pk = :pk",
         ExpressionAttributeValues={":pk": {"S": keys.OPERATORS}},
     )["Items"]
-    told = {
+    audited = {
         entry["action"]["S"]: (entry["subject"]["S"], json.loads(entry["after"]["S"])) for entry in entries
     }
-    assert told == {
+    assert audited == {
         "dead_letters.redriven": ("executions", {"moved": 1}),
         "dead_letters.discarded": ("executions", {"discarded": 3}),
     }
@@ -174,7 +174,7 @@ def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> N
 
 
 def test_what_has_a_record_by_now_is_not_reported(patient: Patient) -> None:
-    lost(patient)
+    unrecorded(patient)
     (finding,) = without_record(patient.deployment)
     assert finding.message.endswith("the earliest of 2026-11-21T03:10:00Z: alice:lost:20261121T031000Z:1")
     patient["dynamodb"].put_item(

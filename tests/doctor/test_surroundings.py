@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from cli.doctor.examine import CHECKS, examine
 from cli.doctor.surroundings import clock_off_s
 from common.platform.findings import Level
-from tests.doctor.broken import F, W
+from tests.doctor.broken import FAILED, WARNING
 from tests.doctor.stage import Patient
 
 
@@ -54,17 +54,17 @@ class Sts:
 
 
 @pytest.mark.parametrize(
-    ("date", "refuses", "level", "told"),
+    ("date", "refuses", "level", "message"),
     [
         ("Sat, 21 Nov 2026 03:20:00 GMT", False, Level.OK, "to the second"),
-        ("Sat, 21 Nov 2026 03:19:30 GMT", False, W, "29 s ahead of AWS's"),
-        ("Sat, 21 Nov 2026 03:30:30 GMT", True, F, "10 min 30 s behind AWS's"),
+        ("Sat, 21 Nov 2026 03:19:30 GMT", False, WARNING, "29 s ahead of AWS's"),
+        ("Sat, 21 Nov 2026 03:30:30 GMT", True, FAILED, "10 min 30 s behind AWS's"),
     ],
 )
-def test_the_clock(patient: Patient, date: str, refuses: bool, level: Level, told: str) -> None:
+def test_the_clock(patient: Patient, date: str, refuses: bool, level: Level, message: str) -> None:
     patient.clients["sts"] = Sts(date, refuses)
     (finding,) = [f for f in examine(patient.deployment, 60) if f.check == "clock"]
-    assert (finding.level, told in finding.message) == (level, True), finding
+    assert (finding.level, message in finding.message) == (level, True), finding
 
 
 @dataclass
@@ -82,22 +82,26 @@ class Figures:
 
 
 @pytest.mark.parametrize(
-    ("values", "level", "told"),
+    ("values", "level", "message"),
     [
         ({}, Level.NOT_CHECKED, "no figures"),
         ({("Invocations", "minute8-test-scheduler"): [1, 2, 3]}, Level.OK, "6 ticks"),
         (
             {("Invocations", "minute8-test-api"): [90], ("Errors", "minute8-test-api"): [2, 1]},
-            W,
+            WARNING,
             "3 of 90 invocations of api failed",
         ),
-        ({("Throttles", "minute8-test-executor"): [7]}, W, "7 invocations of executor were throttled"),
-        ({("ApproximateAgeOfOldestMessage", "minute8-test-executions"): [1800.0, 5.0]}, W, "for 30 min"),
+        ({("Throttles", "minute8-test-executor"): [7]}, WARNING, "7 invocations of executor were throttled"),
+        (
+            {("ApproximateAgeOfOldestMessage", "minute8-test-executions"): [1800.0, 5.0]},
+            WARNING,
+            "for 30 min",
+        ),
         ({("ApproximateAgeOfOldestMessage", "minute8-test-executions"): [5.0, 1800.0]}, Level.OK, ""),
     ],
 )
-def test_the_last_hour(patient: Patient, values: Any, level: Level, told: str) -> None:
+def test_the_last_hour(patient: Patient, values: Any, level: Level, message: str) -> None:
     patient.clients["cloudwatch"] = Figures(values)
     last_hour = [check for check in CHECKS if check.name == "last hour"]
     (finding,) = examine(patient.deployment, 60, last_hour)
-    assert (finding.level, told in finding.message) == (level, True), finding
+    assert (finding.level, message in finding.message) == (level, True), finding

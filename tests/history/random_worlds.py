@@ -78,16 +78,16 @@ class RandomWorld:
         self.note(job_id)
 
     def cancel(self, job_id: str) -> None:
-        found = self.world.store.get("alice", job_id)
+        stored = self.world.store.get("alice", job_id)
         now = math.floor(self.world.clock.now())
-        coming = list(fires(found.schedule, now + 1, now + 3_600))[:9]
+        coming = list(fires(stored.schedule, now + 1, now + 3_600))[:9]
         if coming:
             name = rfc3339(self.rng.choice(coming)).replace("-", "").replace(":", "")
-            self.world.manual.cancel("alice", f"alice:{job_id}:{name}:{found.schedule_revision}", "no")
+            self.world.manual.cancel("alice", f"alice:{job_id}:{name}:{stored.schedule_revision}", "no")
 
     def note(self, job_id: str) -> None:
-        found = self.world.store.load_all("alice", [job_id]).get(job_id)
-        self.log.setdefault(job_id, []).append((self.world.clock.now(), found))
+        stored = self.world.store.load_all("alice", [job_id]).get(job_id)
+        self.log.setdefault(job_id, []).append((self.world.clock.now(), stored))
 
     def at(self, job_id: str, instant: int) -> Job | None:
         """The job as it was at an instant; None before it was created."""
@@ -100,15 +100,15 @@ class RandomWorld:
 
     def due(self, job_id: str, start: int, end: int) -> list[int]:
         """The fire times of [start, end) by the account: of the job as it was at each of them."""
-        found = []
+        planned = []
         log = self.log.get(job_id, [])
         for nth, (since, was) in enumerate(log):
             until = log[nth + 1][0] if nth + 1 < len(log) else math.inf
             if was is None or was.state != ACTIVE:
                 continue
             first = max(start, was.effective_at, math.ceil(since))
-            found += [fire_at for fire_at in fires(was.schedule, first, end) if fire_at < until]
-        return found
+            planned += [fire_at for fire_at in fires(was.schedule, first, end) if fire_at < until]
+        return planned
 
 
 def play(seed: int, settle: bool = True) -> RandomWorld:

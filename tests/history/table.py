@@ -70,8 +70,8 @@ def places(first: RunsCursor, step: Any) -> Iterator[tuple[Any, RunsCursor | Non
     """The runs of each step with the next place, which is encoded as a cursor and decoded again."""
     place: RunsCursor | None = first
     while place:
-        given, next_place = step(place)
+        page, next_place = step(place)
         assert next_place != place, "it stands still"
         place = next_place
         place = RunsCursor.of_text(place.to_text()) if place else None
-        yield given, place
+        yield page, place

@@ -31,8 +31,8 @@ def status(
     era_planned_until: float = math.inf,
 ) -> str:
     due = DueInstant(fire_at, fire_at, 1, era_planned_until)
-    (one,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - kept_s))
-    return one.status
+    (outcome,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - kept_s))
+    return outcome.status
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_an_instant_without_a_record() -> None:
 def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
     def became(fire_at: int, *records: dict[str, Any]) -> tuple[str, int]:
         due = DueInstant(fire_at, fire_at, 1, tolerance_s=300)
-        one = next(iter(outcomes([due], records, AsOf(NOW, NOW + 600, NOW - DAY))))
-        return one.status, one.due_at - fire_at
+        outcome = next(iter(outcomes([due], records, AsOf(NOW, NOW + 600, NOW - DAY))))
+        return outcome.status, outcome.due_at - fire_at
 
     assert became(NOW - 310) == ("to_come", 0)
     assert became(NOW - 311) == ("overdue", 0)
@@ -83,9 +83,11 @@ def test_one_record_covers_all_fire_times_that_it_counts() -> None:
     missed = record(
         NOW - 600, status="skipped", reason="missed", skipped_from_at=NOW - 1_200, skipped_count=11
     )
-    for fire_at, wanted in ((NOW - 1_260, "overdue"), (NOW - 1_200, "missed"), (NOW - 660, "missed")):
+    for fire_at, status in ((NOW - 1_260, "overdue"), (NOW - 1_200, "missed"), (NOW - 660, "missed")):
         due = [DueInstant(fire_at, fire_at, 1)]
-        assert [one.status for one in outcomes(due, [missed], AsOf(NOW, NOW, 0)) if one.is_due] == [wanted]
+        assert [
+            outcome.status for outcome in outcomes(due, [missed], AsOf(NOW, NOW, 0)) if outcome.is_due
+        ] == [status]
 
 
 def test_a_window_that_could_not_be_planned_covers_its_instants_until_the_next_run() -> None:
@@ -93,14 +95,16 @@ def test_a_window_that_could_not_be_planned_covers_its_instants_until_the_next_r
     bad = record(start, schedule_revision=0, status="skipped", reason="invalid", detail="unreadable")
     after = record(start + 600, lateness_s=0.1)
     due = [DueInstant(start + offset, start + offset, 1) for offset in (60, 540, 600, 660)]
-    found = list(outcomes(due, [bad, after], AsOf(NOW, NOW, 0)))
-    assert [one.status for one in found] == ["skipped", "skipped", "on_time", "no_record"]
-    assert count_by_status(found) == {"on_time": 1, "skipped": 2, "no_record": 1}
+    listed = list(outcomes(due, [bad, after], AsOf(NOW, NOW, 0)))
+    assert [outcome.status for outcome in listed] == ["skipped", "skipped", "on_time", "no_record"]
+    assert count_by_status(listed) == {"on_time": 1, "skipped": 2, "no_record": 1}
 
 
 def test_a_run_outside_the_due_set_is_shown_as_not_due() -> None:
-    (one,) = outcomes([], [record(NOW - 60, status="skipped", reason="rescheduled")], AsOf(NOW, NOW + 600, 0))
-    assert (one.status, one.is_due, count_by_status([one])) == ("skipped", False, {})
+    (outcome,) = outcomes(
+        [], [record(NOW - 60, status="skipped", reason="rescheduled")], AsOf(NOW, NOW + 600, 0)
+    )
+    assert (outcome.status, outcome.is_due, count_by_status([outcome])) == ("skipped", False, {})
 
 
 def no_calendars(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
@@ -118,9 +122,9 @@ JOB = Job("alice", "j", {"cron": "* * * * *"}, MINUTELY, {}, effective_at=NOW - 
 def test_entries_of_an_earlier_version_show_pauses_but_not_former_schedules() -> None:
     entries = [old_entry(HOUR, "job.resumed"), old_entry(2 * HOUR, "job.paused")]
     history = schedule_history(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars)
-    due = [one.fire_at for one in history.due(NOW - 3 * HOUR, NOW, no_calendars)]
+    due = [instant.fire_at for instant in history.due(NOW - 3 * HOUR, NOW, no_calendars)]
     assert len(due) == 120
-    assert not [one for one in due if NOW - 2 * HOUR <= one < NOW - HOUR]
+    assert not [instant for instant in due if NOW - 2 * HOUR <= instant < NOW - HOUR]
     assert history.known_from_at == NOW - 5 * HOUR
 
     moved = old_entry(HOUR, "job.changed", before={"schedule_revision": 1}, after={"schedule_revision": 2})

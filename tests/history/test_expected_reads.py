@@ -65,17 +65,17 @@ def query(end: int, limit: int = 5_000) -> ExpectedQuery:
 
 
 def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
-    found: list[JobPage] = []
+    all_pages: list[JobPage] = []
     place: ExpectedCursor | None = None
     while True:
         pages, place = reader(world).of_tenant(query(end, limit), place)
-        found += pages
+        all_pages += pages
         if place is None:
-            return found
+            return all_pages
 
 
 def of_jobs(world: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
-    ids = [found.job_id for found in world.store.list_jobs("alice", limit=1_000)]
+    ids = [job.job_id for job in world.store.list_jobs("alice", limit=1_000)]
     return {job_id: reader(world).of_job(query(end), job_id) for job_id in ids}
 
 
@@ -91,14 +91,14 @@ def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Count
 
 
 def test_few_at_a_time_they_are_the_same(settled: World) -> None:
-    whole = [one for page in of_tenant(settled) for one in page.instants]
-    assert [one for page in of_tenant(settled, limit=7) for one in page.instants] == whole
+    all_instants = [outcome for page in of_tenant(settled) for outcome in page.instants]
+    assert [outcome for page in of_tenant(settled, limit=7) for outcome in page.instants] == all_instants
 
 
 def test_a_lost_run_is_looked_for_among_all(settled: World, requests: Counter[str]) -> None:
     saved = settled.dynamodb.saved()
-    lost = settled.run_items("alice", "daily-03")[-1]
-    settled.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
+    removed = settled.run_items("alice", "daily-03")[-1]
+    settled.table("runs").delete({"pk": removed["pk"], "sk": removed["sk"]})
     requests.clear()
     pages = {page.job_id: page for page in of_tenant(settled, end=NOW)}
     assert pages["daily-03"].counts == {NO_RECORD: 1}
@@ -138,8 +138,8 @@ def pause(world: World, job_id: str) -> None:
 
 
 def lose(world: World, job_id: str) -> None:
-    lost = world.run_items("alice", job_id)[-1]
-    world.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
+    removed = world.run_items("alice", job_id)[-1]
+    world.table("runs").delete({"pk": removed["pk"], "sk": removed["sk"]})
 
 
 @pytest.mark.parametrize("made_to_be_queried", [pause, lose])
@@ -152,7 +152,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     saved = settled.dynamodb.saved()
     for n in (1, 4, 7):
         made_to_be_queried(settled, f"daily-{n:02}")
-    whole = of_tenant(settled, end=NOW)
+    pages_before = of_tenant(settled, end=NOW)
     monkeypatch.setattr(expected_runs, "MAX_QUERIED", 2)
     requests.clear()
     pages, place = reader(settled).of_tenant(query(NOW, 5_000), None)
@@ -161,13 +161,13 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     assert "daily-07" not in first
     assert requests["query"] <= 3 + 2 * 2
     assert place == ExpectedCursor(first[-1])
-    assert of_tenant(settled, end=NOW) == whole
+    assert of_tenant(settled, end=NOW) == pages_before
     settled.dynamodb.restore(saved)
 
 
 def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = of_tenant(settled)
+    pages_before = of_tenant(settled)
     monkeypatch.setattr(expected_runs, "MAX_JOBS", 7)
     pages, place = reader(settled).of_tenant(query(NOW, 5_000), None)
     assert (len(pages), place) == (7, ExpectedCursor("daily-06"))
-    assert of_tenant(settled) == whole
+    assert of_tenant(settled) == pages_before

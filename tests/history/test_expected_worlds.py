@@ -47,11 +47,16 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
     page = played.expected.of_job(ExpectedQuery("alice", BEGIN, end, now, 30 * DAY_S, 10_000), job_id)
     where = f"seed {seed}, {job_id}"
     assert page.known_from_at <= BEGIN, where
-    assert [one.fire_at for one in page.instants if one.is_due] == played.due(job_id, BEGIN, end), where
-    for one in page.instants:
-        assert one.status not in (NO_RECORD, OVERDUE), (where, one)
-        assert (one.status == TO_COME) == (one.due_at > now - 10 and one.record is None), (where, one)
-    shown = {one.record["sk"] for one in page.instants if one.record}
+    assert [outcome.fire_at for outcome in page.instants if outcome.is_due] == played.due(
+        job_id, BEGIN, end
+    ), where
+    for outcome in page.instants:
+        assert outcome.status not in (NO_RECORD, OVERDUE), (where, outcome)
+        assert (outcome.status == TO_COME) == (outcome.due_at > now - 10 and outcome.record is None), (
+            where,
+            outcome,
+        )
+    shown = {outcome.record["sk"] for outcome in page.instants if outcome.record}
     stored = {run["sk"] for run in world.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
     assert shown == stored, where
     assert paged(played, job_id, end) == page.instants, where
@@ -67,36 +72,41 @@ def all_jobs_at_once(played: RandomWorld, start: int) -> None:
     for page in pages:
         alone = played.expected.of_job(query, page.job_id)
         where = f"seed {played.seed}, {page.job_id}"
-        assert [one for one in page.instants if one.is_due] == [
-            one for one in alone.instants if one.is_due
+        assert [outcome for outcome in page.instants if outcome.is_due] == [
+            outcome for outcome in alone.instants if outcome.is_due
         ], where
         # A cancellation of a fire time that the job no longer has is not read by name.
-        left_over = [one for one in alone.instants if one not in page.instants]
-        assert all(one.status == CANCELLED for one in left_over), where
+        left_over = [outcome for outcome in alone.instants if outcome not in page.instants]
+        assert all(outcome.status == CANCELLED for outcome in left_over), where
         assert not left_over or start > BEGIN, where
 
 
-def explained_as_it_was(played: RandomWorld, job_id: str, found: list[InstantOutcome], end: int) -> None:
+def explained_as_it_was(
+    played: RandomWorld, job_id: str, listed_outcomes: list[InstantOutcome], end: int
+) -> None:
     """Each run and some instants between: the explanation agrees with the account, and names what kept it."""
     rng, now = random.Random(played.seed), played.world.clock.now()
-    due, listed = set(played.due(job_id, BEGIN, end)), {one.fire_at: one for one in found}
+    due, listed = (
+        set(played.due(job_id, BEGIN, end)),
+        {outcome.fire_at: outcome for outcome in listed_outcomes},
+    )
     called = {
         at(context["fire_at"])
         for _, context in played.world.target.calls
         if context["job_id"] == job_id and context["trigger"] == SCHEDULE
     }
     changes = [int(since) for since, _ in played.log[job_id]]
-    some = rng.sample(sorted(listed), min(6, len(listed))) + rng.sample(changes, min(3, len(changes)))
-    some += [rng.randrange(BEGIN, end) for _ in range(4)]
-    for instant in some:
+    instants = rng.sample(sorted(listed), min(6, len(listed))) + rng.sample(changes, min(3, len(changes)))
+    instants += [rng.randrange(BEGIN, end) for _ in range(4)]
+    for instant in instants:
         query = ExpectedQuery("alice", instant, instant + 1, now, 30 * DAY_S)
-        told = played.expected.explain(query, job_id, lambda job: [], lambda by: {}).explanation
-        where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
-        codes = {one.code for one in told.reasons}
+        explanation = played.expected.explain(query, job_id, lambda job: [], lambda by: {}).explanation
+        where = f"seed {played.seed}, {job_id}, {instant}: {explanation.text}"
+        codes = {reason.code for reason in explanation.reasons}
         if instant in due:
-            assert told.status == listed[instant].status, where
+            assert explanation.status == listed[instant].status, where
             continue
-        assert told.status == NOT_DUE, where
+        assert explanation.status == NOT_DUE, where
         was = played.at(job_id, instant)
         if was is None or was.state == DELETED:
             assert codes == {NO_JOB}, where
@@ -108,16 +118,16 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[InstantOut
             fires_then = any(True for _ in fires(was.schedule, instant, instant + 1))
             assert fires_then == only_not_yet, where
         if instant in called:
-            assert any(one.record for one in told.instants), where
+            assert any(outcome.record for outcome in explanation.instants), where
 
 
 def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:
     """The same, a few at a time."""
-    found: list[object] = []
+    read: list[object] = []
     begin: int | None = BEGIN
     while begin is not None:
         now = played.world.clock.now()
         page = played.expected.of_job(ExpectedQuery("alice", begin, end, now, 30 * DAY_S, 7), job_id)
-        found += page.instants
+        read += page.instants
         begin = page.next_at
-    return found
+    return read

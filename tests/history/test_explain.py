@@ -25,8 +25,8 @@ def dates_of(name: str) -> set[str]:
 
 def codes(schedule: Schedule, instant: str) -> list[tuple[str, str]]:
     return [
-        (one.code, str(one.data.get("field", "")))
-        for one in schedule_reasons(schedule, at(instant), dates_of)
+        (reason.code, str(reason.data.get("field", "")))
+        for reason in schedule_reasons(schedule, at(instant), dates_of)
     ]
 
 
@@ -58,7 +58,7 @@ def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "instant", "found"),
+    ("expression", "instant", "expected"),
     [
         ("30 2 * * *", "2026-11-21T02:30:00Z", []),
         ("30 2 * * *", "2026-11-21T02:30:07Z", [("not_matched", "second")]),
@@ -72,9 +72,9 @@ def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
     ],
 )
 def test_each_field_that_does_not_match_is_named(
-    expression: str, instant: str, found: list[tuple[str, str]]
+    expression: str, instant: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert codes(Schedule(CronTiming(expression, "UTC")), instant) == found
+    assert codes(Schedule(CronTiming(expression, "UTC")), instant) == expected
 
 
 def test_clock_changes_dates_and_bounds() -> None:

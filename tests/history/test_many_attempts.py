@@ -95,10 +95,10 @@ def test_a_run_that_goes_on_while_its_attempts_are_read_leaves_its_status() -> N
             tenancy.client.before = lambda operation: None
             tenancy.add_run("job", NOW, status="succeeded", attempt=3)
 
-    for wanted, statuses in ((RunFilter(), ["succeeded"]), (RunFilter(status="retrying"), [])):
+    for run_filter, statuses in ((RunFilter(), ["succeeded"]), (RunFilter(status="retrying"), [])):
         tenancy.add_run("job", NOW, status="retrying", attempt=2)
         tenancy.client.before = ends
-        page = tenancy.lists(Bounds()).page("alice", place, wanted, limit=2)
+        page = tenancy.lists(Bounds()).page("alice", place, run_filter, limit=2)
         assert [run["status"] for run in page.runs] == statuses
         assert tenancy.client.before is not ends
 

@@ -116,13 +116,13 @@ def test_the_success_rate(statuses: dict[str, int], rate: float | None) -> None:
 
 @given(st.lists(st.lists(records, max_size=8), max_size=5))
 def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[Any]]) -> None:
-    whole = summary_of([item for part in parts for item in part])
+    merged_at_once = summary_of([item for part in parts for item in part])
     merged = Summary()
     for part in parts:
         shown = json.loads(json.dumps(summary_of(part).to_json(values=True)))
         merged.merge((day["date"], RunTotals.of_json(day)) for day in shown["days"])
-    assert merged.to_json(values=True) == whole.to_json(values=True)
-    assert merged.total().to_json(values=True) == whole.total().to_json(values=True)
+    assert merged.to_json(values=True) == merged_at_once.to_json(values=True)
+    assert merged.total().to_json(values=True) == merged_at_once.total().to_json(values=True)
 
 
 @settings(deadline=None, max_examples=100)
@@ -132,26 +132,28 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
     st.sampled_from(("", "a")),
 )
 def test_the_parts_of_a_walk_merge_to_the_whole(
-    made: list[tuple[str, int, Item]], most: Bounds, only: str
+    recorded: list[tuple[str, int, Item]], most: Bounds, only: str
 ) -> None:
     tenancy = Tenancy()
     for job_id in "abcdef":
         tenancy.add_job(job_id)
-    for job_id, revision, record in made:
+    for job_id, revision, record in recorded:
         for tenant in ("alice", "alice-2"):
             tenancy.add_run(job_id, **{**record, "name": str(revision), "tenant": tenant})
     truth = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - 2 * DAY]
-    wanted = [run for run in truth if only in ("", run["job_id"])]
+    expected_runs = [run for run in truth if only in ("", run["job_id"])]
     lists, merged = tenancy.lists(most), Summary()
     start = RunsCursor.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
     for part, next_place in places(start, lambda place: lists.summary("alice", place, only)):
         assert part.records <= most.summarised
         merged.merge(part.days.items())
         from_at = next_place.complete_from_at if next_place else start.from_at
-        complete = summary_of([run for run in wanted if from_at is not None and run["fire_at"] >= from_at])
+        complete = summary_of(
+            [run for run in expected_runs if from_at is not None and run["fire_at"] >= from_at]
+        )
         for date, day in complete.days.items():
             assert day.statuses <= merged.days[date].statuses
-    assert merged.to_json(values=True) == summary_of(wanted).to_json(values=True)
+    assert merged.to_json(values=True) == summary_of(expected_runs).to_json(values=True)
 
 
 def test_a_summary_of_many_jobs_has_as_many_parts_as_it_has_runs_or_jobs_for() -> None:

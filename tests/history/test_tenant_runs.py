@@ -39,14 +39,14 @@ def ident(item: Item) -> tuple[str, str]:
     return item["sk"], item["job_id"]
 
 
-def tenancy_of(named: dict[str, str], made: list[tuple[int, int, str, str]]) -> Tenancy:
+def tenancy_of(named: dict[str, str], recorded: list[tuple[int, int, str, str]]) -> Tenancy:
     tenancy = Tenancy()
     for job_id, how in named.items():
         if how != "deleted":
             tenancy.add_job(job_id)
         if how != "there":
             tenancy.add_job(job_id, former=True)
-    for number, age_s, name, status in made:
+    for number, age_s, name, status in recorded:
         job_id = sorted(named)[number % len(named)]
         for tenant in ("alice", "alice-2"):
             tenancy.add_run(job_id, NOW - age_s, name=name, status=status, tenant=tenant)
@@ -57,18 +57,18 @@ def tenancy_of(named: dict[str, str], made: list[tuple[int, int, str, str]]) -> 
 @given(jobs, runs, bounds, st.integers(1, 9), st.sampled_from(("", "failed")), st.data())
 def test_each_run_comes_once_and_none_after_the_complete_part(
     named: dict[str, str],
-    made: list[tuple[int, int, str, str]],
+    recorded: list[tuple[int, int, str, str]],
     most: Bounds,
     limit: int,
     status: str,
     data: st.DataObject,
 ) -> None:
-    tenancy, wanted = tenancy_of(named, made), RunFilter(status=status)
-    truth = [run for run in tenancy.stored() if run["fire_at"] >= NOW - HOUR and wanted.takes(run)]
+    tenancy, filters = tenancy_of(named, recorded), RunFilter(status=status)
+    truth = [run for run in tenancy.stored() if run["fire_at"] >= NOW - HOUR and filters.takes(run)]
     lists = tenancy.lists(most)
 
     def step(place: RunsCursor) -> tuple[TenantPage, RunsCursor | None]:
-        page = lists.page("alice", place, wanted, limit=limit)
+        page = lists.page("alice", place, filters, limit=limit)
         return page, page.next
 
     listed: list[Item] = []
@@ -76,9 +76,9 @@ def test_each_run_comes_once_and_none_after_the_complete_part(
     for page, next_place in places(RunsCursor.start(NOW, NOW - HOUR, None), step):
         assert len(page.runs) <= limit
         assert all(ident(newer) > ident(older) for newer, older in pairwise(page.runs))
-        found = [run for run in page.runs if run["trigger"] != "meanwhile"]
-        assert not {*map(ident, found)} & {*map(ident, listed)}
-        listed += found
+        added = [run for run in page.runs if run["trigger"] != "meanwhile"]
+        assert not {*map(ident, added)} & {*map(ident, listed)}
+        listed += added
         from_at = next_place.complete_from_at if next_place else NOW - HOUR
         if from_at is not None:
             assert from_at <= complete_from_at
@@ -96,9 +96,9 @@ def test_each_run_comes_once_and_none_after_the_complete_part(
 @settings(deadline=None, max_examples=100)
 @given(jobs, runs, bounds, st.integers(-100, 100), st.integers(-100, 100))
 def test_only_fire_times_of_the_range(
-    named: dict[str, str], made: list[tuple[int, int, str, str]], most: Bounds, start: int, end: int
+    named: dict[str, str], recorded: list[tuple[int, int, str, str]], most: Bounds, start: int, end: int
 ) -> None:
-    tenancy = tenancy_of(named, made)
+    tenancy = tenancy_of(named, recorded)
     from_at, until_at = NOW + start * 60, NOW + end * 60
     lists = tenancy.lists(most)
 
@@ -106,7 +106,7 @@ def test_only_fire_times_of_the_range(
         page = lists.page("alice", place, RunFilter(), limit=5)
         return page.runs, page.next
 
-    listed = [run for found, _ in places(RunsCursor.start(NOW, from_at, until_at), step) for run in found]
+    listed = [run for page, _ in places(RunsCursor.start(NOW, from_at, until_at), step) for run in page]
     truth = [run for run in tenancy.stored() if from_at <= run["fire_at"] < until_at]
     assert sorted(map(ident, listed)) == sorted(map(ident, truth))
 
@@ -122,7 +122,7 @@ class Counting:
         assert name == "query"
         self.queries += 1
 
-    def taken(self) -> int:
+    def take_count(self) -> int:
         queries, self.queries = self.queries, 0
         return queries
 
@@ -140,7 +140,7 @@ def test_a_page_asks_each_job_once_and_no_more_jobs_than_it_may(most: int, pages
         page = lists.page("alice", place, RunFilter(), limit=300)
         listed += len(page.runs)
         # One for the existing jobs, one for the deleted ones.
-        assert counting.taken() == most + 2
+        assert counting.take_count() == most + 2
         place = page.next or place
     assert (listed, page.next) == (300, None)
 
@@ -158,9 +158,9 @@ def test_a_job_that_runs_often_is_read_on_in_ever_larger_parts_and_within_bounds
     page = tenancy.lists(Bounds()).page("alice", start, failed, limit=10)
     assert [run["job_id"] for run in page.runs] == ["rarely"]
     # 10, 20, 40 … 640 of one, 10 of the other, and the two lists of jobs.
-    assert counting.taken() == 7 + 1 + 2
+    assert counting.take_count() == 7 + 1 + 2
     page = tenancy.lists(Bounds(more=2)).page("alice", start, failed, limit=10)
-    assert (page.runs, counting.taken()) == ([], 2 + 2 + 2)
+    assert (page.runs, counting.take_count()) == ([], 2 + 2 + 2)
     assert page.next and page.next.complete_from_at == NOW - 10 - 20 - 40 + 1 + 1
 
 
@@ -184,9 +184,9 @@ PLACE: list[Any] = [NOW, NOW - HOUR, NOW - 600, NOW, 600, "a", "c", ["20261121T1
 )  # fmt: skip
 def test_a_place_made_by_hand(field: int, bad: object) -> None:
     assert RunsCursor.of_text(json.dumps(PLACE)).before == ("20261121T115500Z:1", "b")
-    made = [*PLACE[:field], bad, *PLACE[field + 1 :]]
+    changed = [*PLACE[:field], bad, *PLACE[field + 1 :]]
     with pytest.raises((ValueError, TypeError)):
-        RunsCursor.of_text(json.dumps(made))
+        RunsCursor.of_text(json.dumps(changed))
     for text in ("[]", "{}", "1", '"x"', json.dumps([*PLACE, 1])):
         with pytest.raises(ValueError):
             RunsCursor.of_text(text)

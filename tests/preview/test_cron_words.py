@@ -75,22 +75,22 @@ def test_no_two_that_fire_at_different_times_sound_the_same() -> None:
     months = ("*", "1", "1-6", "*/2", "2,4")
     weekdays = ("*", "1-5", "0", "5-7", "1,3,5", "1#2", "L5", "1#1,1#2,1#3,1#4,1#5")
     chance = random.Random(13)
-    told: dict[str, Cron] = {}
+    cron_by_words: dict[str, Cron] = {}
     for _ in range(3_000):
         fields = [chance.choice(field) for field in (minutes, minutes, hours, days, months, weekdays)]
         if fields[3] != "*" and any(mark in f"{fields[3]} {fields[5]}" for mark in ("W", "#", "L5")):
             fields[5] = "*"
         cron = compile_cron(" ".join(fields[chance.randint(0, 1) :]))
-        assert _times(told.setdefault(cron_words(cron), cron)) == _times(cron), fields
-    assert len(told) > 2_500
+        assert _times(cron_by_words.setdefault(cron_words(cron), cron)) == _times(cron), fields
+    assert len(cron_by_words) > 2_500
 
 
 @settings(max_examples=100, deadline=None)
 @given(reference.expressions(), eventbridge_reference.expressions())
-def test_every_expression_has_words(ours: str, theirs: str) -> None:
-    crons = [compile_cron(ours)]
+def test_every_expression_has_words(expression: str, eventbridge_expression: str) -> None:
+    crons = [compile_cron(expression)]
     with suppress(InvalidInput):  # some name dates that never come
-        crons.append(compile_eventbridge(read_eventbridge(theirs)))
+        crons.append(compile_eventbridge(read_eventbridge(eventbridge_expression)))
     for cron in crons:
         words = cron_words(cron)
         assert words[0].isupper() and ", ," not in words and not words.endswith(" ")

@@ -21,8 +21,8 @@ HOUR = 3_600
 @pytest.fixture
 def winter_all_year(monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier release in which Paris stayed at its winter time."""
-    found = {"current": "x", "releases": {"2001a": {"Europe/Paris": [[NOW - 40 * DAY_S, HOUR]]}}}
-    monkeypatch.setattr(zone_releases, "_file", lambda: found)
+    stored = {"current": "x", "releases": {"2001a": {"Europe/Paris": [[NOW - 40 * DAY_S, HOUR]]}}}
+    monkeypatch.setattr(zone_releases, "_file", lambda: stored)
     zone_releases._moved.cache_clear()
 
 
@@ -36,8 +36,8 @@ def test_a_job_is_moved_if_it_fires_while_the_offsets_differ(winter_all_year: No
     assert of("0 9 1 1 *") is None  # in winter
     assert of("0 * * * *") is None  # each hour, in either release
     assert of("30 9 * * *", "Europe/Berlin") is None
-    found = of("30 2 * * *")  # the gap: it fires at its end now, and was to fire half an hour later
-    assert found == Moved(summer + HOUR // 2, summer)
+    job = of("30 2 * * *")  # the gap: it fires at its end now, and was to fire half an hour later
+    assert job == Moved(summer + HOUR // 2, summer)
     assert moved(Schedule(EveryTiming(60, 0)), "2001a", NOW) is None
 
 
@@ -55,4 +55,4 @@ def test_what_the_file_holds_differs_from_the_present_rules() -> None:
             first, last = offsets[0][0], offsets[0][0] + 4 * 366 * DAY_S
             present = [[first, offset_at(zone, first)]]
             present += [[change.at, change.after] for change in changes(zone, first + 1, last)]
-            assert [one for one in offsets if one[0] < last] != present
+            assert [offset for offset in offsets if offset[0] < last] != present
