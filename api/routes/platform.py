@@ -21,7 +21,7 @@ from common.planning.quarantine import QuarantinedRecord
 from common.platform.dead_letters import MAX_LETTERS, QUEUES, DeadLetter, HandledLetters, audit_letters
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
-from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects, overused
+from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects_of, overused
 from common.platform.tenants import Tenant, edited
 from common.platform.views import hold_view, tenant_summary, tenant_view, unrecorded_view
 from common.storage import keys
@@ -150,7 +150,7 @@ def check_tenant(services: Services, request: Request) -> Response:
     changes = body.model_dump(exclude_unset=True)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
-    found = effects(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
+    found = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
     return Response(
         {
             "tenant": tenant_view(after),

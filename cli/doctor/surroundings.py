@@ -12,7 +12,7 @@ import httpx
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
-from common.platform.alarms import ALARMS, CANARY_ALARM, described, is_on
+from common.platform.alarms import ALARMS, CANARY_ALARM, alarms_by_name, finding_of
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
 from common.platform.signing_masters import parameter_name
 from common.timing.instants import rfc3339
@@ -74,14 +74,14 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
 def alarms(deployment: Deployment) -> Iterator[Finding]:
     """Whether they exist, are quiet, and in production notify somebody. A stage may be without the canary's."""
     names = {deployment.named(alarm): alarm for alarm in (*ALARMS, CANARY_ALARM)}
-    descriptions = described(deployment.client("cloudwatch"), list(names))
+    descriptions = alarms_by_name(deployment.client("cloudwatch"), list(names))
     for name, short in names.items():
         alarm = descriptions.get(name)
         if alarm is None:
             if short != CANARY_ALARM:
                 yield warning(f"there is no alarm {name}", RESTORE)
         elif alarm["StateValue"] == "ALARM":
-            yield is_on(alarm, short)
+            yield finding_of(alarm, short)
         elif deployment.stage not in STAGES_TO_LOSE and not (
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):

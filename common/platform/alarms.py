@@ -17,28 +17,28 @@ ALARMS: Final = (
     "notifier-errors",
     *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
 )
-# It exists if the parameter `canary` is "true".
+# Of a stage whose parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
 # Alarms look each minute, and consoles ask twice. CloudWatch takes nine such requests a second from an account.
 MAX_AGE_S: Final = 55
 
 
-def described(client: Any, names: list[str], **more: str) -> dict[str, Mapping[str, Any]]:
-    """CloudWatch's alarms of these names, by name; those that it does not know are missing."""
+def alarms_by_name(client: Any, names: list[str], **more: str) -> dict[str, Mapping[str, Any]]:
+    """CloudWatch's alarms of these names, by name. Unknown ones are missing."""
     answer = client.describe_alarms(
         AlarmNames=names, AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100, **more
     )
-    return {one["AlarmName"]: one for one in (*answer["MetricAlarms"], *answer["CompositeAlarms"])}
+    return {alarm["AlarmName"]: alarm for alarm in (*answer["MetricAlarms"], *answer["CompositeAlarms"])}
 
 
-def is_on(alarm: Mapping[str, Any], short: str) -> Finding:
-    """The finding of an alarm that is on. Its description says what that means, and names the runbook."""
+def finding_of(alarm: Mapping[str, Any], short: str) -> Finding:
+    """The finding of an alarm that is on. The alarm's description names the page of the runbook."""
     remedy = alarm.get("AlarmDescription") or f"see docs/runbook/{short}.md"
     return failed(f"{alarm['AlarmName']} is on: {alarm.get('StateReason', '')}", remedy)
 
 
 class Alarms:
-    """Which alarms of a stage are on. CloudWatch is asked once in `MAX_AGE_S` at most."""
+    """Which alarms of a stage are on. CloudWatch is asked at most once in MAX_AGE_S."""
 
     def __init__(self, client: Any, stage: str) -> None:
         self._client = client
@@ -46,23 +46,23 @@ class Alarms:
         self._kept: Cache[str, list[Finding]] = Cache(MAX_AGE_S, 1)
 
     def findings(self, now: float) -> list[Finding]:
-        """Those that are on, or that none is. CloudWatch may fail: that is a finding, and no error."""
+        """The alarms that are on, or that no alarm is on. A failure of CloudWatch is a finding, and no error."""
         if kept := self._kept.get("", now):
             return kept.value
-        found = self._read()
-        self._kept.put("", found, now)
-        return found
+        findings = self._read()
+        self._kept.put("", findings, now)
+        return findings
 
     def _read(self) -> list[Finding]:
         # Imported here: no other route needs it.
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            found = described(self._client, list(self._names), StateValue="ALARM")
+            alarms = alarms_by_name(self._client, list(self._names), StateValue="ALARM")
         except (BotoCoreError, ClientError) as error:
             return [
                 not_checked(f"CloudWatch does not tell the alarms: {error}", "`minute8 doctor` asks it, too")
             ]
-        # moto gives all that were named, in whatever state they are.
-        on = {name: alarm for name, alarm in found.items() if alarm["StateValue"] == "ALARM"}
-        return [is_on(alarm, self._names[name]) for name, alarm in on.items()] or [ok("no alarm is on")]
+        # moto returns all named alarms, whatever their state.
+        on = {name: alarm for name, alarm in alarms.items() if alarm["StateValue"] == "ALARM"}
+        return [finding_of(alarm, self._names[name]) for name, alarm in on.items()] or [ok("no alarm is on")]

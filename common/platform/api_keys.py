@@ -33,12 +33,12 @@ from common.timing.instants import DAY_S
 # A revoked key is refused after this time at the latest, plus the time of one read.
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
-# The most keys of one owner, including revoked ones that are still listed.
+# Of one owner, with the revoked ones that are still listed.
 MAX_KEYS: Final = 1_000
-# How long a revoked key is listed; the audit keeps it longer.
-_REVOKED_KEPT_S: Final = 30 * DAY_S
+# The audit keeps a revoked key longer.
+_REVOKED_LISTED_S: Final = 30 * DAY_S
 
-_SHOWN_CHARS: Final = 8
+_PREFIX_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16
 _KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
 
@@ -137,7 +137,7 @@ class ApiKeys:
         """
         if role not in ROLES:
             raise InvalidInput("role", "must be a role", value=role, accepted=", ".join(ROLES))
-        raw_key, key = _made(tenant_id, role, now, name, expires_at, masters)
+        raw_key, key = _new_api_key(tenant_id, role, now, name, expires_at, masters)
 
         def fill(tx: Transaction) -> None:
             tx.check(self._table, keys.tenant(tenant_id), IS_THERE)
@@ -153,7 +153,7 @@ class ApiKeys:
         self, now: float, *, name: str = "", expires_at: int | None = None, by: str = AWS
     ) -> tuple[str, ApiKey]:
         """Create a key of the platform's own. The key is returned only here. Raises InvalidInput, Conflict, Busy."""
-        raw_key, key = _made("", OPERATOR, now, name, expires_at)
+        raw_key, key = _new_api_key("", OPERATOR, now, name, expires_at)
         self._add(keys.OPERATORS, now, lambda tx: self._put(tx, keys.OPERATORS, key, by))
         return raw_key, key
 
@@ -163,7 +163,7 @@ class ApiKeys:
         if len(listed) >= MAX_KEYS:
             raise Conflict(
                 f"there are {len(listed)} keys; accepted: {MAX_KEYS}, those that were revoked in the last "
-                f"{_REVOKED_KEPT_S // DAY_S} days included"
+                f"{_REVOKED_LISTED_S // DAY_S} days included"
             )
 
     def _add(self, owner: str, now: float, fill: Callable[[Transaction], None]) -> None:
@@ -177,8 +177,8 @@ class ApiKeys:
             addition.note(tx)
             try:
                 tx.commit()
-            except ConditionFailed as lost:
-                addition.check_first(lost)
+            except ConditionFailed as error:
+                addition.check_first(error)
                 raise
 
         self._retried(attempt)
@@ -217,18 +217,18 @@ class ApiKeys:
         """
         prefix = f"{OPERATOR}:" if owner == keys.OPERATORS else ""
         ids = {by.removeprefix(prefix) for by in authors if by.startswith(prefix)}
-        wanted = [
+        references = [
             keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
         ]
-        found = map(ApiKey.from_item, self._table.get_many(wanted)) if wanted else ()
-        return {f"{prefix}{key.key_id}": key.name for key in found if key.name}
+        stored = map(ApiKey.from_item, self._table.get_many(references)) if references else ()
+        return {f"{prefix}{key.key_id}": key.name for key in stored if key.name}
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
         """Refuse the key from now on, everywhere within TRUSTED_FOR_S. Can be repeated. Raises NotFound, Busy."""
         key = self._key_of(owner, key_id)
         if key.revoked_at is not None:
             return key
-        forgotten_at = int(now) + _REVOKED_KEPT_S
+        forgotten_at = int(now) + _REVOKED_LISTED_S
         revoked = replace(
             key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
         )
@@ -288,7 +288,7 @@ class ApiKeys:
         return key
 
 
-def _made(
+def _new_api_key(
     tenant_id: str, role: Role, now: float, name: str, expires_at: int | None, masters: Masters | None = None
 ) -> tuple[str, ApiKey]:
     if expires_at is not None and expires_at <= now:
@@ -302,7 +302,7 @@ def _made(
         tenant=tenant_id,
         role=role,
         name=check_name(name),
-        prefix=access_key_id or raw_key[:_SHOWN_CHARS],
+        prefix=access_key_id or raw_key[:_PREFIX_CHARS],
         key_hash=key_hash,
         created_at=int(now),
         expires_at=expires_at,

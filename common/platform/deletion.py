@@ -31,14 +31,14 @@ from common.tenants.rules_cache import TRUSTED_FOR_S
 from common.tenants.states import DELETED, DELETING, IS_THERE
 from common.timing.instants import DAY_S
 
-# About how many items one slice removes. It takes seconds, so every caller stays within its time limit.
+# Items, about. A slice takes seconds, so every caller stays within its time limit.
 SLICE: Final = 250
 # Until no process acts on the old state. Rules are trusted for TRUSTED_FOR_S. After that, the API's last request (at
 # most 29 s, serverless.yml) and the executor's last claim may still be in progress.
 _GRACE_S: Final = TRUSTED_FOR_S + 45
-# How long the name cannot be used again. An execution waits in the queue for at most 14 days. A tick that ran during
+# The name cannot be used again for so long. An execution waits in the queue for at most 14 days. A tick that ran during
 # the deletion may have recorded a missed one, which is kept for 30 days.
-_TOMBSTONE_KEPT_S: Final = 31 * DAY_S
+_TOMBSTONE_LIFETIME_S: Final = 31 * DAY_S
 
 # The counted kinds, in the order of removal. `others`: calendars, backfills, the audit, the secret, counters.
 KINDS: Final = ("keys", "jobs", "runs", "others")
@@ -114,8 +114,8 @@ class Deletions:
             return self.progress(tenant_id)
 
         # Another caller began it, or a registration changed the counts.
-        lost = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"tenant {tenant_id!r}", on=lost, sleep=self.clock.sleep)
+        conflicts = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"tenant {tenant_id!r}", on=conflicts, sleep=self.clock.sleep)
 
     def _stop(self, deletion: Deletion, now: float) -> None:
         tenant_id = deletion.tenant_id
@@ -153,13 +153,13 @@ class Deletions:
         steps = [self._remove_keys]
         if state == "removing":
             steps += [self._remove_jobs, self._remove_runs, self._remove_others]
-        # A found item is not always removed: another writer may change it, or DynamoDB may throttle.
-        found, removed = 0, Counter[str]()
+        # A read item is not always removed: another writer may change it, or DynamoDB may throttle.
+        items_read, removed = 0, Counter[str]()
         for step in steps:
-            if found < most:
-                found += step(tenant_id, most - found, removed)
+            if items_read < most:
+                items_read += step(tenant_id, most - items_read, removed)
         self._count(tenant_id, removed)
-        if state == "removing" and not found:
+        if state == "removing" and not items_read:
             self._finish(deletion, now)
         return self.progress(tenant_id)
 
@@ -177,11 +177,11 @@ class Deletions:
 
     def _remove_jobs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Jobs are removed before all runs, so that planning stops soon."""
-        found = list(self.jobs.query(Query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most)))
-        for item in found:
+        jobs = list(self.jobs.query(Query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most)))
+        for item in jobs:
             if self._make_former(tenant_id, item):
                 removed["jobs" if item.get("state") != DELETED_JOB else "others"] += 1
-        return len(found)
+        return len(jobs)
 
     def _make_former(self, tenant_id: str, item: Item) -> bool:
         """Remove a job from the tables that plan. False if it changed meanwhile: the next slice tries again."""
@@ -202,22 +202,22 @@ class Deletions:
 
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove the runs of former jobs, and each former job after its last run."""
-        found = 0
+        items_read = 0
         for mark in self.jobs.query(Query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most)):
-            if found >= most:
+            if items_read >= most:
                 break
             job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
-            runs = list(self.runs.query(Query(keys.runs_of_job(tenant_id, job_id), limit=most - found)))
-            gone = self.runs.delete_many([keys.key_of(item) for item in runs])
-            found += len(runs)
-            removed["runs"] += gone
-            if found < most and gone == len(runs):
+            runs = list(self.runs.query(Query(keys.runs_of_job(tenant_id, job_id), limit=most - items_read)))
+            deleted_runs = self.runs.delete_many([keys.key_of(item) for item in runs])
+            items_read += len(runs)
+            removed["runs"] += deleted_runs
+            if items_read < most and deleted_runs == len(runs):
                 self.runs.delete(keys.overlap_lock(tenant_id, job_id))
                 self.index.drop_pending(tenant_id, job_id)
                 self.jobs.delete(keys.key_of(mark))
-                found += 1
+                items_read += 1
                 removed["others"] += 1
-        return found
+        return items_read
 
     def _remove_others(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove everything else in the tenant's partitions except the tenant's item."""
@@ -260,7 +260,7 @@ class Deletions:
             "tenant_id": deletion.tenant_id,
             "state": DELETED,
             "deletion": finished.to_item(),
-            "expires_at": int(now) + _TOMBSTONE_KEPT_S,
+            "expires_at": int(now) + _TOMBSTONE_LIFETIME_S,
         }
         tx = Transaction(self.tenants.client)
         tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))

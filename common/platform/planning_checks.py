@@ -25,12 +25,12 @@ _TICK_GRACE_S: Final = 90
 _UNFINISHED_S: Final = 300
 # A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
-# How much is read of each list of problems: enough to act.
+# Of each list of problems: enough to act.
 MAX_READ: Final = 1_000
 
 
-class Planned(Protocol):
-    """A deployment, as far as these checks read it."""
+class PlanningTables(Protocol):
+    """The part of a deployment that these checks read."""
 
     @property
     def clock(self) -> Clock: ...
@@ -41,23 +41,23 @@ class Planned(Protocol):
 
     def quarantine(self) -> Quarantine: ...
 
-    def named(self, what: str) -> str:
+    def named(self, part: str) -> str:
         """Such as minute8-prod-scheduler."""
 
 
-def mark(planned: Planned) -> Iterator[Finding]:
+def check_mark(tables: PlanningTables) -> Iterator[Finding]:
     """Up to when everything is planned: this shows that ticks run and succeed."""
-    now, found = planned.clock.now(), planned.index().mark()
-    if found is None:
+    now, mark = tables.clock.now(), tables.index().mark()
+    if mark is None:
         yield warning(
             "nothing has been planned yet: no tick came, and no job was registered",
             "look again after the next minute 8; then the scheduler's log says why",
         )
         return
-    reached = f"planned until {when(found.planned_until, now)}"
-    missed = ticks_missed(found, now)
-    log = f"look at the log of {planned.named('scheduler')}; the next tick plans what was missed"
-    if missed and found.planned_until <= now:
+    reached = f"planned until {when(mark.planned_until, now)}"
+    missed = ticks_missed(mark, now)
+    log = f"look at the log of {tables.named('scheduler')}; the next tick plans what was missed"
+    if missed and mark.planned_until <= now:
         yield failed(f"executions are late: {reached}, {missed} ticks are missed", log)
     elif missed:
         yield warning(f"the last tick is missed, and executions are about to be late: {reached}", log)
@@ -70,42 +70,42 @@ def ticks_missed(mark: Mark, now: float) -> int:
     return max(0, math.ceil((planning_end(last) - mark.planned_until) / WINDOW_S))
 
 
-def unfinished(planned: Planned) -> Iterator[Finding]:
+def check_unfinished(tables: PlanningTables) -> Iterator[Finding]:
     """A window that a tick began and did not finish, and interrupted registrations."""
-    now, found = planned.clock.now(), planned.index().mark()
-    if found and found.is_open and now - found.decided_at > _UNFINISHED_S:
-        began = when(int(found.decided_at), now)
-        if found.is_divided:
-            left = len(planned.shares().unconfirmed(found))
+    now, mark = tables.clock.now(), tables.index().mark()
+    if mark and mark.is_open and now - mark.decided_at > _UNFINISHED_S:
+        began = when(int(mark.decided_at), now)
+        if mark.is_divided:
+            remaining = len(tables.shares().unconfirmed(mark))
             yield warning(
-                f"{left} shares of the window that a tick divided at {began} are not handed over",
-                f"look at the log of {planned.named('planner')}; the next tick sends them again",
+                f"{remaining} shares of the window that a tick divided at {began} are not handed over",
+                f"look at the log of {tables.named('planner')}; the next tick sends them again",
             )
         else:
             yield warning(
                 f"the tick of {began} has not finished its window",
-                f"look at the log of {planned.named('scheduler')}; the next tick finishes it",
+                f"look at the log of {tables.named('scheduler')}; the next tick finishes it",
             )
-    if left := _left_pending(planned):
+    if pending := _stuck_pending(tables):
         yield warning(
-            f"{left} registrations were cut off before they handed their executions over",
+            f"{pending} registrations were cut off before they handed their executions over",
             "the next tick does it; if they stay, its log says why",
         )
     yield ok("no window is half planned, and no registration half done")
 
 
-def set_aside(planned: Planned) -> Iterator[Finding]:
-    """What could not be planned: groups and shares that wait for it, and jobs' entries in the windows just planned."""
-    now = planned.clock.now()
-    waiting = list(islice(planned.quarantine().waiting(), MAX_READ))
+def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
+    """Groups and shares that wait for planning, and bad entries of jobs in the last two windows."""
+    now = tables.clock.now()
+    waiting = list(islice(tables.quarantine().waiting(), MAX_READ))
     if waiting:
-        since = when(min(one.start_at for one in waiting), now)
+        since = when(min(entry.start_at for entry in waiting), now)
         yield failed(
             f"{len(waiting)} groups or shares are not planned, the first since {since}: {described(waiting)}",
             "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
         )
-    found = islice(planned.quarantine().bad_entries(), MAX_READ)
-    bad = [one for one in found if one.seen_at > now - 2 * WINDOW_S]
+    entries = islice(tables.quarantine().bad_entries(), MAX_READ)
+    bad = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
             f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",
@@ -114,36 +114,36 @@ def set_aside(planned: Planned) -> Iterator[Finding]:
     yield ok("nothing is set aside")
 
 
-def _left_pending(planned: Planned) -> int:
-    """How many are pending in two reads; this leaves out registrations in progress."""
-    before = _pending_keys(planned)
+def _stuck_pending(tables: PlanningTables) -> int:
+    """How many registrations are pending in two reads, so that registrations in progress do not count."""
+    before = _pending_keys(tables)
     if not before:
         return 0
-    planned.clock.sleep(_PENDING_S)
-    return len(before & _pending_keys(planned))
+    tables.clock.sleep(_PENDING_S)
+    return len(before & _pending_keys(tables))
 
 
-def _pending_keys(planned: Planned) -> set[str]:
+def _pending_keys(tables: PlanningTables) -> set[str]:
     return {
         f"{pending.tenant}#{pending.job_id}" if isinstance(pending, BadEntry) else pending.key["sk"]
-        for pending in islice(planned.index().pending(), MAX_READ)
+        for pending in islice(tables.index().pending(), MAX_READ)
     }
 
 
-CHECKS: Final[Mapping[str, Callable[[Planned], Iterator[Finding]]]] = {
-    "mark": mark,
-    "unfinished planning": unfinished,
-    "quarantine": set_aside,
+CHECKS: Final[Mapping[str, Callable[[PlanningTables], Iterator[Finding]]]] = {
+    "mark": check_mark,
+    "unfinished planning": check_unfinished,
+    "quarantine": check_quarantine,
 }
 
 
-def findings(planned: Planned) -> list[Finding]:
-    """The findings of these checks; those that found a problem do not say what else is well."""
-    found: list[Finding] = []
-    for name, look in CHECKS.items():
-        of_check = [replace(finding, check=name) for finding in look(planned)]
-        found += [one for one in of_check if one.level != Level.OK] or of_check
-    return found
+def findings(tables: PlanningTables) -> list[Finding]:
+    """The findings of all checks. A check that finds a problem does not say what is well."""
+    findings: list[Finding] = []
+    for name, check in CHECKS.items():
+        of_check = [replace(finding, check=name) for finding in check(tables)]
+        findings += [finding for finding in of_check if finding.level != Level.OK] or of_check
+    return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,6 @@ class PlanningState:
     def quarantine(self) -> Quarantine:
         return Quarantine(self.due)
 
-    def named(self, what: str) -> str:
-        """As serverless.yml names it."""
-        return f"minute8-{self.stage}-{what}"
+    def named(self, part: str) -> str:
+        """As serverless.yml names the part."""
+        return f"minute8-{self.stage}-{part}"

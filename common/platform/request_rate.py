@@ -5,8 +5,8 @@ write per hundred requests. The bound is hard: all processes together never acce
 the clock. They can accept less, because idle processes hold reservations. A counter in each process would bound
 nothing: Lambda starts a process for each concurrent request.
 
-What an accepted request costs beyond that is charged afterwards. It can exceed the quota; the rest of the minute's
-requests are then refused.
+Further costs of an accepted request are charged afterwards. The charge can exceed the quota; then the other requests of
+the minute are refused.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from common.storage.wire import Expression
 
 _MINUTE_S: Final = 60
 _SHARES: Final = 100
-_KEPT_S: Final = 600
-_TENANTS: Final = 10_000
+_COUNTER_LIFETIME_S: Final = 600
+_MAX_TENANTS: Final = 10_000
 
 
 @dataclass(slots=True)
-class _Taken:
-    """What this process has reserved for one tenant and minute; `all_taken`: the quota is used up."""
+class _Reservation:
+    """The requests that this process has reserved for one tenant and minute."""
 
     minute: int
-    left: int = 0
-    all_taken: bool = False
+    remaining: int = 0
+    quota_used_up: bool = False
 
 
 class RequestRate:
@@ -43,41 +43,41 @@ class RequestRate:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._taken: OrderedDict[str, _Taken] = OrderedDict()
+        self._reservations: OrderedDict[str, _Reservation] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, tenant: str, most: int, now: float, weight: int = 1) -> None:
         """Count a request as `weight` requests, at most the whole quota. Raises RateExceeded."""
         minute = math.floor(now / _MINUTE_S)
         with self._lock:
-            taken = self._taken_in(tenant, minute)
-            wanted = max(1, min(weight, most))
-            while taken.left < wanted and not taken.all_taken:
+            reservation = self._reservation(tenant, minute)
+            needed = max(1, min(weight, most))
+            while reservation.remaining < needed and not reservation.quota_used_up:
                 more = self._more(tenant, minute, most)
-                taken.left += more
-                taken.all_taken = not more
-            if taken.left < wanted:
+                reservation.remaining += more
+                reservation.quota_used_up = not more
+            if reservation.remaining < needed:
                 raise RateExceeded(most, max(1, math.ceil((minute + 1) * _MINUTE_S - now)))
-            taken.left -= wanted
+            reservation.remaining -= needed
 
     def charge(self, tenant: str, now: float, requests: int) -> None:
         """Count what an accepted request costs as so many more requests. Never refuses."""
         minute = math.floor(now / _MINUTE_S)
         with self._lock:
-            taken = self._taken_in(tenant, minute)
-            reserved = min(taken.left, requests)
-            taken.left -= reserved
-            if requests > reserved:
-                self._table.update(keys.request_rate(tenant, minute), _adding(requests - reserved, minute))
+            reservation = self._reservation(tenant, minute)
+            covered = min(reservation.remaining, requests)
+            reservation.remaining -= covered
+            if requests > covered:
+                self._table.update(keys.request_rate(tenant, minute), _adding(requests - covered, minute))
 
-    def _taken_in(self, tenant: str, minute: int) -> _Taken:
-        taken = self._taken.get(tenant)
-        if taken is None or taken.minute != minute:
-            taken = self._taken[tenant] = _Taken(minute)
-        self._taken.move_to_end(tenant)
-        while len(self._taken) > _TENANTS:
-            self._taken.popitem(last=False)
-        return taken
+    def _reservation(self, tenant: str, minute: int) -> _Reservation:
+        reservation = self._reservations.get(tenant)
+        if reservation is None or reservation.minute != minute:
+            reservation = self._reservations[tenant] = _Reservation(minute)
+        self._reservations.move_to_end(tenant)
+        while len(self._reservations) > _MAX_TENANTS:
+            self._reservations.popitem(last=False)
+        return reservation
 
     def _more(self, tenant: str, minute: int, most: int) -> int:
         share = max(1, most // _SHARES)
@@ -94,5 +94,5 @@ class RequestRate:
 def _adding(requests: int, minute: int) -> Expression:
     return Expression(
         "ADD #taken :more SET #expires_at = :expires",
-        {":more": requests, ":expires": (minute + 1) * _MINUTE_S + _KEPT_S},
+        {":more": requests, ":expires": (minute + 1) * _MINUTE_S + _COUNTER_LIFETIME_S},
     )

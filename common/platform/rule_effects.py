@@ -35,24 +35,24 @@ class Effects:
     payload_too_large: int = 0
 
 
-def effects(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
+def effects_of(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
     """The effects on the first MAX_JOBS jobs; more of them make it incomplete."""
-    found = Effects()
+    effects = Effects()
     was, will = before.rules, after.rules
     for job in jobs:
-        if found.jobs_read == MAX_JOBS:
-            found.complete = False
+        if effects.jobs_read == MAX_JOBS:
+            effects.complete = False
             break
-        found.jobs_read += 1
+        effects.jobs_read += 1
         if is_allowed(job.target, was.allowed_targets) and not is_allowed(job.target, will.allowed_targets):
-            found.not_allowed[_reached(job)] += 1
+            effects.not_allowed[_reached(job)] += 1
         interval_s = _interval_s(job.schedule)
         if interval_s is not None:
             shortest_before, shortest = was.quotas.shortest_interval_s, will.quotas.shortest_interval_s
-            found.interval_too_short += shortest_before <= interval_s < shortest
+            effects.interval_too_short += shortest_before <= interval_s < shortest
         size = len(json.dumps(job.payload, separators=(",", ":"), ensure_ascii=False).encode())
-        found.payload_too_large += will.quotas.payload_bytes < size <= was.quotas.payload_bytes
-    return found
+        effects.payload_too_large += will.quotas.payload_bytes < size <= was.quotas.payload_bytes
+    return effects
 
 
 def overused(after: Tenant) -> dict[str, dict[str, int]]:

@@ -39,25 +39,32 @@ class RunAgain:
                 value=execution_ids,
                 accepted=f"1 to {MAX_RUN} ids of the list",
             )
-        # Only ids are keys: no other text is looked up.
-        named = [one for one in execution_ids if isinstance(one, str) and split_execution_id(one)]
-        listed = self.unrecorded.named(named)
-        others = [one for one in named if one not in listed]  # a tick may have found the records of some
-        recorded = set(others) - {one.execution_id for one in self.unrecorded.missing(_executions(others))}
-        for one in execution_ids:
-            if not isinstance(one, str) or one not in {*listed, *recorded}:
-                raise NotFound("execution without a record", shown(one))
-        left = self.unrecorded.missing([one.execution for one in listed.values()])
-        ids = sorted(one.execution_id for one in left)
-        if ids:
+        # Other texts are not looked up.
+        ids = [text for text in execution_ids if isinstance(text, str) and split_execution_id(text)]
+        listed = self.unrecorded.named(ids)
+        unlisted = [execution_id for execution_id in ids if execution_id not in listed]
+        # A tick may have found the records of some.
+        still_missing = self.unrecorded.missing(_executions(unlisted))
+        recorded = set(unlisted) - {execution.execution_id for execution in still_missing}
+        for text in execution_ids:
+            if not isinstance(text, str) or text not in {*listed, *recorded}:
+                raise NotFound("execution without a record", shown(text))
+        missing = self.unrecorded.missing([item.execution for item in listed.values()])
+        sent_ids = sorted(execution.execution_id for execution in missing)
+        if sent_ids:
             now = self.clock.now()
             tx = Transaction(self.tenants.client)
             AuditedCommit(Audit(self.tenants), by, self.clock).commit(
-                tx, keys.OPERATORS, "executions.run", ids[0], now, after={"count": len(ids), "ids": ids}
+                tx,
+                keys.OPERATORS,
+                "executions.run",
+                sent_ids[0],
+                now,
+                after={"count": len(sent_ids), "ids": sent_ids},
             )
-            self.unrecorded.send(left, self.queue, now)
-        return ids, sorted({*listed, *recorded} - set(ids))
+            self.unrecorded.send(missing, self.queue, now)
+        return sent_ids, sorted({*listed, *recorded} - set(sent_ids))
 
 
 def _executions(ids: Sequence[str]) -> list[Execution]:
-    return [parse_execution_id(one.partition(":")[0], one) for one in ids]
+    return [parse_execution_id(execution_id.partition(":")[0], execution_id) for execution_id in ids]

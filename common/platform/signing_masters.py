@@ -68,8 +68,8 @@ class Masters:
     def retired(self, version: int) -> Masters:
         """The masters without one that is not current: no pair of its version can sign any more. Raises Conflict."""
         if version == self.current or version not in self.by_version:
-            others = sorted(self.by_version.keys() - {self.current})
-            raise Conflict(f"version {version} cannot be retired; accepted: one of {others or 'none'}")
+            retirable = sorted(self.by_version.keys() - {self.current})
+            raise Conflict(f"version {version} cannot be retired; accepted: one of {retirable or 'none'}")
         kept = {known: secret for known, secret in self.by_version.items() if known != version}
         return Masters(self.current, kept)
 

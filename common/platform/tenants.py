@@ -116,8 +116,8 @@ class Tenants:
     def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
         """These tenants with their registered totals, in the order of their ids; missing ones are left out."""
         items = self._table.get_many([keys.tenant(tenant_id) for tenant_id in tenant_ids])
-        found = [Tenant.from_item(item) for item in items if item.get("state") != DELETED]
-        return sorted(found, key=lambda tenant: tenant.tenant_id)
+        tenants = [Tenant.from_item(item) for item in items if item.get("state") != DELETED]
+        return sorted(tenants, key=lambda tenant: tenant.tenant_id)
 
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
         """The keys, oldest first, with revoked ones, and expired ones for some days. Raises NotFound (the tenant)."""

@@ -34,8 +34,8 @@ class Addresses:
     answer: Callable[[Subscription], Outcome] = lambda subscription: Outcome(ok=True)
 
     def __call__(self, subscription: Subscription, message: Notice) -> Outcome:
-        said = (subscription.tenant, subscription.name, message.message_id, json.loads(message.body))
-        self.sent.append(said)
+        body = json.loads(message.body)
+        self.sent.append((subscription.tenant, subscription.name, message.message_id, body))
         return self.answer(subscription)
 
     @property
@@ -55,8 +55,8 @@ class Stage:
     notifier: Notifier
 
     def subscribe(self, tenant: str = "alice", name: str = "on-call", **fields: Any) -> Subscription:
-        given = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
-        return self.store.put(tenant, name, given, self.world.clock.now(), self.commit)
+        definition = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
+        return self.store.put(tenant, name, definition, self.world.clock.now(), self.commit)
 
     def round(self) -> Counter[str]:
         now = self.world.clock.now()

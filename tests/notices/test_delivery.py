@@ -1,4 +1,4 @@
-"""What leaves: SNS against moto, webhooks against a local server; refusals and hostile addresses become results."""
+"""Deliveries: SNS against moto, webhooks against a local server. Refusals and hostile addresses become results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def subscribed_queue(topic: str, **attributes: str) -> str:
 
 def received(url: str) -> list[dict[str, Any]]:
     answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
-    return [{**one["Attributes"], **json.loads(one["Body"])} for one in answer.get("Messages", [])]
+    return [
+        {**message["Attributes"], **json.loads(message["Body"])} for message in answer.get("Messages", [])
+    ]
 
 
 def test_a_topic_gets_the_message_a_subject_and_attributes(aws: None) -> None:
@@ -77,9 +79,9 @@ def test_a_topic_gets_the_message_a_subject_and_attributes(aws: None) -> None:
     url = subscribed_queue(TOPIC)
     outcome = deliver()(subscription(kind="sns", arn=TOPIC), MESSAGE)
     assert outcome.ok and outcome.request_id
-    (told,) = received(url)
-    assert (told["Message"], told["Subject"]) == (MESSAGE.body, "Minute8: alice, on-call")
-    assert {name: one["Value"] for name, one in told["MessageAttributes"].items()} == {
+    (record,) = received(url)
+    assert (record["Message"], record["Subject"]) == (MESSAGE.body, "Minute8: alice, on-call")
+    assert {name: value["Value"] for name, value in record["MessageAttributes"].items()} == {
         "minute8_tenant": "alice",
         "minute8_subscription": "on-call",
     }
@@ -90,8 +92,8 @@ def test_a_fifo_topic_takes_a_message_once(aws: None) -> None:
     url = subscribed_queue(f"{TOPIC}.fifo", FifoQueue="true")
     for _ in range(2):
         assert deliver()(subscription(kind="sns", arn=f"{TOPIC}.fifo"), MESSAGE).ok
-    (told,) = received(url)
-    assert (told["MessageGroupId"], told["MessageDeduplicationId"]) == ("on-call", "ntc_1")
+    (record,) = received(url)
+    assert (record["MessageGroupId"], record["MessageDeduplicationId"]) == ("on-call", "ntc_1")
 
 
 def test_a_subject_is_one_line_of_what_sns_takes_for_the_longest_names() -> None:
@@ -110,7 +112,7 @@ def test_a_name_that_could_change_a_subject_is_refused(stage: Stage, name: str) 
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (
             ClientError({"Error": {"Code": "AuthorizationError", "Message": "no"}}, "Publish"),
@@ -123,7 +125,7 @@ def test_a_name_that_could_change_a_subject_is_refused(stage: Stage, name: str) 
     ],
 )
 def test_a_refusal_of_sns_is_a_failed_delivery(
-    stage: Stage, aws: None, monkeypatch: pytest.MonkeyPatch, error: Exception | None, told: str
+    stage: Stage, aws: None, monkeypatch: pytest.MonkeyPatch, error: Exception | None, expected: str
 ) -> None:
     """None: moto itself refuses, because there is no such topic."""
 
@@ -148,7 +150,7 @@ def test_a_refusal_of_sns_is_a_failed_delivery(
     failed_runs(world, "alice", "bad", 1)
     assert real.round(world.clock.now() + 25, world.clock.now() + 45) == {"failed": 1}
     state = stage.state()
-    assert state.last_sent.error.startswith(told) and not state.last_sent.ok
+    assert state.last_sent.error.startswith(expected) and not state.last_sent.ok
     assert (state.message.tries, state.failing_since) == (1, world.clock.now())
 
 
@@ -158,26 +160,26 @@ def test_a_topic_of_another_tenant_or_account_is_refused_before_anything_is_stor
     Tenants(world.table("tenants"), world.clock).create(
         "carol", "", world.clock.now(), {"allowed_targets": allowed}
     )
-    others = (
+    foreign_topics = (
         TOPIC,
         "arn:aws:sns:us-east-1:999999999999:carol-news",
         f"arn:aws:sns:eu-west-1:{ACCOUNT}:carol-news",
     )
-    for arn in others:
+    for arn in foreign_topics:
         with pytest.raises(InvalidInput, match="allows this tenant"):
             stage.subscribe("carol", target={"kind": "sns", "arn": arn})
     assert stage.store.stored.of_tenant("carol") == []
     stage.subscribe("carol", target={"kind": "sns", "arn": f"arn:aws:sns:us-east-1:{ACCOUNT}:carol-news"})
 
 
-def test_a_webhook_gets_the_message_signed_with_who_it_is_about(server: Server) -> None:
+def test_a_webhook_gets_the_signed_message_with_tenant_and_subscription(server: Server) -> None:
     assert deliver()(subscription(kind="http", url=server.url), MESSAGE).ok
-    (asked,) = server.requests
-    assert (asked.method, asked.body.decode()) == ("POST", MESSAGE.body)
-    assert asked.headers["webhook-id"] == "ntc_1"
-    assert asked.headers["webhook-signature"].startswith("v1,")
-    told = {name: asked.headers[name] for name in ("minute8-tenant", "minute8-subscription", "content-type")}
-    assert told == {
+    (request,) = server.requests
+    assert (request.method, request.body.decode()) == ("POST", MESSAGE.body)
+    assert request.headers["webhook-id"] == "ntc_1"
+    assert request.headers["webhook-signature"].startswith("v1,")
+    names = ("minute8-tenant", "minute8-subscription", "content-type")
+    assert {name: request.headers[name] for name in names} == {
         "minute8-tenant": "alice",
         "minute8-subscription": "on-call",
         "content-type": "application/json",

@@ -45,20 +45,22 @@ def test_a_night(night: str) -> None:
     state = SubscriptionState(looked_at=0)
     for step in night.split():
         sign = next(sign for sign in "+-=" if sign in step)
-        at, _, what = step.partition(sign)
+        at, _, text = step.partition(sign)
         if sign == "+":
-            grouping.add(state, [failure(what, float(at))])
+            grouping.add(state, [failure(text, float(at))])
         elif sign == "-":
-            grouping.end(state, [f"{FAILED}#{what}"], float(at), reports=True)
+            grouping.end(state, [f"{FAILED}#{text}"], float(at), reports=True)
         else:
-            assert shown(reported(state, 60, 600, float(at))) == what, step
+            assert shown(reported(state, 60, 600, float(at))) == text, step
 
 
-def shown(found: Digest | None) -> str:
-    if found is None:
+def shown(digest: Digest | None) -> str:
+    if digest is None:
         return ""
-    parts = (("failed", found.problems), ("recovered", found.recovered))
-    return " ".join(f"{word}({','.join(one.job_id for one in ones)})" for word, ones in parts if ones)
+    parts = (("failed", digest.problems), ("recovered", digest.recovered))
+    return " ".join(
+        f"{word}({','.join(problem.job_id for problem in problems)})" for word, problems in parts if problems
+    )
 
 
 def test_a_failure_that_is_read_twice_counts_once() -> None:
@@ -71,7 +73,7 @@ def test_a_failure_that_is_read_twice_counts_once() -> None:
     assert state.waiting == {}
 
 
-def test_what_goes_on_failing_is_reported_again_after_a_day() -> None:
+def test_a_job_that_goes_on_failing_is_reported_again_after_a_day() -> None:
     state = SubscriptionState(looked_at=0)
     grouping.add(state, [failure("a", 0)])
     assert reported(state, 0, 0, 10)
@@ -105,12 +107,12 @@ def test_problems_and_reported_ones_are_bounded_and_the_message_says_so() -> Non
     for nth in range(grouping.MAX_WAITING + 1):
         grouping.add(state, [failure(f"job-{nth}", nth)])
     assert len(state.waiting) == grouping.MAX_WAITING
-    found = reported(state, 0, 0, 1_000)
-    assert found and not found.complete and len(found.problems) == grouping.MAX_WAITING
+    digest = reported(state, 0, 0, 1_000)
+    assert digest and not digest.complete and len(digest.problems) == grouping.MAX_WAITING
     for nth in range(grouping.MAX_REPORTED + 1):
         grouping.add(state, [failure(f"other-{nth}", 2_000 + nth)])
-        found = reported(state, 0, 0, 3_000)
-        assert found and found.complete
+        digest = reported(state, 0, 0, 3_000)
+        assert digest and digest.complete
     assert len(state.reported) == grouping.MAX_REPORTED
     assert f"failed#other-{grouping.MAX_REPORTED}" in state.reported
 

@@ -56,7 +56,7 @@ def test_a_flood_is_read_to_its_bound_and_the_message_says_so(
     assert bodies["bob"]["complete"] is True
 
 
-def test_a_search_for_overdue_jobs_reads_past_few_others_at_a_time(
+def test_a_search_for_overdue_jobs_reads_a_bounded_number_of_deleted_ones(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant with a million deleted jobs took the whole round from all tenants."""
@@ -99,18 +99,19 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
         failed_runs(world, "alice", f"{nth:03d}" + "j" * 125, 1, "\x01" * 400)
     stage.addresses.answer = lambda subscription: Outcome(ok=False, error_type="E" * 100, error="\x02" * 400)
     stage.round()
-    found = stage.store.stored.get("alice", "on-call")
-    state = found.state
+    subscription = stage.store.stored.get("alice", "on-call")
+    state = subscription.state
     assert state.message and len(state.message.body.encode()) < 256 * 1024
     assert len(json.loads(state.message.body)["failed"]["first"]) == 10
     problem = Problem(
         FAILED, "j" * 128, 1e9, 1e9, "r" * 60, 10**6, by_hand=True, reported_at=1e9, recovered_at=1e9
     )
-    for into, most in ((state.waiting, grouping.MAX_WAITING), (state.reported, grouping.MAX_REPORTED)):
-        into |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(most)}
+    bounds = ((state.waiting, grouping.MAX_WAITING), (state.reported, grouping.MAX_REPORTED))
+    for problems, max_problems in bounds:
+        problems |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(max_problems)}
     state.over = dict(state.reported)
     state.test = Notice("ntc_" + "0" * 32, "t" * 400, 1e9)
-    assert item_bytes(to_wire(found.to_item())) < MAX_ITEM_BYTES
+    assert item_bytes(to_wire(subscription.to_item())) < MAX_ITEM_BYTES
 
 
 def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:
@@ -118,13 +119,13 @@ def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage)
     for tenant in ("alice", "bob"):
         stage.subscribe(tenant)
         world.registry.put(tenant, "bad", job(at="2026-11-21T03:15:00Z"))
-    stage.addresses.answer = lambda one: Outcome(ok=one.tenant == "bob", error_type="TimedOut", error="5 s")
+    stage.addresses.answer = lambda to: Outcome(ok=to.tenant == "bob", error_type="TimedOut", error="5 s")
     world.target.answer = failing("bad")
     world.run_until("2026-11-21T03:15:05Z", ticks=True)
     assert stage.round() == {"sent": 1, "failed": 1}
     assert stage.state().last_sent.error == "TimedOut: 5 s"
     assert stage.round() == {}, "it waits for a minute"
-    stage.addresses.answer = lambda one: Outcome(ok=True)
+    stage.addresses.answer = lambda subscription: Outcome(ok=True)
     world.clock.sleep(61)
     assert stage.round() == {"sent": 1}
     ids = [message_id for tenant, _, message_id, _ in stage.addresses.sent if tenant == "alice"]
@@ -146,13 +147,13 @@ def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_l
         for tenant in ("a-hostile", "z-victim"):
             failed_runs(world, tenant, "bad", 1)
         stage.round()
-        assert [one[0] for one in stage.addresses.sent] == [
+        assert [tenant for tenant, *_ in stage.addresses.sent] == [
             *("a-hostile", "z-victim", "a-hostile", "a-hostile"),
             "b-failing",
         ]
 
 
-def test_what_a_round_has_no_time_for_is_left_to_a_later_one(stage: Stage) -> None:
+def test_a_later_round_does_the_work_that_a_round_has_no_time_for(stage: Stage) -> None:
     world = stage.world
     stage.subscribe()
     world.clock.sleep(1)
@@ -172,11 +173,11 @@ def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(world
         stage.subscribe()
         world.clock.sleep(1)
         failed_runs(world, "alice", "bad", 1)
-        left = [nth]
+        requests_to_go = [nth]
 
         def dies(name: str) -> None:
-            left[0] -= 1
-            if left[0] == 0:
+            requests_to_go[0] -= 1
+            if requests_to_go[0] == 0:
                 raise Killed
 
         world.dynamodb.before = dies
@@ -197,10 +198,10 @@ def test_two_rounds_at_once_send_one_message(stage: Stage) -> None:
     world.clock.sleep(1)
     failed_runs(world, "alice", "bad", 1)
     rounds = [threading.Thread(target=stage.round) for _ in range(4)]
-    for one in rounds:
-        one.start()
-    for one in rounds:
-        one.join()
+    for thread in rounds:
+        thread.start()
+    for thread in rounds:
+        thread.join()
     assert len(stage.addresses.sent) == 1
 
 
@@ -210,14 +211,14 @@ def test_a_change_during_a_try_is_kept_and_so_is_the_result(stage: Stage) -> Non
     world.clock.sleep(1)
     failed_runs(world, "alice", "bad", 1)
 
-    def changed(one: Subscription) -> Outcome:
+    def changed(subscription: Subscription) -> Outcome:
         stage.subscribe(delay_s=77, group_s=0)
         return Outcome(ok=True)
 
     stage.addresses.answer = changed
     stage.round()
-    found = stage.store.stored.get("alice", "on-call")
-    assert (found.delay_s, found.state.message, found.state.delivered_at) == (77, None, world.clock.now())
+    stored = stage.store.stored.get("alice", "on-call")
+    assert (stored.delay_s, stored.state.message, stored.state.delivered_at) == (77, None, world.clock.now())
 
 
 def test_an_address_that_is_no_longer_allowed_is_not_called(stage: Stage) -> None:
@@ -267,7 +268,7 @@ def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "refused_field"),
     [
         ({"target": {**HOOK, "url": "http://hooks.example.com/"}}, "target.url"),
         ({"target": {**HOOK, "url": "https://169.254.169.254/"}}, "target.url"),
@@ -288,9 +289,11 @@ def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
         ({"name": "a#b"}, "name"),
     ],
 )
-def test_what_is_refused(stage: Stage, given: dict[str, object], field: str) -> None:
+def test_an_invalid_subscription_is_refused(
+    stage: Stage, fields: dict[str, object], refused_field: str
+) -> None:
     with pytest.raises(InvalidInput) as refused:
-        stage.subscribe(**given)  # type: ignore[arg-type]
-    assert refused.value.field == field
+        stage.subscribe(**fields)  # type: ignore[arg-type]
+    assert refused.value.field == refused_field
     assert refused.value.accepted or refused.value.value
     assert stage.store.stored.of_tenant("alice") == []

@@ -43,17 +43,17 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
             "runs": 3,
             "first": [
                 {
-                    "job_id": one,
+                    "job_id": job_id,
                     "runs": 1,
                     "first_at": "2026-11-21T03:15:00Z",
                     "last_at": "2026-11-21T03:15:00Z",
-                    "execution_id": f"alice:{one}:20261121T031500Z:1",
+                    "execution_id": f"alice:{job_id}:20261121T031500Z:1",
                     "error_type": "Boom",
                     "error": "no such customer",
                     "owner": "team",
                     "runbook": "https://x.example.com/",
                 }
-                for one in "abc"
+                for job_id in "abc"
             ],
         },
         "overdue": {"jobs": 0, "first": []},
@@ -145,14 +145,14 @@ def test_a_job_that_started_a_little_late_is_not_reported(stage: Stage) -> None:
 
 def test_filters(stage: Stage) -> None:
     world = stage.world
-    for name, given in (
+    for name, fields in (
         ("by-id", {"job_id": "report"}),
         ("by-prefix", {"name_prefix": "rep"}),
         ("by-name", {"name_prefix": "Night"}),
         ("by-tag", {"tag": "money"}),
         ("no-failures", {"kinds": ["overdue"]}),
     ):
-        stage.subscribe(name=name, **given)
+        stage.subscribe(name=name, **fields)
     world.registry.put("alice", "report", job(at="2026-11-21T03:15:00Z"))
     world.registry.put("alice", "replay", job(at="2026-11-21T03:15:00Z", name="Nightly"))
     world.registry.put("alice", "bill", job(at="2026-11-21T03:15:00Z", tags=["money"]))
@@ -160,7 +160,7 @@ def test_filters(stage: Stage) -> None:
     world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
     reported = {
-        name: [one["job_id"] for one in body["failed"]["first"]] for _, name, _, body in stage.addresses.sent
+        name: [job["job_id"] for job in body["failed"]["first"]] for _, name, _, body in stage.addresses.sent
     }
     assert reported == {
         "by-id": ["report"],
@@ -178,7 +178,7 @@ def test_no_tenant_hears_of_another(stage: Stage) -> None:
     world.target.answer = failing("of-alice")
     world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
-    assert [one[:2] for one in stage.addresses.sent] == [("alice", "on-call")]
+    assert [(tenant, name) for tenant, name, *_ in stage.addresses.sent] == [("alice", "on-call")]
 
 
 def test_a_new_subscription_hears_only_of_what_happens_from_then_on(stage: Stage) -> None:

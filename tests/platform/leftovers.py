@@ -113,27 +113,24 @@ def _subscribe(world: World, tenant: str) -> None:
 
 
 def items_of(world: World, table: str) -> list[dict[str, Any]]:
-    found = world.dynamodb.scan(TableName=f"test-{table}")["Items"]
-    return [item for item in found if isinstance(item, dict)]
+    items = world.dynamodb.scan(TableName=f"test-{table}")["Items"]
+    return [item for item in items if isinstance(item, dict)]
 
 
 def left_of(world: World, tenant: str) -> list[tuple[str, str]]:
-    """The keys of all of a tenant's items in any table; an audit entry counts by its kind.
-
-    Not the log that says for a day that it was changed.
-    """
-    found = [
+    """The keys of a tenant's items in all tables, without the log of changed tenants. Audit entries count by kind."""
+    item_keys = [
         (item["pk"]["S"], item["sk"]["S"])
         for name in TABLES
         for item in items_of(world, name)
         if tenant in str(item) and item["pk"]["S"] != keys.TENANT_CHANGES
     ]
-    return sorted((pk, "AUDIT#" if sk.startswith("AUDIT#") else sk) for pk, sk in found)
+    return sorted((pk, "AUDIT#" if sk.startswith("AUDIT#") else sk) for pk, sk in item_keys)
 
 
 def directory(world: World) -> dict[str, int]:
     index = DueIndex(world.table("due"))
-    recurring = [one.shard for one in index.directory.all() if isinstance(one, Listing)]
+    recurring = [listing.shard for listing in index.directory.all() if isinstance(listing, Listing)]
     shards = [*recurring, *index.directory.one_off_shards(0, 10**10 - 1)]
     return {shard.group: shard.jobs for shard in shards if isinstance(shard, Shard)}
 

@@ -32,7 +32,7 @@ KEYS = (keys, group_keys)
 
 
 @pytest.mark.parametrize("most", [1, 3, 500])
-def test_everything_goes_and_nothing_of_anothers(world: World, most: int) -> None:
+def test_all_items_of_the_tenant_are_removed_and_no_others(world: World, most: int) -> None:
     furnish(world)
     bobs, before = left_of(world, "bob"), directory(world)
     deletion = deletions_of(world).begin("alice", world.clock.now(), by="operator:1")
@@ -41,9 +41,9 @@ def test_everything_goes_and_nothing_of_anothers(world: World, most: int) -> Non
     assert left_of(world, "alice") == TOMBSTONE
     assert left_of(world, "bob") == bobs
     assert directory(world) == {group: jobs // 2 for group, jobs in before.items()}
-    gone = deletions_of(world).progress("alice")
-    assert gone.finished_at == world.clock.now() and gone.state(world.clock.now()) == "finished"
-    assert (gone.removed["keys"], gone.removed["jobs"], gone.removed["runs"]) == (1, 3, 5)
+    progress = deletions_of(world).progress("alice")
+    assert progress.finished_at == world.clock.now() and progress.state(world.clock.now()) == "finished"
+    assert (progress.removed["keys"], progress.removed["jobs"], progress.removed["runs"]) == (1, 3, 5)
     assert slices == 2 if most == 500 else slices > 8
 
 
@@ -81,7 +81,7 @@ def test_the_platform_keeps_who_deleted_it_and_when(world: World) -> None:
     )
 
 
-def test_it_stops_at_once(world: World) -> None:
+def test_the_tenant_stops_at_once(world: World) -> None:
     key = furnish(world)
     registry = registry_of(world)
     deletions_of(world).begin("alice", world.clock.now())
@@ -124,7 +124,7 @@ def test_a_registration_that_was_checked_before_loses(world: World, monkeypatch:
     assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_a_change_that_was_decided_before_does_not_bring_it_back(
+def test_a_change_that_was_decided_before_does_not_restore_the_tenant(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     furnish(world)
@@ -142,7 +142,7 @@ def test_a_change_that_was_decided_before_does_not_bring_it_back(
     assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_before_everybody_knows_only_keys_go(world: World) -> None:
+def test_only_keys_are_removed_while_caches_may_be_stale(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
     world.clock.sleep(59)
@@ -152,7 +152,7 @@ def test_before_everybody_knows_only_keys_go(world: World) -> None:
     assert len(list(world.store.list_jobs("alice"))) == 3
 
 
-def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(world: World) -> None:
+def test_queued_executions_end_as_deleted_with_a_short_lived_record(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
     finish(world)
@@ -163,10 +163,10 @@ def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(world: 
     assert {(pk, sk) for pk, sk in left_of(world, "alice") if pk != "alice#minutely"} == set(TOMBSTONE)
 
 
-def test_its_name_is_free_again_after_the_tombstone(world: World) -> None:
+def test_the_name_is_free_again_after_the_tombstone(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
-    assert [one.tenant_id for one in deletions_of(world).under_way()] == ["alice"]
+    assert [deletion.tenant_id for deletion in deletions_of(world).under_way()] == ["alice"]
     finish(world)
     assert list(deletions_of(world).under_way()) == []
     with pytest.raises(NotFound):
@@ -183,39 +183,43 @@ def test_its_name_is_free_again_after_the_tombstone(world: World) -> None:
     assert deletions_of(world).begin("alice", world.clock.now()).finished_at is None
 
 
-def test_who_is_not_there_cannot_be_deleted(world: World) -> None:
+def test_an_unknown_tenant_cannot_be_deleted(world: World) -> None:
     for call in (deletions_of(world).begin, deletions_of(world).move_on):
         with pytest.raises(NotFound):
             call("nobody", world.clock.now())
 
 
-def test_what_is_throttled_is_left_to_the_next_slice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_slice_removes_items_that_were_throttled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """DynamoDB does half of a batch: a job's mark and the tenant go only after the items that depend on them."""
     furnish(world)
-    whole = Table.delete_many
+    delete_many = Table.delete_many
 
-    def half(self: Table, which: list[keys.Key]) -> int:
-        return whole(self, which[: (len(which) + 1) // 2])
+    def delete_half(self: Table, batch: list[keys.Key]) -> int:
+        return delete_many(self, batch[: (len(batch) + 1) // 2])
 
-    monkeypatch.setattr(Table, "delete_many", half)
+    monkeypatch.setattr(Table, "delete_many", delete_half)
     deletions_of(world).begin("alice", world.clock.now())
     assert finish(world) > 3
     assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_while_all_is_throttled_it_is_not_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deletion_does_not_finish_while_dynamodb_throttles(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
     world.clock.sleep(60)
     with monkeypatch.context() as throttled:
-        throttled.setattr(Table, "delete_many", lambda self, which: 0)
+        throttled.setattr(Table, "delete_many", lambda self, batch: 0)
         for _ in range(4):
             assert deletions_of(world).move_on("alice", world.clock.now()).finished_at is None
     finish(world)
     assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_two_who_begin_at_once_begin_it_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_callers_at_once_begin_one_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(world)
     stop, first = Deletions._stop, []
 
@@ -244,8 +248,8 @@ def test_two_slices_at_once_do_no_harm(world: World) -> None:
             deletions_of(world).move_on("alice", world.clock.now())
             return super()._make_former(tenant_id, item)
 
-    mine = Both(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
-    mine.move_on("alice", world.clock.now())
+    interleaved = Both(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
+    interleaved.move_on("alice", world.clock.now())
     assert finish(world) == 1
     assert directory(world) == halves
     assert left_of(world, "alice") == TOMBSTONE

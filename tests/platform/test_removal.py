@@ -8,13 +8,13 @@ import pytest
 
 from common.platform.deletion import Deletion, Deletions
 from scheduler import handler
-from scheduler.removal import WORKS_FOR_S, remove_tenants
+from scheduler.removal import MAX_REMOVAL_S, remove_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
 
-def test_the_ticks_do_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ticks_remove_the_tenant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(world)
     serve(world, monkeypatch)
     for time in ("03:18:00", "03:28:00"):
@@ -26,7 +26,7 @@ def test_the_ticks_do_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert deletions_of(world).progress("alice").removed["jobs"] == 3
 
 
-def test_without_anything_to_remove_it_costs_one_request(world: World) -> None:
+def test_a_removal_without_work_costs_one_request(world: World) -> None:
     requests: list[str] = []
     world.dynamodb.before = requests.append
     removed = remove_tenants(deletions_of(world), world.clock, world.clock.now())
@@ -46,7 +46,7 @@ class Slow(Deletions):
         return self.progress(tenant_id)
 
 
-def test_it_ends_in_time_takes_turns_and_survives_what_goes_wrong(world: World) -> None:
+def test_removal_ends_in_time_takes_turns_and_survives_errors(world: World) -> None:
     for tenant in ("alice", "bob", "broken"):
         tenants_of(world).create(tenant, "", world.clock.now())
         deletions_of(world).begin(tenant, world.clock.now())
@@ -54,7 +54,7 @@ def test_it_ends_in_time_takes_turns_and_survives_what_goes_wrong(world: World) 
     slow = Slow(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
     began_at = world.clock.now()
     removed = remove_tenants(slow, world.clock, began_at)
-    assert WORKS_FOR_S <= world.clock.now() - began_at < WORKS_FOR_S + 10
+    assert MAX_REMOVAL_S <= world.clock.now() - began_at < MAX_REMOVAL_S + 10
     assert [slow.progress(tenant).removed["runs"] for tenant in ("alice", "bob")] == [9, 9]
     assert (removed.tenants, removed.items, removed.finished) == (3, 18, 0)
     assert removed.problems == [{"tenant": "broken", "error": "RuntimeError('whatever')"}]
@@ -70,6 +70,6 @@ def test_an_unreadable_table_is_only_reported(world: World) -> None:
 def test_after_a_long_tick_there_is_no_time_for_it(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
-    world.clock.sleep(WORKS_FOR_S)
-    assert remove_tenants(deletions_of(world), world.clock, world.clock.now() - WORKS_FOR_S).items == 0
+    world.clock.sleep(MAX_REMOVAL_S)
+    assert remove_tenants(deletions_of(world), world.clock, world.clock.now() - MAX_REMOVAL_S).items == 0
     assert remove_tenants(deletions_of(world), world.clock, world.clock.now()).finished == 1
