@@ -18,7 +18,7 @@ from api.http.problems import (
     TooLarge,
     UnsupportedMediaType,
 )
-from api.http.routing import NDJSON, Handler, Route, Routes
+from api.http.routing import JSON, NDJSON, Handler, Route, Routes
 from common.errors import (
     AlreadyExists,
     Busy,
@@ -130,8 +130,10 @@ def _operation(route: Route, handler: Handler, named: dict[str, Any]) -> dict[st
     if parameters := _parameters(route):
         operation["parameters"] = parameters
     if route.takes:
-        body = {"content": {route.takes_type: {"schema": named[route.takes]}}}
-        operation["requestBody"] = body | {"required": not route.body_optional}
+        content = {route.takes_type: {"schema": named[route.takes]}}
+        if route.takes_type == NDJSON:  # generators of clients know arrays better than NDJSON
+            content[JSON] = {"schema": {"type": "array", "items": named[route.takes]}}
+        operation["requestBody"] = {"content": content, "required": not route.body_optional}
     if route.role is not None:
         operation["security"] = [{"operator_key" if route.role == OPERATOR else "key": []}]
         operation["x-minute8-role"] = route.role

@@ -7,7 +7,7 @@ import binascii
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -25,6 +25,9 @@ from common.registration.problems import invalid_input
 DEEPEST: Final = 80
 _TOO_DEEP = f"the body is nested more than {DEEPEST} levels deep"
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+_JSON: Final = "application/json"
+_SPACE = re.compile(r"[ \t\n\r]*")
+_DECODER: Final = json.JSONDecoder()
 _NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 _KEY = re.compile(r'"([ !#-\[\]-~]{1,255})"|([!#-\[\]-~]{1,255})', re.ASCII)
 _ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
@@ -42,7 +45,7 @@ class Request:
     body: bytes
     # The name and content type of the shape that the route takes.
     shape: str = ""
-    body_type: str = "application/json"
+    body_type: str = _JSON
     body_optional: bool = False
 
     @property
@@ -54,8 +57,8 @@ class Request:
 
         Raises Malformed, UnsupportedMediaType, InvalidInput.
         """
-        content_type = self.headers.get("content-type", "application/json").split(";")[0].strip().lower()
-        accepted = sorted({"application/json", self.body_type})
+        content_type = self.headers.get("content-type", _JSON).split(";")[0].strip().lower()
+        accepted = sorted({_JSON, self.body_type})
         if content_type not in accepted:
             raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(accepted)}")
         body = read_json(self.body)
@@ -83,21 +86,24 @@ class Request:
             name = min(body)
             raise InvalidInput(name, "is not a known field", value=body[name], accepted="none")
 
-    def lines(self, most: int, longest: int) -> list[Line]:
-        """The body's lines, each parsed when it is read. Empty lines are left out, but they count in line numbers.
+    def lines(self, max_lines: int, max_bytes: int) -> list[Line]:
+        """The lines of NDJSON, or the elements of a JSON array; each is parsed when it is read.
 
-        Raises TooLarge, UnsupportedMediaType.
+        Empty lines are left out, but they count in line numbers. Raises TooLarge, UnsupportedMediaType, Malformed.
         """
         content_type = self.headers.get("content-type", "").split(";")[0].strip().lower()
-        if content_type not in _NDJSON:
-            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(_NDJSON)}")
+        if content_type not in (*_NDJSON, _JSON):
+            accepted = ", ".join((*_NDJSON, _JSON))
+            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {accepted}")
+        # Not split(): two million lines take 200 MB.
+        texts = _elements(self.body) if content_type == _JSON else io.BytesIO(self.body)
         numbered: list[tuple[int, bytes]] = []
-        for number, line in enumerate(io.BytesIO(self.body), 1):  # not split(): two million lines take 200 MB
-            if line.strip():
-                numbered.append((number, line))
-            if len(numbered) > most:
-                raise TooLarge(f"the body has over {most} lines; send them in parts")
-        return [Line(number, partial(_holds, line, longest)) for number, line in numbered]
+        for number, text in enumerate(texts, 1):
+            if text.strip():
+                numbered.append((number, text))
+            if len(numbered) > max_lines:
+                raise TooLarge(f"the body has over {max_lines} lines; send them in parts")
+        return [Line(number, partial(_value_of_line, text, max_bytes)) for number, text in numbered]
 
     def flag(self, name: str) -> bool:
         """Whether the query sets it to true. Raises InvalidInput."""
@@ -159,10 +165,48 @@ def bearer(headers: Mapping[str, str]) -> str:
     return match[1]
 
 
-def _holds(line: bytes, longest: int) -> Any:
-    """What a line holds. Raises TooLarge, Malformed."""
-    if len(line) > longest:
-        raise TooLarge(f"the line has {len(line)} bytes; accepted: at most {longest}")
+def _elements(body: bytes) -> Iterator[bytes]:
+    """The texts of a JSON array's elements. Only one element at a time is in memory as values, which take more room.
+
+    Raises Malformed, InvalidInput.
+    """
+    try:
+        text = body.decode()
+        at = _after_space(text, 0)
+        if not text.startswith("[", at):
+            raise InvalidInput(
+                "body", "must be a list", value=text[:100], accepted="a JSON array of jobs, or NDJSON"
+            )
+        at = _after_space(text, at + 1)
+        while not text.startswith("]", at):
+            _, end = _DECODER.raw_decode(text, at)
+            yield text[at:end].encode()
+            at = _after_space(text, end)
+            if text.startswith(",", at) and not text.startswith("]", after := _after_space(text, at + 1)):
+                at = after
+            elif not text.startswith("]", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        if (at := _after_space(text, at + 1)) < len(text):
+            raise json.JSONDecodeError("Extra data", text, at)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"{error.msg} at position {error.pos}", error.pos) from None
+    except UnicodeError:
+        raise Malformed("the body is not valid Unicode") from None
+    except RecursionError:
+        raise Malformed(_TOO_DEEP) from None
+    except ValueError as error:  # a number with thousands of digits
+        raise Malformed(str(error)) from None
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _value_of_line(line: bytes, max_bytes: int) -> Any:
+    """What a line contains. Raises TooLarge, Malformed."""
+    if len(line) > max_bytes:
+        raise TooLarge(f"the line has {len(line)} bytes; accepted: at most {max_bytes}")
     return read_json(line)
 
 

@@ -290,8 +290,9 @@ def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (large.status, large.problem) == (413, "too-large")
     long = office.alice("POST", URL, (line("a", payload="x" * 600_000),))
     assert long.json["results"][0]["problem"]["type"] == "urn:minute8:problem:too-large"
-    for wrong in (b"[]", b"{}"):
-        assert office.alice("POST", URL, wrong).problem == "unsupported-media-type"
+    for body in (b"[]", b"{}"):
+        other_type = office.alice("POST", URL, body, Content_Type="text/plain")
+        assert other_type.problem == "unsupported-media-type"
     for query in ("atomic=1", "dry_run=", "atomic=True", "atomic=true,false", "other=true"):
         assert office.alice("POST", f"{URL}?{query}", (line("a"),)).problem == "invalid-input"
     assert told(office.alice("POST", URL, b"\n\r\n ", Content_Type="application/x-ndjson")) == []
@@ -343,3 +344,51 @@ def test_a_target_that_is_not_allowed(office: Office) -> None:
     answer = office.alice("POST", URL, (line("a"), other))
     assert told(answer) == [("a", "created"), ("b", "refused")]
     assert answer.json["results"][1]["problem"]["errors"][0]["field"] == "target.arn"
+
+
+def test_a_json_array_does_what_the_same_lines_do(office: Office) -> None:
+    """Generated clients know arrays better than NDJSON. A line's number is the element's, from 1."""
+    jobs = [
+        line("a"),
+        {"job_id": "b", "schedule": {"cron": "61 * * * *"}},
+        line("c", payload=[1, {"x": "]"}]),
+    ]
+    dry = office.alice("POST", f"{URL}?dry_run=true", tuple(jobs))
+    assert office.alice("POST", f"{URL}?dry_run=true", jobs).json == dry.json
+    stored = office.alice("POST", URL, jobs)
+    assert [(result["line"], result["result"]) for result in stored.json["results"]] == [
+        (1, "created"),
+        (2, "refused"),
+        (3, "created"),
+    ]
+    assert office.alice("GET", "/v1/jobs/c").json["payload"] == [1, {"x": "]"}]
+    assert office.alice("POST", URL, []).json["results"] == []
+    assert office.alice("POST", f"{URL}?atomic=true", jobs).problem == "bulk-refused"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{}", "invalid-input"),
+        (b"", "invalid-input"),
+        (b"[", "malformed-json"),
+        (b"[1,]", "malformed-json"),
+        (b"[1 2]", "malformed-json"),
+        (b"[] []", "malformed-json"),
+        (b"[" * 100_000, "malformed-json"),
+        (b"[" + b"9" * 5_000 + b"]", "malformed-json"),
+        (b"[" + b",".join([b"1"] * (MAX_LINES + 1)) + b"]", "too-large"),
+    ],
+)
+def test_a_json_array_is_bounded_and_well_formed(office: Office, body: bytes, problem: str) -> None:
+    refused = office.alice("POST", URL, body, content_type="application/json")
+    assert refused.problem == problem
+
+
+def test_an_element_of_an_array_is_read_as_strictly_as_a_line(office: Office) -> None:
+    """A doubled name, NaN, and an element that is too long."""
+    long = json.dumps(line("long", payload="x" * 600_000)).encode()
+    body = b'[{"job_id": "a", "job_id": "b"}, {"job_id": NaN}, ' + long + b"]"
+    refused = office.alice("POST", URL, body, content_type="application/json")
+    problems = [result["problem"]["type"].rpartition(":")[2] for result in refused.json["results"]]
+    assert problems == ["malformed-json", "malformed-json", "too-large"]

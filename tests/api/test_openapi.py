@@ -81,11 +81,17 @@ def test_every_operation_says_what_it_does_needs_and_costs_and_which_problems_it
     for methods in DOCUMENT["paths"].values():
         for operation in methods.values():
             does, needs_and_costs, problems = operation["description"].rsplit("\n\n", 2)
-            assert len(does.split()) > 5, operation["operationId"]
+            assert len(does.split()) >= 5, operation["operationId"]
             assert needs_and_costs.startswith("Needs ") and (
                 "counted" in needs_and_costs or "counts" in needs_and_costs
             )
             assert "`invalid-input`" in problems
+
+
+def test_a_bulk_request_is_ndjson_or_an_array() -> None:
+    content = DOCUMENT["paths"]["/v1/jobs/_bulk"]["post"]["requestBody"]["content"]
+    job = content[NDJSON]["schema"]
+    assert content["application/json"]["schema"] == {"type": "array", "items": job}
 
 
 def test_the_weight_of_an_operation_is_in_its_description() -> None:

@@ -140,7 +140,7 @@ def calls_of_document() -> Iterator[Call]:
 def _body(operation: dict[str, Any]) -> Any:
     if "requestBody" not in operation:
         return None
-    (content,) = operation["requestBody"]["content"].values()
+    content, *_ = operation["requestBody"]["content"].values()
     return BODIES[content["schema"]["$ref"].rpartition("/")[2]]
 
 

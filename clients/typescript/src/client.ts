@@ -18,7 +18,7 @@ type Parameters<O, In extends "path" | "query"> = O extends { parameters: Record
     : never;
 type Body<O> = O extends { requestBody?: { content: infer C } }
   ? C extends { "application/x-ndjson": unknown }
-    ? string
+    ? string | (C extends { "application/json": infer J } ? J : never)
     : C[keyof C]
   : never;
 type Given<R> = R extends { content: infer C }
