@@ -6,7 +6,15 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from scripts.measure.engine import PATIENCE_S, Engine, embedded_engine, every_second, lateness_of, register
+from scripts.measure.engine import (
+    PATIENCE_S,
+    Engine,
+    embedded_engine,
+    every_second,
+    lateness_of,
+    register,
+    warm_up,
+)
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import percentile
 
@@ -45,8 +53,7 @@ def run(scale: float) -> Result:
 def _warm(engine: Engine) -> None:
     """Cold starts on two busy cores take seconds, and are not measured here."""
     engine.send_bare([int(time.time()) + 1] * 50)
-    register(engine, "warm", [int(time.time()) + 4] * 50)
-    time.sleep(15)
+    warm_up(engine, 50)
 
 
 def _steady(engine: Engine, seconds: int) -> tuple[list[float], list[float]]:

@@ -41,7 +41,7 @@ _BATCHES = 40
 _ROUNDS = 7
 _SENT = 8_000
 _HOURS_A_MONTH = 730
-_RUNS_A_MONTH = (_MILLION, 30 * _MILLION, 300 * _MILLION, 3_000 * _MILLION)
+_RUNS_A_MONTH = (_MILLION, 30 * _MILLION, 300 * _MILLION)
 
 
 @dataclass(slots=True)
@@ -301,7 +301,7 @@ def _rate(times: list[float]) -> float:
 def _pollers() -> list[list[str]]:
     """Provisioned pollers are paid for by the hour, so what they add to a run depends on how many there are."""
     rows = []
-    for pollers in (2, 20, 100, 200):
+    for pollers in (2, 20, 200):
         month = pollers * PRICES["lambda_sqs_poller_hour"] * _HOURS_A_MONTH
         a_million = [f"{month * _MILLION / runs:,.2f}" for runs in _RUNS_A_MONTH]
         rows.append([str(pollers), f"{month:,.2f}", *a_million])

@@ -24,13 +24,13 @@ from common.planning.packs import MAX_IN_A_PACK, Wake
 from common.planning.queue import BATCH_SIZE
 from scripts import build_layer
 from scripts.embedded.strict import certificate
-from scripts.embedded.strict.quota import PROCESSOR_MB, Quota
+from scripts.embedded.strict.quota import Quota
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORIES_MB = (192, 512, 1024, PROCESSOR_MB)
+MEMORIES_MB = (192, 512, 1024)
 BATCHES = (1, 10, BATCH_SIZE * MAX_IN_A_PACK)
 _BARE = "bare boto3, batches of 10"
 DEFAULT_MB = int(
