@@ -15,8 +15,7 @@ from common.history.health import JobHealth, TenantHealth
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
-from common.jobs.store import JobStore
-from common.jobs.wiring import job_store
+from common.jobs.store import JobStore, job_store
 from common.notices.store import Subscriptions
 from common.planning.queue import ExecutionsQueue
 from common.platform.alarms import Alarms

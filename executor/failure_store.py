@@ -18,7 +18,7 @@ def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, know
     """The job store. It is imported when a run fails for good, or ends a streak: most batches have neither."""
 
     def build() -> JobStore:
-        from common.jobs.wiring import job_store
+        from common.jobs.store import job_store
         from eventbridge.guard import schedule_guard
 
         return job_store(tables, queue, clock, known, guards=[schedule_guard(tables.jobs)])

@@ -21,8 +21,7 @@ from common.jobs.backfill import Backfill
 from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
-from common.jobs.store import MAX_AT_ONCE, JobStore
-from common.jobs.wiring import job_store
+from common.jobs.store import MAX_AT_ONCE, JobStore, job_store
 from common.planning.due_index import DueIndex
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.planning.queue import ExecutionsQueue

@@ -18,8 +18,7 @@ from typing import Any
 
 from common.clock import ManualClock
 from common.jobs.ended import EndedJobs
-from common.jobs.store import JobStore
-from common.jobs.wiring import job_store
+from common.jobs.store import JobStore, job_store
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
 from common.registration.definition import Limits

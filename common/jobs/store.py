@@ -15,21 +15,22 @@ from common.clock import Clock
 from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
-from common.jobs.guards import Guard
+from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing
 from common.jobs.ledger import TenantLedger
-from common.jobs.placement import Placement, moves
 from common.jobs.revisions import deleted, paused, resumed
+from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, Pending
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table, Tables, Transaction
 from common.storage.wire import Expression
-from common.tenants.audit import AWS, Audit, AuditedCommit
+from common.tenants.audit import AWS, ITSELF, Audit, AuditedCommit
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
 
@@ -153,7 +154,7 @@ class JobStore:
     ) -> dict[str, Job]:
         """`change` for up to MAX_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
         conflicts = 0
-        placement = Placement(self.index.directory, self.rng)
+        shard_choice = ShardChoice(self.index.directory, self.rng)
 
         def attempt() -> dict[str, Job]:
             nonlocal conflicts
@@ -168,7 +169,7 @@ class JobStore:
             if not moved:
                 return news
             try:
-                return news | self._commit(tenant, moved, now, placement, conflicts, idempotency_key)
+                return news | self._commit(tenant, moved, now, shard_choice, conflicts, idempotency_key)
             except ConditionFailed as conflict:
                 self._check_still_possible(tenant, moved, now, conflict.key)
                 raise  # the job changed meanwhile, or a quota has room again: decide again
@@ -188,9 +189,9 @@ class JobStore:
                 uniform=self.rng.uniform,
             )
         except Exception:
-            placement.tidy()
+            shard_choice.tidy()
             raise
-        placement.tidy()
+        shard_choice.tidy()
         return changed
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
@@ -216,14 +217,14 @@ class JobStore:
         tenant: str,
         moved: Sequence[tuple[Job | None, Job]],
         now: float,
-        placement: Placement,
+        shard_choice: ShardChoice,
         conflicts: int,
         idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
         mark = self.index.ensure_mark(now)
         if any(_is_first_http(old, new) for old, new in moved):
             WebhookSecrets(self.ledger.table).ensure(tenant, now, by=self.by)
-        placed = placement.place(moved, conflicts)
+        placed = shard_choice.place(moved, conflicts)
         tx = Transaction(self.jobs.client)
         pending = [self._write(tx, old, new, now) for old, new in placed]
         for old, new in placed:
@@ -231,11 +232,11 @@ class JobStore:
         self.ledger.count(tx, tenant, placed, now)
         for guard in self.guards:
             guard.require(tx, placed)
-        placement.count(tx, placed)
+        shard_choice.count(tx, placed)
         if idempotency_key:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
-        placement.committed()
+        shard_choice.committed()
         self._hand_over([entry for entry in pending if entry])
         return {new.job_id: new for _, new in placed}
 
@@ -305,3 +306,25 @@ def _unchanged(old: Job | None) -> Expression:
         return Expression("attribute_not_exists(pk)", {})
     noted = same_skips(old)
     return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
+
+
+def job_store(
+    tables: Tables,
+    queue: ExecutionsQueue,
+    clock: Clock,
+    known: KnownTenants,
+    guards: Sequence[Guard],
+    rng: random.Random | None = None,
+    by: str = ITSELF,
+) -> JobStore:
+    """The job store whose audit names `by` as the author of changes. It has `guards` besides that of calendars."""
+    return JobStore(
+        jobs=tables.jobs,
+        index=DueIndex(tables.due),
+        queue=queue,
+        clock=clock,
+        rng=rng or random.Random(),
+        ledger=TenantLedger(tables.tenants, known),
+        guards=(NamedCalendars(Calendars(tables.jobs)), *guards),
+        by=by,
+    )

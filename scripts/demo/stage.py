@@ -13,7 +13,7 @@ import boto3
 from common.clock import SystemClock
 from common.errors import AlreadyExists
 from common.jobs.job import Job
-from common.jobs.wiring import job_store
+from common.jobs.store import job_store
 from common.planning.due_index import DueIndex, Mark
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue

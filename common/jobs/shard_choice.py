@@ -1,4 +1,4 @@
-"""In which shards of the due index the jobs of one change lie."""
+"""Which shards of the due index hold the jobs of one change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from common.storage.table import Transaction
 _log = logging.getLogger("minute8.job_store")
 
 
-class Placement:
+class ShardChoice:
     """Picks the shards, opens new ones before the change is committed, and removes those that it leaves empty."""
 
     def __init__(self, directory: Directory, rng: random.Random) -> None:
