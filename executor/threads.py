@@ -106,15 +106,19 @@ class Running:
             self.future.set_exception(error)
 
 
+# Events that wait for an answered connection, with the future that each had then.
+Unsent = deque[tuple[Running, Future[Report]]]
+
+
 def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
     """Start the executions of one second. Events that are ready are sent from one thread, each other gets a thread."""
     prepared = executor.prepare(deliveries)
     running = [Running(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
-    answers, unsent = Answers[Running](), deque[Running]()
+    answers, unsent = Answers[Running](), Unsent()
     sent = 0
     for execution in running:
         if sent == MAX_EVENT_THREADS and execution.is_ready_event:
-            unsent.append(execution)
+            unsent.append((execution, execution.future))
         elif execution.send(answers):
             execution.future.set_running_or_notify_cancel()
             sent += 1
@@ -126,7 +130,7 @@ def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
     return running
 
 
-def _receive(answers: Answers[Running], unsent: deque[Running]) -> None:
+def _receive(answers: Answers[Running], unsent: Unsent) -> None:
     """Read each answer when it comes, and send the next event over its connection.
 
     What waits too long for its answer, or to be sent, goes on in a thread of its own.
@@ -136,16 +140,16 @@ def _receive(answers: Answers[Running], unsent: deque[Running]) -> None:
         _send_next(unsent, answers)
     for execution in answers.without_answer():
         call_threads().submit(execution.complete)
-    for execution in unsent:
-        if execution.future.set_running_or_notify_cancel():
+    for execution, future in unsent:
+        if future.set_running_or_notify_cancel():
             call_threads().submit(execution.complete)
 
 
-def _send_next(unsent: deque[Running], answers: Answers[Running]) -> None:
+def _send_next(unsent: Unsent, answers: Answers[Running]) -> None:
     while unsent:
-        execution = unsent.popleft()
-        if not execution.future.set_running_or_notify_cancel():
-            continue  # `find_threads` has given it a thread
+        execution, future = unsent.popleft()
+        if not future.set_running_or_notify_cancel():
+            continue  # `find_threads` has given it a thread, and another future
         try:
             if execution.send(answers):
                 return

@@ -20,6 +20,7 @@ from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.storage import fast_client, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
+from executor.calling import Answers
 from executor.messages import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
@@ -180,8 +181,12 @@ def test_what_is_refused_or_breaks_off_is_one_events_failure(world: World, servi
 
 def test_a_connection_that_the_service_has_closed_is_not_used(world: World, service: Server) -> None:
     kept(service, 2)
+    meet = threading.Barrier(
+        2
+    )  # so that neither call uses the connection that the other one is about to lose
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
+        meet.wait(WAITS_S)
         handler.close_connection = True
         return ACCEPTED
 
@@ -267,3 +272,51 @@ def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, se
         assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
     assert len(service.requests) == 300
     assert service.connections <= 2 * threads.MAX_EVENT_THREADS
+
+
+MORE = threads.MAX_EVENT_THREADS + 8
+
+
+@pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
+def test_an_answered_connection_sends_the_next_event(
+    world: World, service: Server, senders: list[str]
+) -> None:
+    names = [f"e-{n}" for n in range(MORE)]
+    messages = events(world, *names)
+    kept(service, threads.MAX_EVENT_THREADS)
+    senders.clear()
+    reports, failed = run(world, messages)
+    assert (results(reports), failed) == (dict.fromkeys(names, "dispatched"), [])
+    assert Counter(senders) == {"MainThread": threads.MAX_EVENT_THREADS, "execute": 8}
+    assert service.connections == threads.MAX_EVENT_THREADS
+
+
+@pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
+@pytest.mark.parametrize("gives_threads", [True, False], ids=["receiver", "batch"])
+def test_events_behind_answers_that_never_come_get_threads(
+    world: World, service: Server, monkeypatch: pytest.MonkeyPatch, gives_threads: bool
+) -> None:
+    """The thread that reads the answers gives them their threads; if it is stuck, the batch does."""
+    names = [f"e-{n}" for n in range(MORE)]
+    messages = events(world, *names)
+    kept(service, threads.MAX_EVENT_THREADS)
+    service.requests.clear()
+    are_sent = threading.Event()
+    silent = set(names[: threads.MAX_EVENT_THREADS])
+
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        if name(handler) in silent:
+            are_sent.wait(WAITS_S)
+        elif len(service.requests) == MORE:
+            are_sent.set()
+        return ACCEPTED
+
+    service.reply = reply
+    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+    if not gives_threads:
+        taken_until = Answers.taken_until
+        stuck = lambda answers, ends_at: taken_until(answers, ends_at + WAITS_S)  # noqa: E731
+        monkeypatch.setattr(Answers, "taken_until", stuck)
+    reports, failed = run(world, messages)
+    assert (results(reports), failed) == (dict.fromkeys(names, "dispatched"), [])
+    assert len(service.requests) == len({request.path for request in service.requests}) == MORE
