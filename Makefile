@@ -19,19 +19,28 @@ export PYTHONUTF8 := 1
 
 VENV := .venv
 RUN := $(VENV)/bin/python
+# What runs Minute8 here and deploys it; and, much larger, what its tests and checks need besides.
 VENV_READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
+VENV_TESTS_READY := $(VENV)/.ready-tests
+NODE_TESTS_READY := node_modules/.ready-tests
 # What needs neither a server nor minutes: calendar facts, parsing, plans, messages, target kinds, documents.
 QUICK := timing registration planning golden history jobs executor docs test_cache.py test_telemetry.py
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli eventbridge scripts examples benchmarks tests
 
-.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove verify chaos
+.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package deploy rollback remove verify chaos
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV_READY) $(NODE_READY) ## Install what the other commands need, and .venv/bin/minute8
+install: ## Install what runs Minute8 here and deploys it, and .venv/bin/minute8
+	@$(MAKE) -j2 $(VENV_READY) $(NODE_READY)
+
+install-tests:
+	@[[ -e $(VENV_TESTS_READY) && -e $(NODE_TESTS_READY) ]] || echo "install: $(TESTS_SIZE)"
+	@$(MAKE) $(VENV_READY)
+	@$(MAKE) -j2 $(VENV_TESTS_READY) $(NODE_TESTS_READY)
 
 up: install ## Start the embedded AWS and deploy Minute8 to it
 	@$(RUN) -m scripts.embedded up
@@ -51,21 +60,21 @@ status: $(VENV_READY) ## Say where the embedded AWS is
 demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
 
-test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
+test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
 	@# Three workers for two cores: one mostly waits for an embedded AWS. tests/conftest.py says which tests go together.
 	@node_modules/.bin/vitest run
 	@$(RUN) -m pytest -n 3 --durations 15
 
-quick: $(VENV_READY) ## Run the tests that need no server, in under a minute
+quick: $(VENV_TESTS_READY) ## Run the tests that need no server, in under a minute
 	@$(RUN) -m pytest -n 2 -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
-lint: install ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)
+lint: install-tests ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(VENV)/bin/lint-imports --no-logo
 	@node_modules/.bin/biome ci --error-on-warnings
 
-types: install ## Check types, strictly
+types: install-tests ## Check types, strictly
 	@$(RUN) -m mypy
 	@$(RUN) -m scripts.console types
 	@node_modules/.bin/tsc -p clients/typescript
@@ -73,7 +82,7 @@ types: install ## Check types, strictly
 
 check: lint types test ## All that CI does
 
-bench: install ## Measure everything; docs/performance.md is written from it
+bench: install-tests ## Measure everything; docs/performance.md is written from it
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-bench.txt
 	@$(RUN) -m benchmarks all --keep
 
@@ -91,7 +100,7 @@ remove: install ## Remove STAGE=… from your AWS account
 	@[[ "$(origin STAGE)" != file ]] || { echo "make remove needs the name of a stage: make remove STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.stack remove --stage "$(STAGE)" $(ARGS)
 
-chaos: install ## Break an embedded AWS at random for MINUTES=10: each fault is noticed, and repaired by the runbook
+chaos: install-tests ## Break an embedded AWS at random for MINUTES=10: each fault is noticed, and repaired by the runbook
 	@$(RUN) -m tests.chaos --faults --seconds $$(( $(or $(MINUTES),10) * 60 )) --jobs 60 --every 60 $(ARGS)
 
 verify: install ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
@@ -99,21 +108,38 @@ verify: install ## Try everything on a new stage in your AWS account, report, an
 	@$(RUN) -m scripts.verify --stage "$(STAGE)" $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------
-$(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt scripts/minute8
+TESTS_SIZE := what the tests need besides: 400 MB of Python packages, 290 MB of Node packages, and DynamoDB Local
+
+$(VENV_READY): requirements.txt requirements-run.txt scripts/minute8
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
 	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
+	@# Python compiles what is used when it is used.
+	@$(RUN) -m pip install -qq --disable-pip-version-check --no-compile -r requirements-run.txt
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 
-$(NODE_READY): package.json package-lock.json console/package.json clients/typescript/package.json .npmrc
+$(VENV_TESTS_READY): $(VENV_READY) requirements-jwt.txt requirements-dev.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+NODE_PACKAGES := package.json package-lock.json console/package.json clients/typescript/package.json .npmrc
+NPM_CI := npm ci --silent --no-fund --no-audit
+
+# `npm ci` begins with an empty node_modules: what the tests need goes in again if it was there.
+$(NODE_READY): $(NODE_PACKAGES)
 	@command -v node >/dev/null || { echo "Node 20 or newer is needed, and node is not here" >&2; exit 1; }
 	@node -e 'const v = process.versions.node; if (v.split(".")[0] < 20) { console.error("Node 20 or newer is needed; node is " + v); process.exit(1) }'
 	@echo "install: the deployment tool and the console's into node_modules …"
-	@npm ci --silent --no-fund --no-audit
+	@if [[ -e $(NODE_TESTS_READY) ]]; then $(NPM_CI) && touch $(NODE_TESTS_READY); else $(NPM_CI) --omit=dev; fi
+	@# Copies for bundlers and editors, 55 MB. Node reads dist-cjs.
+	@rm -rf node_modules/@{aws-sdk,smithy}/*/dist-{es,types}
 	@touch $@
+
+$(NODE_TESTS_READY): $(NODE_PACKAGES)
+	@$(NPM_CI)
+	@touch $(NODE_READY) $@
 
 # Without it the store tests skip that engine and say so.
 $(DYNAMODB_LOCAL)/node_modules/.ready: $(DYNAMODB_LOCAL)/package.json $(DYNAMODB_LOCAL)/package-lock.json

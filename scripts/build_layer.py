@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ _PLATFORM_ARGUMENTS = {
 }
 
 
-def build_all(platform: str) -> list[Path]:
-    """Build all layers; return their paths. Raises RuntimeError with pip's output if pip fails."""
-    return [build(platform, name)[0] for name in LAYERS]
+def build_all(platform: str, names: Iterable[str] = LAYERS) -> list[Path]:
+    """Build the layers of these names; return their paths. Raises RuntimeError with pip's output if pip fails."""
+    return [build(platform, name)[0] for name in names]
 
 
 def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:

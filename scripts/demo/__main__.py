@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.progress import Progress
 
 from scripts.demo.show import Show
 from scripts.demo.stage import Stage
@@ -33,16 +33,17 @@ def main() -> int:
     console = Console()
     stage = Stage(embedded.env())
     target = stage.deploy_target()
-    workload = list(real_workload(target))
-    stage.allow({LIVELY_TENANT, *(registration.tenant for registration in workload)}, target)
-    _register_missing(stage, workload, console)
+    stage.allow({LIVELY_TENANT}, target)
     console.print(f"the console is {embedded.api_url}/console; a key of {LIVELY_TENANT!r}, for a day:")
     console.print(stage.key_for_a_day(LIVELY_TENANT), soft_wrap=True)
     _tick_if_due(stage, console)
     started_at = time.time()
-    jobs = stage.register(lively_jobs(target, started_at), lambda: None)
+    lively = stage.register(lively_jobs(target, started_at))
     view: View = LiveView(console) if console.is_terminal or arguments.picture else PlainView()
-    show = Show(stage, stage.registered(sorted({r.tenant for r in workload})) + jobs, view, started_at)
+    show = Show(stage, lively, view, started_at)
+    # Meanwhile the first runs are shown.
+    register = (stage, list(real_workload(target)), target, show, view)
+    threading.Thread(target=_register_real_jobs, args=register, daemon=True).start()
     try:
         show.watch(arguments.seconds or None)
     except KeyboardInterrupt:
@@ -60,17 +61,21 @@ def main() -> int:
     return 0 if passed else 1
 
 
-def _register_missing(stage: Stage, workload: Sequence[Registration], console: Console) -> None:
+def _register_real_jobs(
+    stage: Stage, workload: Sequence[Registration], target: str, show: Show, view: View
+) -> None:
+    """Register the jobs that no earlier demo has registered, and show all of them."""
     tenants = sorted({registration.tenant for registration in workload})
-    known = {(job.tenant, job.job_id) for job in stage.registered(tenants)}
-    missing = [r for r in workload if (r.tenant, r.job_id) not in known]
+    stage.allow(tenants, target)
+    registered = stage.registered(tenants)
+    show.add(registered)
+    known = {(job.tenant, job.job_id) for job in registered}
+    missing = [job for job in workload if (job.tenant, job.job_id) not in known]
     if missing:
-        with Progress(console=console) as progress:
-            bar = progress.add_task(f"registering {len(missing)} real jobs", total=len(missing))
-            stage.register(missing, lambda: progress.advance(bar))
-    console.print(
-        f"{len(workload)} jobs of {len(tenants)} tenants are registered ({len(missing)} of them now)"
-    )
+        view.event(f"registering {len(missing)} real jobs of {len(tenants)} tenants …")
+    for registration in missing:
+        show.add(stage.register([registration]))
+    view.event(f"{len(workload)} real jobs of {len(tenants)} tenants are registered")
 
 
 def _tick_if_due(stage: Stage, console: Console) -> None:

@@ -40,6 +40,10 @@ class Show:
         self._away = False
         self._steps = [(_PAUSE_AT_S, self._pause), (_RESUME_AT_S, self._resume)]
 
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Follow these jobs as well, from now on. Another thread may call it."""
+        self._jobs.extend(jobs)
+
     def lively(self) -> list[Job]:
         return [job for job in self._jobs if job.tenant == LIVELY_TENANT]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -106,13 +106,11 @@ class Stage:
         keys_of_tenants = Tenants(self._table("tenants")).api_keys
         return keys_of_tenants.create_key(tenant, "write", now, name="demo", expires_at=int(now) + DAY_S)[0]
 
-    def register(self, registrations: Sequence[Registration], done: Callable[[], None]) -> list[Job]:
-        """Store all jobs; `done` is called after each, for a progress bar."""
+    def register(self, registrations: Sequence[Registration]) -> list[Job]:
+        """Store all jobs."""
 
         def put(registration: Registration) -> Job:
-            job = self.registry.put(registration.tenant, registration.job_id, registration.definition)
-            done()
-            return job
+            return self.registry.put(registration.tenant, registration.job_id, registration.definition)
 
         with ThreadPoolExecutor(_WRITERS) as pool:
             return list(pool.map(put, registrations))

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from scripts.embedded import (
     Embedded,
     EmbeddedError,
     deploy,
+    deployment,
     find,
     first_steps,
     start,
@@ -61,7 +63,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _up(options: argparse.Namespace) -> int:
-    failed = _start(options) or _deploy(options)
+    with ThreadPoolExecutor() as pool:
+        built = pool.submit(deployment.build, _params(options))
+        failed = _start(options)
+        built.result()
+    failed = failed or _deploy(options)
     if not failed:
         environment = first_steps.write_environment(_running(options), options.stage)
         print(f"\nFor this shell:   . {_short(environment)}\nA first target:   make sample")
@@ -108,10 +114,15 @@ def _start(options: argparse.Namespace) -> int:
 def _deploy(options: argparse.Namespace) -> int:
     embedded = _running(options)
     began = time.monotonic()
-    params = dict(param.split("=", 1) for param in options.param)
-    embedded = deploy(embedded, stage=options.stage, params=params, force=options.force, report=_say)
+    embedded = deploy(
+        embedded, stage=options.stage, params=_params(options), force=options.force, report=_say
+    )
     _say(f"ready after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}")
     return 0
+
+
+def _params(options: argparse.Namespace) -> dict[str, str]:
+    return dict(param.split("=", 1) for param in options.param)
 
 
 def _say(text: str) -> None:

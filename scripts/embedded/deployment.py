@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ _NEVER_WHOLE = {
     "ROLLBACK_FAILED",
 }
 _RESTART = "`make down` ends its operation, and `make up` continues the deployment"
+# Only the API of a stage with an issuer has it.
+JWT_LAYER = "layer-jwt"
 # Of the deployment that a stage runs. It is part of the snapshots, as the stack is: a kill takes back both.
 _FINGERPRINT = "/embedded/{stage}/deployed"
 
@@ -56,8 +59,9 @@ def deploy(
 def _deploy(
     embedded: Embedded, stage: str, params: Mapping[str, str], force: bool, report: Callable[[str], object]
 ) -> Embedded:
-    layers = build_layer.build_all("local")
+    layers = build(params)
     service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
+    _link_missing_layers(service)
     arguments = [f"--param={key}={value}" for key, value in sorted(params.items())]
     fingerprint = _fingerprint(service, layers, [embedded.endpoint_url, *arguments])
     deployed = replace(embedded, api_url=api_url(embedded, stage))
@@ -77,6 +81,25 @@ def _deploy(
     ssm.put_parameter(Name=_FINGERPRINT.format(stage=stage), Value=fingerprint, Type="String", Overwrite=True)
     record(deployed)
     return deployed
+
+
+def build(params: Mapping[str, str]) -> list[Path]:
+    """Build what a deployment with these parameters packages; return its layers. Raises RuntimeError."""
+    names = [name for name in build_layer.LAYERS if name != JWT_LAYER or params.get("jwtIssuer")]
+    with ThreadPoolExecutor() as pool:
+        console_files = pool.submit(console.build)
+        layers = build_layer.build_all("local", names)
+        console_files.result()
+    return layers
+
+
+def _link_missing_layers(service: Path) -> None:
+    """serverless.yml packages every layer; one that no function has may be empty."""
+    for name in build_layer.LAYERS:
+        layer = service / "build" / f"{name}-local"
+        if not layer.exists():
+            (layer / "python").mkdir(parents=True)
+            (layer / "python" / "empty.txt").write_text("No function of this deployment has this layer.\n")
 
 
 def remove(embedded: Embedded, *, stage: str) -> None:

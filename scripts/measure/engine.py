@@ -106,7 +106,7 @@ def every_second(engine: Engine, first: int, seconds: int, name: str = "steady")
     bounds = {"start_at": rfc3339(first), "end_at": rfc3339(first + seconds)}
     definitions = {"schedule": {"cron": "* * * * * *", **bounds}, "target": engine.target}
     jobs = engine.stage.register(
-        [Registration(f"tenant-{number}", name, definitions) for number in range(10)], lambda: None
+        [Registration(f"tenant-{number}", name, definitions) for number in range(10)]
     )
     return [execution for job in jobs for execution in expected(job, 0, first + seconds)]
 
@@ -128,7 +128,6 @@ def register(
             )
             for number, at in enumerate(times)
         ],
-        lambda: None,
     )
     return [execution for job in jobs for execution in expected(job, 0, max(times) + 1)]
 

@@ -105,10 +105,10 @@ class Trials:
         real = list(real_workload(arn))[: self._size.workload_jobs]
         self._stage.allow({LIVELY_TENANT, *(one.tenant for one in real)}, arn)
         began = time.monotonic()
-        jobs = self._stage.register(real, lambda: None)
+        jobs = self._stage.register(real)
         self._register_s = (time.monotonic() - began) / len(jobs)
         since = time.time()
-        jobs += self._stage.register(lively_jobs(arn, since), lambda: None)
+        jobs += self._stage.register(lively_jobs(arn, since))
         show = Show(self._stage, jobs, PlainView(), since)
         show.watch(self._size.workload_s)
         show.settle()
@@ -168,7 +168,7 @@ class Trials:
         """The last hours of an hourly job, two at a time: a chain that Lambda's recursion rule would end."""
         since, hours = time.time(), self._size.backfill
         definition = {"schedule": {"cron": "0 * * * *"}, "target": self._engine.target}
-        self._stage.register([Registration(_TENANT, "hourly", definition)], lambda: None)
+        self._stage.register([Registration(_TENANT, "hourly", definition)])
         end = int(since) // _HOUR_S * _HOUR_S
         wanted = {"start_at": rfc3339(end - hours * _HOUR_S), "end_at": rfc3339(end), "concurrency": 2}
         tenants = Tenants(DynamoTable(self._stage.client("dynamodb"), f"{self._stage.name}-tenants"))

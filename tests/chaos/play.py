@@ -51,7 +51,7 @@ class Play:
         target = self._stage.deploy_target()
         self._stage.allow([f"tenant-{n}" for n in range(TENANTS)], target)
         registrations = jobs(target, count, every_s, self._rng)
-        self._jobs = self._stage.register(registrations, lambda: None)
+        self._jobs = self._stage.register(registrations)
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:

@@ -41,7 +41,7 @@ def register(stage: Stage) -> Iterator[Callable[..., Job]]:
 
     def one(job_id: str, schedule: dict[str, Any], invocation: str = "RequestResponse", **fields: Any) -> Job:
         definition = {"schedule": schedule, "target": target | {"invocation": invocation}, **fields}
-        (job,) = stage.register([Registration("alice", job_id, definition)], lambda: None)
+        (job,) = stage.register([Registration("alice", job_id, definition)])
         made.append(job)
         return job
 

@@ -43,7 +43,7 @@ def url(sqs: Any, name: str) -> str:
 def registered(stage: Stage, job_id: str, schedule: dict[str, Any], invocation: str) -> Any:
     target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": invocation}
     definition = {"schedule": schedule, "target": target, "payload": {"duration_s": 0}}
-    (job,) = stage.register([Registration("alice", job_id, definition)], lambda: None)
+    (job,) = stage.register([Registration("alice", job_id, definition)])
     return job
 
 
