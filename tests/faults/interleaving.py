@@ -77,19 +77,21 @@ def every_order() -> Iterator[Choose]:
     """Choices that lead through all orders, depth first. Play each one to its end before taking the next."""
     path: list[int] = []
     while True:
-        taken: list[tuple[int, int]] = []
+        choices: list[tuple[int, int]] = []
 
-        def choose(alternatives: int, path: list[int] = path, taken: list[tuple[int, int]] = taken) -> int:
-            chosen = path[len(taken)] if len(taken) < len(path) else 0
-            taken.append((chosen, alternatives))
+        def choose(
+            alternatives: int, path: list[int] = path, choices: list[tuple[int, int]] = choices
+        ) -> int:
+            chosen = path[len(choices)] if len(choices) < len(path) else 0
+            choices.append((chosen, alternatives))
             return chosen
 
         yield choose
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        if not taken:
+        while choices and choices[-1][0] + 1 == choices[-1][1]:
+            choices.pop()
+        if not choices:
             return
-        path = [chosen for chosen, _ in taken]
+        path = [chosen for chosen, _ in choices]
         path[-1] += 1
 
 

@@ -127,11 +127,11 @@ def send_in_steps(stage: Stage) -> None:
     kind = world.executor.kinds["lambda"]
 
     def in_steps(*arguments: Any) -> Steps[Outcome]:
-        here, there = (stage.left_open.enter_context(one) for one in socket.socketpair())
-        with here, there:
+        executor_end, target_end = (stage.left_open.enter_context(end) for end in socket.socketpair())
+        with executor_end, target_end:
             outcome = kind.call(*arguments)
-            there.send(b"answer")
-            yield here
+            target_end.send(b"answer")
+            yield executor_end
             return outcome
 
     world.executor = replace(world.executor, kinds={"lambda": replace(kind, in_steps=in_steps)})

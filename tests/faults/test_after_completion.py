@@ -29,7 +29,7 @@ def created(stage: Stage, count: int = 1, invocation: str = "RequestResponse") -
         stage.world.registry.create("alice", f"once-{n}" if n else "once", definition)
 
 
-def found(world: World, job_id: str = "once") -> Job | None:
+def stored_job(world: World, job_id: str = "once") -> Job | None:
     try:
         return world.store.get("alice", job_id)
     except NotFound:
@@ -48,7 +48,7 @@ def test_a_last_run_meets_a_fault_at_each_of_its_calls(fault: Fault, invocation:
         world.run_until(END, ticks=True)
         everything_explained(world, {KEY: [at(DUE)]}, twice=1)
         index_is_right(world)
-        assert (found(world), counted(world), list(world.completion.ended.noted())) == (None, (0, 0), [])
+        assert (stored_job(world), counted(world), list(world.completion.ended.noted())) == (None, (0, 0), [])
 
     with staged(BEGIN) as stage:
         created(stage, invocation=invocation)
@@ -67,10 +67,10 @@ def test_a_deletion_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
         world.run_until(END, ticks=True)
         everything_explained(world, {("alice", name): [at(DUE)] for name in names})
         index_is_right(world)
-        assert [found(world, name) for name in names] == [None] * 3
+        assert [stored_job(world, name) for name in names] == [None] * 3
         assert (counted(world), list(world.completion.ended.noted())) == ((0, 0), [])
         entries = list(world.store.audited.audit.newest("alice", 100))
-        assert sorted(one.subject for one in entries if one.action == "job.deleted") == names
+        assert sorted(entry.subject for entry in entries if entry.action == "job.deleted") == names
 
     names = ["once", "once-1", "once-2"]
     with staged(BEGIN) as stage:
@@ -104,11 +104,11 @@ def test_a_deletion_beside_other_changes() -> None:
                 died = play(stage.wire, steps, choose, anywhere)
                 assert died["tick"] is None
                 assert died[name] is None or isinstance(died[name], Minute8Error), died
-                left = found(world)
+                kept = stored_job(world)
                 if name == "reschedule" and died[name] is None:
-                    assert left and left.schedule_given["at"] == LATER
-                assert found(world, "once-1") is None
-                assert counted(world) == ((1, 1) if left else (0, 0))
+                    assert kept and kept.schedule_given["at"] == LATER
+                assert stored_job(world, "once-1") is None
+                assert counted(world) == ((1, 1) if kept else (0, 0))
                 index_is_right(world)
 
 
@@ -120,7 +120,7 @@ def test_a_tick_that_is_killed_after_its_deletion_deletes_no_job_of_the_same_nam
         killed_after(
             stage, "transact_write_items", lambda world: world.completion.delete_ended(world.clock.now())
         )
-        assert found(world) is None
+        assert stored_job(world) is None
         world.registry.create("alice", "once", job(at=LATER, after_completion="delete"))
         world.tick()
-        assert found(world)
+        assert stored_job(world)

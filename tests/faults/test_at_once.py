@@ -41,9 +41,9 @@ def one_partition(few_partitions: None, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with staged(BEGIN) as made:
-        made.world.index.ensure_mark(at(BEGIN))  # so that there is a window to plan at 3:18
-        yield made
+    with staged(BEGIN) as stage:
+        stage.world.index.ensure_mark(at(BEGIN))  # so that there is a window to plan at 3:18
+        yield stage
 
 
 def minutes(*numbers: int) -> list[int]:

@@ -37,8 +37,8 @@ LINES = [
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """3:20:10, planned up to 3:30; two jobs in a transaction; alice's quota is counted."""
     monkeypatch.setattr(bulk, "MAX_AT_ONCE", 2)
-    with staged(BEGIN) as made:
-        world = made.world
+    with staged(BEGIN) as stage:
+        world = stage.world
         table = world.table("tenants")
         Tenants(table).create("alice", "", world.clock.now(), {"allowed_targets": ["*"]})
         counting = replace(world.store, ledger=TenantLedger(table, KnownTenants(table)))
@@ -46,8 +46,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         world.registry.create("alice", "moved", DEFINITIONS["same"])
         world.registry.create("alice", "same", DEFINITIONS["same"])
         world.run_until(NOW, ticks=True)
-        made.save()
-        yield made
+        stage.save()
+        yield stage
 
 
 def put_all(world: World) -> list[LineOutcome]:
@@ -64,7 +64,7 @@ def minutes(*numbers: int) -> list[int]:
 
 
 def is_done(world: World) -> None:
-    jobs = {found.job_id: found.schedule_given for found in world.store.list_jobs("alice")}
+    jobs = {stored.job_id: stored.schedule_given for stored in world.store.list_jobs("alice")}
     assert jobs == {job_id: text["schedule"] for job_id, text in DEFINITIONS.items()}
     assert counted(world) == (4, (8 + 7 + 8) * 24 + 1)
 

@@ -25,11 +25,11 @@ NAMING = PLAIN | {"schedule": {**PLAIN["schedule"], "exclude": {"calendars": ["f
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with staged("2026-11-21T03:12:00Z") as made:
-        made.world.index.ensure_mark(made.world.clock.now())
-        store(made.world)
-        made.save()
-        yield made
+    with staged("2026-11-21T03:12:00Z") as stage:
+        stage.world.index.ensure_mark(stage.world.clock.now())
+        store(stage.world)
+        stage.save()
+        yield stage
 
 
 def calendars(world: World) -> CalendarStore:
@@ -46,10 +46,12 @@ def delete(world: World) -> None:
 
 def naming(world: World) -> list[str]:
     """The jobs that name the calendar, which exists if there are any."""
-    found = [one.job_id for one in world.store.list_jobs("alice") if one.schedule.calendars]
-    stored = {one.name for one in calendars(world).list_calendars("alice")}
-    assert not found or "feasts" in stored, found
-    return found
+    job_ids = [
+        stored_job.job_id for stored_job in world.store.list_jobs("alice") if stored_job.schedule.calendars
+    ]
+    stored = {calendar.name for calendar in calendars(world).list_calendars("alice")}
+    assert not job_ids or "feasts" in stored, job_ids
+    return job_ids
 
 
 def bulk_put(world: World) -> None:
@@ -167,8 +169,8 @@ def test_a_deletion_that_was_overtaken_deletes_nothing(stage: Stage, monkeypatch
     """It has found no job that names the calendar. Then the calendar is stored again, and a job names it."""
     world, search = stage.world, Table.query
 
-    def overtaken(table: Table, *arguments: Any, **given: Any) -> Iterator[Item]:
-        yield from search(table, *arguments, **given)
+    def overtaken(table: Table, *arguments: Any, **options: Any) -> Iterator[Item]:
+        yield from search(table, *arguments, **options)
         monkeypatch.setattr(Table, "query", search)
         store(world)
         world.registry.put("alice", "report", NAMING)

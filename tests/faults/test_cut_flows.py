@@ -122,11 +122,11 @@ def recovers(stage: Stage) -> None:
 
 def is_paused_and_told(world: World) -> None:
     assert world.store.get(*KEY).state == "paused"
-    told = {(kind, detail.get("fire_at")) for kind, detail in world.events}
+    published = {(kind, detail.get("fire_at")) for kind, detail in world.events}
     failed = {
         ("Run Failed", run["fire_at"]) for run in world.run_items(*KEY)[1:] if run["status"] == "failed"
     }
-    assert failed | {("Job Paused", None)} <= told, told
+    assert failed | {("Job Paused", None)} <= published, published
 
 
 def has_recovered(world: World) -> None:

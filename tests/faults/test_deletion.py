@@ -35,7 +35,7 @@ def test_a_slice_cut_off_anywhere_is_done_again(fault: Fault) -> None:
         stage.world.clock.sleep(60)
         stage.save()
 
-        def whole(world: World) -> None:
+        def remove_in_slices(world: World) -> None:
             while deletions_of(world).move_on("alice", world.clock.now(), FEW).finished_at is None:
                 pass
 
@@ -45,7 +45,7 @@ def test_a_slice_cut_off_anywhere_is_done_again(fault: Fault) -> None:
             assert left_of(world, "bob") == bobs
             assert directory(world) == halves
 
-        assert stage.each_call(whole, fault, check, flow="removal") > 40
+        assert stage.each_call(remove_in_slices, fault, check, flow="removal") > 40
 
 
 @pytest.mark.parametrize("fault", [Fault.KILLED_AFTER, Fault.FAILED, Fault.LOST, Fault.THROTTLED])

@@ -35,20 +35,20 @@ FIRES = {("alice", name): [at(DUE)] for name in JOBS}
 def registered(world: World) -> list[Execution]:
     for _, name in FIRES:
         world.registry.create("alice", name, job(at=DUE, invocation=JOBS[name], timeout_s=30))
-    found = [Execution.decode(body) for body in world.sqs.bodies]
+    executions = [Execution.decode(body) for body in world.sqs.bodies]
     world.sqs._waiting.clear()
     world.clock.move_to(at(DUE))
-    return found
+    return executions
 
 
 def copies(executions: list[Execution], rng: random.Random) -> list[Message]:
     """Each execution two or three times: alone and in packs, as other messages and as copies of the same one."""
-    some = [*executions, *executions, *rng.sample(executions, 2)]
-    rng.shuffle(some)
+    unpacked = [*executions, *executions, *rng.sample(executions, 2)]
+    rng.shuffle(unpacked)
     messages: list[Message] = []
-    while some:
+    while unpacked:
         size = rng.randint(1, 4)
-        pack, some = Pack(tuple(some[:size])), some[size:]
+        pack, unpacked = Pack(tuple(unpacked[:size])), unpacked[size:]
         messages.append(Message(f"m-{len(messages)}", pack.encode(), "first"))
     again = rng.choice(messages)
     return [*messages, Message(again.message_id, again.body, "second", 2)]
@@ -87,9 +87,9 @@ def test_copies_in_one_batch_meet_a_fault_and_each_call_is_made_once_within_a_le
 def test_an_execution_that_is_in_its_pack_twice_is_called_once(world: World, invocation: str) -> None:
     for name in ("a", "b"):
         world.registry.create("alice", name, job(at=DUE, invocation=invocation))
-    found = [Execution.decode(body) for body in world.sqs.bodies]
+    executions = [Execution.decode(body) for body in world.sqs.bodies]
     world.sqs._waiting.clear()
-    world.queue.send_packs([Pack((*found, *found))])
+    world.queue.send_packs([Pack((*executions, *executions))])
     world.run_until(END)
     everything_explained(world, {("alice", name): [at(DUE)] for name in ("a", "b")})
 

@@ -31,7 +31,7 @@ def test_holds_and_releases_at_once() -> None:
             died = play(stage.wire, steps, choose, anywhere)
             assert (died["hold b"], died["hold c"]) == (None, None)
             releases = [died["release a"], died["release a again"]]
-            assert [type(one) for one in releases if one] == [NotFound]
-            assert sorted(one.pattern for one in holds.all()) == ["b.example.com", "c.example.com"]
-            entries = [one.action for one in Audit(world.table("tenants")).newest(keys.OPERATORS, 10)]
+            assert [type(release) for release in releases if release] == [NotFound]
+            assert sorted(hold.pattern for hold in holds.all()) == ["b.example.com", "c.example.com"]
+            entries = [entry.action for entry in Audit(world.table("tenants")).newest(keys.OPERATORS, 10)]
             assert sorted(entries) == ["target.held"] * 3 + ["target.released"]

@@ -31,8 +31,8 @@ Add = Callable[[object], object]
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with staged("2026-11-21T03:12:00Z") as made:
-        yield made
+    with staged("2026-11-21T03:12:00Z") as stage:
+        yield stage
 
 
 def apart(call: str) -> bool:
@@ -73,21 +73,21 @@ def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
     world = stage.world
     first = WebhookSecrets(world.table("tenants")).ensure("alice", world.clock.now())
     stage.save()
-    made: list[str] = []
+    secrets: list[str] = []
     orders = 0
     for choose in every_order():
         orders += 1
         stage.restore()
-        made.clear()
+        secrets.clear()
         steps = {
-            name: lambda: made.append(
+            name: lambda: secrets.append(
                 WebhookSecrets(world.table("tenants")).rotate("alice", world.clock.now())
             )
             for name in ("one", "another")
         }
         assert set(play(stage.wire, steps, choose, apart).values()) == {None}
         signing = WebhookSecrets(world.table("tenants")).signing("alice", world.clock.now())
-        assert set(signing) == {first, *made} and signing[-1] == first
+        assert set(signing) == {first, *secrets} and signing[-1] == first
     assert orders > 2
 
 
@@ -148,7 +148,7 @@ def test_a_bound_holds_for_two_additions_at_once(
         stage.restore()
         steps = {name: partial(of(world), name) for name in ("1", "2")}
         died = play(stage.wire, steps, choose, before_writes)
-        refused = [type(one) for one in died.values() if one]
+        refused = [type(error) for error in died.values() if error]
         assert refused in ([Conflict], [QuotaExceeded]), died
         assert len(list(world.table(table).query(Query("alice", sk_prefix=prefix)))) == 2
 
@@ -172,12 +172,12 @@ def test_two_edits_of_a_calendar_at_once(stage: Stage, checked: bool) -> None:
         stored = store.get("alice", "feasts")
         (last,) = stored.dates
         if checked:
-            assert sorted(type(one).__name__ for one in died.values()) == ["NoneType", "RevisionMismatch"]
+            assert sorted(type(error).__name__ for error in died.values()) == ["NoneType", "RevisionMismatch"]
             assert (stored.revision, died[last]) == (read + 1, None)
         else:
             assert (stored.revision, set(died.values())) == (read + 2, {None})
             changes = world.store.audited.audit.newest("alice", 3)
-            replaced = [one.before["dates"] for one in changes if one.before]
+            replaced = [change.before["dates"] for change in changes if change.before]
             assert sorted(replaced) == sorted([[], [day for day in days if day != last]])
 
 

@@ -22,10 +22,10 @@ ONCE = IdempotencyKey.of("alice", "8e03978e", DEFINITION)
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with staged("2026-11-21T03:12:00Z") as made:
-        made.world.index.ensure_mark(made.world.clock.now())
-        made.save()
-        yield made
+    with staged("2026-11-21T03:12:00Z") as stage:
+        stage.world.index.ensure_mark(stage.world.clock.now())
+        stage.save()
+        yield stage
 
 
 def jobs(world: World) -> list[Job]:
@@ -33,14 +33,14 @@ def jobs(world: World) -> list[Job]:
 
 
 @pytest.mark.parametrize("fault", Fault)
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("own_id", [True, False])
 def test_a_creation_is_repeated_after_a_fault_at_each_of_its_calls(
-    stage: Stage, fault: Fault, given: bool
+    stage: Stage, fault: Fault, own_id: bool
 ) -> None:
     numbers = count()
 
     def create(world: World) -> Job:
-        job_id = "report" if given else f"job-{next(numbers)}"
+        job_id = "report" if own_id else f"job-{next(numbers)}"
         return world.registry.create("alice", job_id, DEFINITION, ONCE)
 
     def repeats(world: World, died: BaseException | None) -> None:
@@ -56,16 +56,16 @@ def test_a_creation_is_repeated_after_a_fault_at_each_of_its_calls(
     assert stage.each_call(create, fault, repeats) >= 4
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, given: bool) -> None:
+@pytest.mark.parametrize("own_id", [True, False])
+def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, own_id: bool) -> None:
     played = 0
     for choose in every_order():
         world, played = stage.restore(), played + 1
-        made: dict[str, Job] = {}
+        created: dict[str, Job] = {}
 
-        def create(name: str, world: World = world, made: dict[str, Job] = made) -> None:
-            job_id = "report" if given else f"job-{name}"
-            made[name] = world.registry.create("alice", job_id, DEFINITION, ONCE)
+        def create(name: str, world: World = world, created: dict[str, Job] = created) -> None:
+            job_id = "report" if own_id else f"job-{name}"
+            created[name] = world.registry.create("alice", job_id, DEFINITION, ONCE)
 
         died = play(
             stage.wire,
@@ -74,6 +74,6 @@ def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, given: boo
             lambda call: call.startswith(("get_item alice", "transact_write_items")),
         )
         assert died == {"one": None, "two": None}
-        assert [made["one"]] == [made["two"]] == jobs(world)
+        assert [created["one"]] == [created["two"]] == jobs(world)
         index_is_right(world)
     assert played >= 10

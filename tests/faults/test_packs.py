@@ -42,7 +42,7 @@ class OneThread:
         return future
 
     def map(self, do: Callable[..., Any], each: Iterable[Any]) -> Iterator[Any]:
-        return iter([do(one) for one in each])
+        return iter([do(item) for item in each])
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def in_a_pack(world: World, names: Iterable[str] = FIRES) -> None:
     """Have what was registered travel together, and the clock at its second."""
     names = [name[1] if isinstance(name, tuple) else name for name in names]
-    found = {one.job_id: one for one in map(Execution.decode, world.sqs.bodies)}
+    executions = {execution.job_id: execution for execution in map(Execution.decode, world.sqs.bodies)}
     world.sqs._waiting.clear()
-    world.queue.send_packs([Pack(tuple(found[name] for name in names))])
+    world.queue.send_packs([Pack(tuple(executions[name] for name in names))])
     world.clock.move_to(at(DUE))
 
 
@@ -167,8 +167,8 @@ def test_what_was_turned_away_goes_on_alone_and_the_rest_does_not_come_again(
             full.setattr(Runs, "claim", turned_away)
             deliver_one(world)
         alone = [Execution.decode(body) for body in world.sqs.bodies[sent:]]
-        assert [one.job_id for one in alone] == ["event", "fails"]
-        assert max(one.visible_at for one in alone) <= at(DUE) + 3
+        assert [execution.job_id for execution in alone] == ["event", "fails"]
+        assert max(execution.visible_at for execution in alone) <= at(DUE) + 3
         assert [context["job_id"] for _, context in world.target.calls] == ["waits"]
         world.run_until(END)
         all_ended(world)
@@ -338,8 +338,8 @@ def test_where_it_cannot_be_sent_on_it_comes_again_with_its_pack(
     world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or tried.wait(60))
     pack = world.sqs.receive()
     assert pack
-    with ThreadPoolExecutor(1) as one, monkeypatch.context() as broken:
-        broken.setattr(threads, "call_threads", lambda: one)
+    with ThreadPoolExecutor(1) as thread, monkeypatch.context() as broken:
+        broken.setattr(threads, "call_threads", lambda: thread)
         broken.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
         broken.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
         broken.setattr(world.sqs, "send_message_batch", refusing)

@@ -21,10 +21,10 @@ KEY, CRON = ("alice", "job"), "*/10 * * * *"
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with staged("2026-11-21T03:12:00Z") as made:
-        made.world.registry.create(*KEY, job(cron=CRON))
-        made.save()
-        yield made
+    with staged("2026-11-21T03:12:00Z") as stage:
+        stage.world.registry.create(*KEY, job(cron=CRON))
+        stage.save()
+        yield stage
 
 
 def skip(world: World, count: int = 1) -> None:
@@ -37,8 +37,8 @@ def unskip(world: World) -> None:
 
 def cancelled(world: World) -> list[int]:
     now = int(world.clock.now())
-    found = world.manual.changes.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
-    return [one.fire_at for one in found]
+    runs = world.manual.changes.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
+    return [run.fire_at for run in runs]
 
 
 def noted(world: World) -> list[int]:
@@ -78,19 +78,19 @@ def test_a_change_of_the_job_meanwhile_loses_no_note(stage: Stage, before: int, 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_skip_and_an_unskip_at_once_note_what_is_cancelled(stage: Stage, before: int) -> None:
-    found = set()
+    counts = set()
     for world in played(stage, before, "skip", "unskip"):
         assert noted(world) == cancelled(world)
-        found.add(len(noted(world)))
-    assert found == {0, 1}
+        counts.add(len(noted(world)))
+    assert counts == {0, 1}
 
 
 def test_fifty_are_skipped_and_taken_back_in_one_transaction_each(stage: Stage) -> None:
-    for step, action, left in ((skip, "run.cancelled", MAX_SKIPPED), (unskip, "run.restored", 0)):
+    for step, action, remaining in ((skip, "run.cancelled", MAX_SKIPPED), (unskip, "run.restored", 0)):
         stage.wire.arm(0, None, only="transact_write_items")
         step(stage.world, MAX_SKIPPED) if step is skip else step(stage.world)
         assert len(stage.wire.calls) == 1
-        assert (len(cancelled(stage.world)), noted(stage.world)) == (left, cancelled(stage.world))
+        assert (len(cancelled(stage.world)), noted(stage.world)) == (remaining, cancelled(stage.world))
         entries = Audit(stage.world.table("tenants")).newest("alice", 1_000)
         assert sum(entry.action == action for entry in entries) == MAX_SKIPPED
 
@@ -111,15 +111,15 @@ def test_an_error_in_the_middle_leaves_no_stale_note(stage: Stage, fault: Fault)
     skipped = stage.world.manual.skipped(*KEY)
     stage.world.manual.take_back(skipped[1:2])
     stage.save()
-    left = []
+    counts = []
     for nth in (1, 2, 3, 4):
         world = stage.restore()
         stage.wire.arm(nth, fault, only="transact_write_items")
         stage.attempt(lambda world: world.manual.take_back(skipped))
         assert stage.wire.hit
         assert noted(world) == cancelled(world)
-        left.append(len(noted(world)))
-    assert left == ([2, 2, 1, 1] if fault is Fault.FAILED else [0, 1, 0, 0])
+        counts.append(len(noted(world)))
+    assert counts == ([2, 2, 1, 1] if fault is Fault.FAILED else [0, 1, 0, 0])
 
 
 def test_a_cancelled_fire_time_is_noted_after_a_lost_answer_and_by_a_repeated_call(stage: Stage) -> None:

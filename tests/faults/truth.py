@@ -41,7 +41,7 @@ def everything_explained(world: World, fires: Fires, twice: int = 0) -> None:
 
 def _explained(world: World, tenant: str, job_id: str, fire_times: list[int]) -> None:
     records = world.run_items(tenant, job_id)
-    told: Counter[int] = Counter()
+    recorded: Counter[int] = Counter()
     for record in records:
         assert record["status"] in FINAL, f"not final: {record}"
         if "skipped_count" in record:
@@ -49,11 +49,11 @@ def _explained(world: World, tenant: str, job_id: str, fire_times: list[int]) ->
             assert record["skipped_count"] == len(covered), f"counts wrongly: {record}, {covered}"
         else:
             covered = [record["fire_at"]]
-        told.update(covered)
-    assert told == Counter(fire_times), (
-        f"{tenant}/{job_id}: missing {[rfc3339(f) for f in fire_times if not told[f]]}, "
-        f"more than once {[rfc3339(f) for f, n in told.items() if n > 1]}, "
-        f"never due {[rfc3339(f) for f in told if f not in fire_times]}"
+        recorded.update(covered)
+    assert recorded == Counter(fire_times), (
+        f"{tenant}/{job_id}: missing {[rfc3339(f) for f in fire_times if not recorded[f]]}, "
+        f"more than once {[rfc3339(f) for f, n in recorded.items() if n > 1]}, "
+        f"never due {[rfc3339(f) for f in recorded if f not in fire_times]}"
     )
     _called_as_recorded(world, tenant, job_id, records)
 
@@ -96,5 +96,5 @@ def index_is_right(world: World, pending: int = 0) -> None:
 
 
 def _items(world: World, table: str) -> list[dict[str, Any]]:
-    found = world.dynamodb.scan(TableName=f"test-{table}", ConsistentRead=True)["Items"]
-    return [{name: _deserialize(value) for name, value in item.items()} for item in found]
+    items = world.dynamodb.scan(TableName=f"test-{table}", ConsistentRead=True)["Items"]
+    return [{name: _deserialize(value) for name, value in item.items()} for item in items]

@@ -61,11 +61,11 @@ class Wire:
 
     def _dies_now(self, name: str) -> bool:
         thread = threading.current_thread().name
-        call, left = self._deaths.get(thread, ("", 0))
-        if not left or call not in ("", name):
+        call, calls_to_death = self._deaths.get(thread, ("", 0))
+        if not calls_to_death or call not in ("", name):
             return False
-        self._deaths[thread] = (call, left - 1)
-        return left == 1
+        self._deaths[thread] = (call, calls_to_death - 1)
+        return calls_to_death == 1
 
     def next_fault(self, name: str) -> Fault | None:
         with self._lock:

@@ -29,14 +29,14 @@ def main() -> int:
     long_run.add_argument("--seed", type=int, default=8)
     chosen = options.parse_args()
     if chosen.command == "list":
-        for one in report.disagreements(chosen.suite, suites()[chosen.suite]):
-            print(f"{one.name}\t{report.shown(one)}")
+        for disagreement in report.disagreements(chosen.suite, suites()[chosen.suite]):
+            print(f"{disagreement.name}\t{report.shown(disagreement)}")
         return 0
     if chosen.command == "differential":
         differential.save(differential.compared(chosen.expressions, chosen.seed, _progress))
-    page, counts = report.made(differential.saved())
+    page, counts = report.page_and_counts(differential.saved())
     report.DOCUMENT.write_text(page, "utf-8")
-    drawn = {suite: found["classes"] for suite, found in differential.saved()["suites"].items()}
+    drawn = {suite: result["classes"] for suite, result in differential.saved()["suites"].items()}
     unexplained = sum(classes.get("unclassified", 0) for classes in [*counts.values(), *drawn.values()])
     print(f"{report.DOCUMENT.name} written; {unexplained} disagreements unexplained")
     return 1 if unexplained else 0

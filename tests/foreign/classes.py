@@ -113,30 +113,30 @@ def _every_kind_of_date() -> tuple[date, ...]:
 
 def _timed(fact: Fact, seen: Read, manner: Manner) -> set[str]:
     """The fewest differences of the clock rule that give the other project's answer."""
-    found = set(seen.beyond)
+    differences = set(seen.beyond)
     if fact.kind == "between" and len(set(fact.expected)) < len(fact.expected):
-        found.add("gap: every skipped time there")
+        differences.add("gap: every skipped time there")
         fact = replace(fact, expected=sorted(set(fact.expected)))
-    ours, theirs = our_clock(seen), manner.clock(seen)
-    differing = [flag for flag in theirs if theirs[flag] != ours[flag]]
+    our_rule, their_rule = our_clock(seen), manner.clock(seen)
+    differing = [flag for flag in their_rule if their_rule[flag] != our_rule[flag]]
     for count in range(len(differing) + 1):
         for flags in combinations(differing, count):
-            if agrees(fact, _said(fact, seen, ours | {flag: theirs[flag] for flag in flags})):
-                return found | {manner.named[flag, theirs[flag]] for flag in flags}
+            if agrees(fact, _fires_under(fact, seen, our_rule | {flag: their_rule[flag] for flag in flags})):
+                return differences | {manner.named[flag, their_rule[flag]] for flag in flags}
     for name, clock in manner.otherwise:
-        if agrees(fact, _said(fact, seen, ours | clock(seen))):
-            return found | {name}
+        if agrees(fact, _fires_under(fact, seen, our_rule | clock(seen))):
+            return differences | {name}
     return set()
 
 
-def _said(fact: Fact, seen: Read, clock: dict[str, bool]) -> Any:
+def _fires_under(fact: Fact, seen: Read, clock: dict[str, bool]) -> Any:
     """The fires of a fact's expression under another reading."""
     match fact.kind:
         case "at":
             return any(at == fact.at for at in _fires(fact, seen, clock, fact.at, 2))
         case "next":
-            found = _fires(fact, seen, clock, fact.at, 200 * 366)
-            return list(islice(found, max(1, len(fact.expected))))
+            fire_times = _fires(fact, seen, clock, fact.at, 200 * 366)
+            return list(islice(fire_times, max(1, len(fact.expected))))
         case "between":
             return sorted({at for at in _fires(fact, seen, clock, fact.at, 4) if at < fact.until})
     start = fact.at - 9000 * DAY_S if fact.expected is None else fact.expected

@@ -87,7 +87,7 @@ def _item(item: str, low: int, high: int, names: dict[str, int]) -> range:
 def wakeups(zone: str, start: int, end: int) -> tuple[Wakeup, ...]:
     """The minutes of a daemon that was started some hours before `start`."""
     info = ZoneInfo(zone)
-    found = []
+    daemon_wakeups = []
     done = _local(info, start - _UP_BEFORE_S - 60)
     for at in range(start - _UP_BEFORE_S, end, 60):
         now = _local(info, at)
@@ -97,8 +97,8 @@ def wakeups(zone: str, start: int, end: int) -> tuple[Wakeup, ...]:
             due = [done + timedelta(minutes=n) for n in range(1, (now - done) // timedelta(minutes=1) + 1)]
             done = max(done, now)
         if at >= start:
-            found.append(Wakeup(at, now, tuple(due)))
-    return tuple(found)
+            daemon_wakeups.append(Wakeup(at, now, tuple(due)))
+    return tuple(daemon_wakeups)
 
 
 def _local(info: ZoneInfo, at: int) -> datetime:

@@ -190,21 +190,21 @@ class _Values:
                 self.beyond.add("L-n" if match[1] else "LW" if nearest else "L with a step")
             return lambda when: _counted_back(when, back, nearest)
         if match := re.fullmatch(r"(\d+)W|W(\d+)", item):
-            wanted = int(match[1] or match[2])
-            if not 1 <= wanted <= 31:
+            target_day = int(match[1] or match[2])
+            if not 1 <= target_day <= 31:
                 raise Unreadable(item)
-            return lambda when: self._nearest(when, wanted)
+            return lambda when: self._nearest(when, target_day)
         if item == "W":
             self.beyond.add("W alone")
             return lambda when: when.isoweekday() < 6
         values = self.range(item, 1, 31, "day", {})
         return lambda when: when.day in values
 
-    def _nearest(self, when: date, wanted: int) -> bool:
-        if wanted > _length(when) and self.dialect.nearest_stays_in_month:
+    def _nearest(self, when: date, target_day: int) -> bool:
+        if target_day > _length(when) and self.dialect.nearest_stays_in_month:
             self.beyond.add("31W where there is no 31st")
             return False
-        return when == nearest_weekday(when.replace(day=min(wanted, _length(when))))
+        return when == nearest_weekday(when.replace(day=min(target_day, _length(when))))
 
     def weekdays(self, text: str) -> Dates:
         items = text.split(",")
@@ -223,15 +223,15 @@ class _Values:
             last = self._value(match[1] or match[2], 0, 6, _WEEKDAYS, "weekday")
             return lambda when: when.isoweekday() % 7 == last and when.day + 7 > _length(when)
         if match := re.fullmatch(r"([^#]+)#(-?)(\d+)", item):
-            nth, wanted = int(match[3]), self.range(match[1], 0, 6, "weekday", _WEEKDAYS)
+            nth, weekdays = int(match[3]), self.range(match[1], 0, 6, "weekday", _WEEKDAYS)
             if not 1 <= nth <= 5:
                 raise Unreadable(item)
             if match[2]:
                 self.beyond.add("#-n")
                 return lambda when: (
-                    when.isoweekday() % 7 in wanted and (_length(when) - when.day) // 7 + 1 == nth
+                    when.isoweekday() % 7 in weekdays and (_length(when) - when.day) // 7 + 1 == nth
                 )
-            return lambda when: when.isoweekday() % 7 in wanted and (when.day + 6) // 7 == nth
+            return lambda when: when.isoweekday() % 7 in weekdays and (when.day + 6) // 7 == nth
         values = {value % 7 for value in self._plain_weekdays(item)}
         return lambda when: when.isoweekday() % 7 in values
 
@@ -260,8 +260,8 @@ def _counted_back(when: date, back: int, nearest: bool) -> bool:
     day = _length(when) - back
     if day < 1:
         return False
-    wanted = when.replace(day=day)
-    return when == (nearest_weekday(wanted) if nearest else wanted)
+    target_date = when.replace(day=day)
+    return when == (nearest_weekday(target_date) if nearest else target_date)
 
 
 def dates(on_date: Dates, first: date, days: int) -> Iterator[date]:

@@ -33,14 +33,14 @@ def compared(
     count: int, seed: int, progress: Callable[[int, int], None] | None = None, zones: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The counts of a run: what was asked, how often they agree, and the disagreements by class."""
-    asked: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
     classes: dict[str, Counter[str]] = {"cronsim": Counter(), "debian": Counter()}
     examples: dict[str, str] = {}
     texts = set()
     for number, draw in enumerate(drawn(count, seed, zones), start=1):
         texts.add(draw.text)
         for suite, fact in facts(draw):
-            asked[suite] += 1
+            answers[suite] += 1
             name = disagreement(suite, fact)
             if name:
                 classes[suite][name] += 1
@@ -53,11 +53,11 @@ def compared(
         "distinct": len(texts),
         "suites": {
             suite: {
-                "asked": asked[suite],
-                "agree": asked[suite] - found.total(),
-                "classes": dict(sorted(found.items())),
+                "asked": answers[suite],
+                "agree": answers[suite] - by_class.total(),
+                "classes": dict(sorted(by_class.items())),
             }
-            for suite, found in classes.items()
+            for suite, by_class in classes.items()
         },
         "examples": dict(sorted(examples.items())),
     }
@@ -77,10 +77,10 @@ def disagreement(suite: str, fact: Fact | str) -> str:
     """The class of a disagreement, "" if we agree."""
     if isinstance(fact, str):
         return fact
-    ours = answer(fact)
-    if agrees(fact, ours):
+    our_answer = answer(fact)
+    if agrees(fact, our_answer):
         return ""
-    return reason(suite, fact) or _cronsim_fault(suite, fact, ours) or "unclassified"
+    return reason(suite, fact) or _cronsim_fault(suite, fact, our_answer) or "unclassified"
 
 
 def _cronsim(
@@ -89,8 +89,8 @@ def _cronsim(
     text = draw.text.replace("L5", "5L")
     try:
         with _patience():
-            found = CronSim(text, datetime.fromtimestamp(start - 1, ZoneInfo(zone)))
-            times = (int(when.timestamp()) for when in found)
+            cronsim_times = CronSim(text, datetime.fromtimestamp(start - 1, ZoneInfo(zone)))
+            times = (int(when.timestamp()) for when in cronsim_times)
             return fact(list(takewhile(lambda at: at < end, times) if end else islice(times, _ORDINARY)))
     except CronSimError:
         return NOT_ITS_SYNTAX
@@ -114,21 +114,21 @@ def _patience() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _cronsim_fault(suite: str, fact: Fact, ours: list[int]) -> str:
+def _cronsim_fault(suite: str, fact: Fact, our_answer: list[int]) -> str:
     """Two faults of cronsim, each held to what it can do: where the clock changes by a part of an hour it loses fires
     and never adds any; where midnight is skipped it is wrong in the first hour of that day alone."""
     if suite != "cronsim" or fact.kind != "between":
         return ""
     around = changes(fact.zone, fact.at, fact.until)
     odd = any((change.after - change.before) % 3600 or (change.at + change.after) % 3600 for change in around)
-    if odd and not set(fact.expected) - set(ours):
+    if odd and not set(fact.expected) - set(our_answer):
         return "a change that is not of whole hours"
     starts = [
         change.at
         for change in around
         if change.after > change.before and (change.at + change.before) % DAY_S == 0
     ]
-    differing = set(fact.expected) ^ set(ours)
+    differing = set(fact.expected) ^ set(our_answer)
     return "a gap at midnight" if starts and all(0 <= at - starts[0] < 3600 for at in differing) else ""
 
 
@@ -136,9 +136,12 @@ def _shown(draw: Draw, fact: Fact | str) -> str:
     """A readable example: the expression, the zone and day, and the differing times."""
     if isinstance(fact, str):
         return f"`{draw.text}`, {draw.zone}"
-    theirs, ours = Counter(fact.expected), Counter(answer(fact))
+    their_times, our_times = Counter(fact.expected), Counter(answer(fact))
     day = datetime.fromtimestamp(fact.at + 21_600, ZoneInfo(fact.zone))
-    only = [_times(sorted((a - b).elements()), fact) for a, b in ((theirs, ours), (ours, theirs))]
+    only = [
+        _times(sorted((a - b).elements()), fact)
+        for a, b in ((their_times, our_times), (our_times, their_times))
+    ]
     return f"`{fact.cron}`, {fact.zone}, {day:%Y-%m-%d}: only there {only[0]}; only here {only[1]}"
 
 
@@ -150,8 +153,8 @@ def _times(instants: list[int], fact: Fact) -> str:
 
 def saved() -> dict[str, Any]:
     """The last long run, as committed."""
-    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
-    return found
+    results: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
+    return results
 
 
 def save(results: dict[str, Any]) -> None:

@@ -142,9 +142,9 @@ def _from(cron: Cron, fact: Fact) -> Iterator[int]:
 
 def _last(cron: Cron, fact: Fact) -> int | None:
     for seconds in (_NEAR_S, DAY_S, 40 * DAY_S, 400 * DAY_S, _YEARS_S):
-        found = deque(cron_fires(cron, fact.zone, fact.at - seconds, fact.at), maxlen=1)
-        if found:
-            return found[0]
+        last = deque(cron_fires(cron, fact.zone, fact.at - seconds, fact.at), maxlen=1)
+        if last:
+            return last[0]
     return None
 
 
@@ -159,19 +159,19 @@ def _meaning(cron: Cron) -> tuple[object, ...]:
     return cron.seconds, cron.minutes, cron.hours, tuple(cron.on_date(*bits) for bits in _dates())
 
 
-def agrees(fact: Fact, said: Any) -> bool:
+def agrees(fact: Fact, our_answer: Any) -> bool:
     """Whether our answer equals theirs."""
     if fact.kind == "refused":
-        return bool(said == REFUSED)
-    if said == REFUSED:
+        return bool(our_answer == REFUSED)
+    if our_answer == REFUSED:
         return False
     match fact.kind:
         case "same":
-            return bool(said)
+            return bool(our_answer)
         case "differs":
-            return not said
+            return not our_answer
         case "accepted":
             return True
         case "never":
-            return bool(said == [])
-    return bool(said == fact.expected)
+            return bool(our_answer == [])
+    return bool(our_answer == fact.expected)

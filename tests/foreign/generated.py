@@ -37,11 +37,11 @@ class Draw(NamedTuple):
 def drawn(count: int, seed: int, zones: Sequence[str] = ()) -> Iterator[Draw]:
     """This many draws, of some zones or all. Changes within a minute are left out: the other projects count minutes."""
     chance = random.Random(seed)
-    found = {zone: changes(zone, FIRST_AT, LAST_AT) for zone in zones} or distinct_zones()
+    zone_changes = {zone: changes(zone, FIRST_AT, LAST_AT) for zone in zones} or distinct_zones()
     known = [
         (zone, change)
-        for zone in sorted(found)
-        for change in found[zone]
+        for zone in sorted(zone_changes)
+        for change in zone_changes[zone]
         if not (change.at % 60 or change.before % 60 or change.after % 60)
     ]
     for _ in range(count):

@@ -26,8 +26,8 @@ checks the counts.
 
 **Nothing is unexplained.** A disagreement gets a class if reading the expression and keeping the clock as the other
 project does gives exactly its answer (`tests/foreign/classes.py`). A few classes cannot be computed and are patterns:
-another project's hash, an option, a question asked backwards. Most disagreements are syntax that Minute8 refuses with
-a reason, because it has several readings. An expression that never fires agrees if the other project finds no time.
+another project's hash, an option, a question asked backwards. Most disagreements are syntax that Minute8 refuses with a
+reason, because it has several readings. An expression that never fires agrees if the other project finds no time.
 """
 
 
@@ -35,7 +35,7 @@ class Disagreement(NamedTuple):
     """A fact, our answer, and the class."""
 
     fact: Fact
-    said: Any
+    our_answer: Any
     name: str
 
 
@@ -45,9 +45,9 @@ BySuite = dict[str, list[Disagreement]]
 def disagreements(name: str, suite: Suite) -> Iterator[Disagreement]:
     """Every fact of a suite with which we disagree."""
     for fact in suite.facts:
-        said = answer(fact)
-        if not agrees(fact, said):
-            yield Disagreement(fact, said, reason(name, fact) or "unclassified")
+        our_answer = answer(fact)
+        if not agrees(fact, our_answer):
+            yield Disagreement(fact, our_answer, reason(name, fact) or "unclassified")
 
 
 def counted(by_suite: BySuite) -> dict[str, dict[str, int]]:
@@ -72,9 +72,11 @@ def _overview(all_suites: dict[str, Suite], by_suite: BySuite) -> str:
         for name, suite in all_suites.items()
     ]
     facts = sum(len(suite.facts) for suite in all_suites.values())
-    others = sum(map(len, by_suite.values()))
+    disagreed = sum(map(len, by_suite.values()))
     unexplained = sum(map(_unclassified, by_suite.values()))
-    rows.append(f"| **all** | | | | **{facts}** | **{facts - others}** | **{others}** | **{unexplained}** |")
+    rows.append(
+        f"| **all** | | | | **{facts}** | **{facts - disagreed}** | **{disagreed}** | **{unexplained}** |"
+    )
     head = "| suite | from | version | licence | facts | agree | other | unexplained |\n" + "| --- " * 8 + "|"
     return f"Zones are those of tzdata {TZDATA_VERSION}.\n\n{head}\n" + "\n".join(rows) + "\n"
 
@@ -89,21 +91,21 @@ def _unclassified(disagreed: list[Disagreement]) -> int:
 
 def shown(disagreement: Disagreement) -> str:
     """A disagreement as a line to read."""
-    fact, said = disagreement.fact, disagreement.said
+    fact, our_answer = disagreement.fact, disagreement.our_answer
     cron = f"`{fact.cron.strip()!r}`".replace("'", "").replace("|", "\\|")
     match fact.kind:
         case "accepted" | "refused" | "never":
-            theirs = {"accepted": "taken", "refused": "refused", "never": "never fires"}[fact.kind]
-            ours = "refused" if said == REFUSED else "taken"
+            their_text = {"accepted": "taken", "refused": "refused", "never": "never fires"}[fact.kind]
+            our_text = "refused" if our_answer == REFUSED else "taken"
         case "same" | "differs":
             other = f"`{fact.expected.strip()}`"
-            theirs = f"same as {other}" if fact.kind == "same" else f"not {other}"
-            unread = REFUSED if refusal(fact.expected) else said
-            ours = "refused" if unread == REFUSED else "the same" if said else "not"
+            their_text = f"same as {other}" if fact.kind == "same" else f"not {other}"
+            unread = REFUSED if refusal(fact.expected) else our_answer
+            our_text = "refused" if unread == REFUSED else "the same" if our_answer else "not"
         case _:
-            theirs, ours = _clock(fact.expected, fact), _clock(said, fact)
+            their_text, our_text = _clock(fact.expected, fact), _clock(our_answer, fact)
             cron += f" {fact.zone}" if fact.zone != "UTC" else ""
-    return f"{cron}: {theirs} there, {ours} here"
+    return f"{cron}: {their_text} there, {our_text} here"
 
 
 def _clock(value: Any, fact: Fact) -> str:
@@ -129,11 +131,12 @@ def _differential(results: dict[str, Any]) -> str:
         "random clock change of a random zone between 1970 and 2037. Its first 20 fires from a random time on in UTC "
         "are compared with cronsim. The reference (`tests/foreign/debian.py`) was written from cron(8) and crontab(5), "
         f"and gives what Debian's own daemon did in all the facts above. Minute8 agrees in {agreed}; the rest is in "
-        "the table below. `python -m tests.foreign differential --expressions 10000 --seed 8` repeats it.",
+        "the table below.",
         120,
         break_long_words=False,
     )
-    return f"## Generated expressions\n\n{paragraph}\n"
+    command = "`python -m tests.foreign differential --expressions 10000 --seed 8` repeats it."
+    return f"## Generated expressions\n\n{paragraph}\n{command}\n"
 
 
 def _classes(all_suites: dict[str, Suite], by_suite: BySuite, results: dict[str, Any]) -> str:
@@ -171,7 +174,7 @@ _MISSING = """\
 """
 
 
-def made(differential: dict[str, Any]) -> tuple[str, dict[str, dict[str, int]]]:
+def page_and_counts(differential: dict[str, Any]) -> tuple[str, dict[str, dict[str, int]]]:
     """The page and its counts."""
     all_suites = suites()
     by_suite = {name: list(disagreements(name, suite)) for name, suite in all_suites.items()}

@@ -126,8 +126,8 @@ ZONES = ["America/New_York", "Europe/London", "Australia/Lord_Howe", "Pacific/Ch
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[str, dict[str, dict[str, int]]]:
-    return report.made(differential.saved())
+def page_and_counts() -> tuple[str, dict[str, dict[str, int]]]:
+    return report.page_and_counts(differential.saved())
 
 
 @pytest.fixture(scope="module")
@@ -136,28 +136,31 @@ def all_suites() -> dict[str, Suite]:
 
 
 def test_how_many_facts_agree(
-    made: tuple[str, dict[str, dict[str, int]]], all_suites: dict[str, Suite]
+    page_and_counts: tuple[str, dict[str, dict[str, int]]], all_suites: dict[str, Suite]
 ) -> None:
-    counts = made[1]
+    counts = page_and_counts[1]
     assert {
         name: (len(suite.facts), len(suite.facts) - sum(counts[name].values()))
         for name, suite in all_suites.items()
     } == AGREEMENT
 
 
-def test_every_disagreement_has_its_class(made: tuple[str, dict[str, dict[str, int]]]) -> None:
-    assert made[1] == CLASSES
+def test_every_disagreement_has_its_class(page_and_counts: tuple[str, dict[str, dict[str, int]]]) -> None:
+    assert page_and_counts[1] == CLASSES
 
 
-def test_the_page_is_what_the_facts_give(made: tuple[str, dict[str, dict[str, int]]]) -> None:
-    assert report.DOCUMENT.read_text("utf-8") == made[0], "python -m tests.foreign"
+def test_the_page_is_what_the_facts_give(page_and_counts: tuple[str, dict[str, dict[str, int]]]) -> None:
+    assert report.DOCUMENT.read_text("utf-8") == page_and_counts[0], "python -m tests.foreign"
 
 
 def test_every_class_has_a_reason_and_every_reason_is_needed(
-    made: tuple[str, dict[str, dict[str, int]]],
+    page_and_counts: tuple[str, dict[str, dict[str, int]]],
 ) -> None:
-    found = [*made[1].values(), *(suite["classes"] for suite in differential.saved()["suites"].values())]
-    assert {name for classes in found for label in classes for name in label.split(" + ")} == set(WHY)
+    class_counts = [
+        *page_and_counts[1].values(),
+        *(suite["classes"] for suite in differential.saved()["suites"].values()),
+    ]
+    assert {name for classes in class_counts for label in classes for name in label.split(" + ")} == set(WHY)
 
 
 def test_every_suite_says_whose_it_is_and_has_its_manner(all_suites: dict[str, Suite]) -> None:

@@ -80,8 +80,8 @@ def calendar_name(number: int) -> str:
 def schedules(now: int) -> Iterator[Schedule]:
     """A schedule for each job that the quota allows: some fire each second, all others are in separate groups."""
     quotas = Quotas()
-    left = quotas.jobs - EACH_SECOND
-    most_a_day = (quotas.executions_per_day - EACH_SECOND * DAY_S) // left
+    other_jobs = quotas.jobs - EACH_SECOND
+    most_a_day = (quotas.executions_per_day - EACH_SECOND * DAY_S) // other_jobs
     hours = combinations(range(24), most_a_day)
     zones = sorted(zone_names())
     dates = tuple(f"20{n // 28 + 30}-01-{n % 28 + 1:02}" for n in range(MAX_EXCLUDED_DATES))
@@ -137,8 +137,8 @@ def fill_one_share(dynamodb: Any, now: int) -> None:
             dynamodb._set("test-due", item, None)
     index, end = DueIndex(due), planning_end(now)
     start = datetime.fromtimestamp(end - WINDOW_S, UTC)
-    others = [day for day in range(1, 32) if day != start.day]
-    days = (sorted({start.day, *more}) for size in range(1, 4) for more in combinations(others, size))
+    other_days = [day for day in range(1, 32) if day != start.day]
+    days = (sorted({start.day, *more}) for size in range(1, 4) for more in combinations(other_days, size))
     for number, dates in zip(range(OF_ONE_SHARE), days, strict=False):
         timing = CronTiming(f"{start.minute} {start.hour} {','.join(map(str, dates))} * *", "UTC")
         schedule = next(schedules(now))
@@ -165,14 +165,14 @@ def main() -> dict[str, Any]:
     aws.sqs = lambda: queues  # type: ignore[assignment]
     from scheduler import handler
 
-    told: dict[str, Any] = {"ready_mb": peak_mb()}
+    measured: dict[str, Any] = {"ready_mb": peak_mb()}
     used = time.process_time()
-    told["tick"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
-    told |= {"tick_mb": peak_mb(), "tick_cpu_s": time.process_time() - used}
+    measured["tick"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
+    measured |= {"tick_mb": peak_mb(), "tick_cpu_s": time.process_time() - used}
     used = time.process_time()
     for body in queues.planning:
         handler.handle_shares({"Records": [{"body": body}]}, None)
-    told |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
+    measured |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
     mark = DueIndex(Table(dynamodb, "test-due")).mark()
     assert mark
     lag_s = int(time.time()) - mark.planned_until
@@ -182,9 +182,9 @@ def main() -> dict[str, Any]:
     shares, executions = len(queues.planning), queues.executions + waiting
     fill_one_share(dynamodb, int(time.time()))
     used = time.process_time()
-    told["alone"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
-    told |= {"alone_mb": peak_mb(), "alone_cpu_s": time.process_time() - used}
-    return told | {
+    measured["alone"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
+    measured |= {"alone_mb": peak_mb(), "alone_cpu_s": time.process_time() - used}
+    return measured | {
         "shares": shares,
         "executions": executions,
         "runs": len(dynamodb.scan("test-runs")["Items"]),

@@ -29,9 +29,9 @@ REGISTERED = 2_000
 @pytest.fixture
 def world() -> World:
     """A world with a mark, over a DynamoDB that stores thousands of entries fast."""
-    made = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
-    made.scheduler.tick()
-    return made
+    world = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
+    world.scheduler.tick()
+    return world
 
 
 def store(world: World, timing: Timing, number: int) -> None:
@@ -115,7 +115,9 @@ def test_jobs_in_groups_of_earlier_versions_fire_and_move(world: World) -> None:
     for job_id, definition in definitions.items():
         world.registry.put("alice", job_id, definition | {"name": "moved"})
     listings = list(world.index.directory.all())
-    assert sorted(one.shard for one in listings if isinstance(one, Listing) and one.shard.jobs) == [
+    assert sorted(
+        listing.shard for listing in listings if isinstance(listing, Listing) and listing.shard.jobs
+    ) == [
         Shard("cron|UTC|* * * * *|60", 0, 1),
         Shard("every|600|0", 0, 1),
     ]

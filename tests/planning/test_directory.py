@@ -158,7 +158,7 @@ def test_a_window_after_an_outage_is_planned_from_the_whole_directory(world: Wor
 def test_late_ticks_look_in_every_slot_of_their_window(world: World, start: str, length_s: int) -> None:
     for n in range(0, 1_440, 10):
         world.registry.create("alice", f"m{n:04}", job(cron=f"{n % 60} {n // 60} * * *"))
-    names = [one.shard for one in world.index.directory.listed(at(start), at(start) + length_s)]  # type: ignore[union-attr]
+    names = [listing.shard for listing in world.index.directory.listed(at(start), at(start) + length_s)]  # type: ignore[union-attr]
     assert len(names) == len(set(names)) == length_s // 600
 
 

@@ -23,13 +23,13 @@ PLANNERS_CPU_S = 60
 
 
 @pytest.fixture(scope="module")
-def told() -> dict[str, Any]:
+def measured() -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.planning.hostile_tick"]
     done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(found)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(result)
+    return result
 
 
 def memory_mb(function: str) -> int:
@@ -37,30 +37,32 @@ def memory_mb(function: str) -> int:
     return int(parameters[f"{function}MemoryMb"])
 
 
-def test_a_tick_stays_within_the_schedulers_memory_and_time(told: dict[str, Any]) -> None:
-    assert told["tick_mb"] < memory_mb("scheduler"), told
-    assert told["tick_cpu_s"] < TICK_CPU_S, told
+def test_a_tick_stays_within_the_schedulers_memory_and_time(measured: dict[str, Any]) -> None:
+    assert measured["tick_mb"] < memory_mb("scheduler"), measured
+    assert measured["tick_cpu_s"] < TICK_CPU_S, measured
 
 
-def test_planners_stay_within_their_memory_and_time(told: dict[str, Any]) -> None:
-    assert told["planners_mb"] < memory_mb("planner"), told
-    assert told["planners_cpu_s"] < PLANNERS_CPU_S, told
+def test_planners_stay_within_their_memory_and_time(measured: dict[str, Any]) -> None:
+    assert measured["planners_mb"] < memory_mb("planner"), measured
+    assert measured["planners_cpu_s"] < PLANNERS_CPU_S, measured
 
 
-def test_a_tick_that_plans_a_whole_share_itself_stays_within_them_too(told: dict[str, Any]) -> None:
-    assert told["alone_mb"] < memory_mb("scheduler"), told
-    assert told["alone_cpu_s"] < TICK_CPU_S, told
-    assert told["alone"]["shares"] == 0, told
-    assert told["alone"]["shards_due"] >= OF_ONE_SHARE, told
-    assert told["alone"]["planned"] >= OF_ONE_SHARE, told
+def test_a_tick_that_plans_a_whole_share_itself_stays_within_them_too(measured: dict[str, Any]) -> None:
+    assert measured["alone_mb"] < memory_mb("scheduler"), measured
+    assert measured["alone_cpu_s"] < TICK_CPU_S, measured
+    assert measured["alone"]["shares"] == 0, measured
+    assert measured["alone"]["shards_due"] >= OF_ONE_SHARE, measured
+    assert measured["alone"]["planned"] >= OF_ONE_SHARE, measured
 
 
-def test_everything_is_planned_and_the_mark_moves_on(told: dict[str, Any]) -> None:
-    assert not told["is_open"], told
-    assert told["lag_s"] <= 0, told
-    assert told["shares"] > 1, told
-    assert told["tick"]["set_aside"] == BAD_GROUPS, told
+def test_everything_is_planned_and_the_mark_moves_on(measured: dict[str, Any]) -> None:
+    assert not measured["is_open"], measured
+    assert measured["lag_s"] <= 0, measured
+    assert measured["shares"] > 1, measured
+    assert measured["tick"]["set_aside"] == BAD_GROUPS, measured
     # Jobs of each second are caught up or late; the others fire three or four times, by their hours.
     each_second = EACH_SECOND * (CATCH_UP_LIMIT + 600)
-    assert told["executions"] > POSTPONED * 4 // 5 + each_second + 3 * (Quotas().jobs - EACH_SECOND), told
-    assert told["runs"] > BAD_ENTRIES, told
+    assert measured["executions"] > POSTPONED * 4 // 5 + each_second + 3 * (Quotas().jobs - EACH_SECOND), (
+        measured
+    )
+    assert measured["runs"] > BAD_ENTRIES, measured

@@ -29,12 +29,14 @@ def due(count: int, tenants: int = 1, at: int = DUE) -> list[Execution]:
 
 def packed(executions: Iterable[Execution], pack_from: int) -> list[Pack]:
     """The messages that carry executions."""
-    return [one for one in messages(executions, pack_from) if isinstance(one, Pack)]
+    return [message for message in messages(executions, pack_from) if isinstance(message, Pack)]
 
 
 def wakes(executions: Iterable[Execution], pack_from: int = 50) -> Counter[int]:
     """How many wakes there are at each second."""
-    return Counter(one.visible_at for one in messages(executions, pack_from) if isinstance(one, Wake))
+    return Counter(
+        message.visible_at for message in messages(executions, pack_from) if isinstance(message, Wake)
+    )
 
 
 def sizes(packs: list[Pack]) -> list[int]:
@@ -50,15 +52,17 @@ def test_a_crowded_second_fills_fifty_messages_before_packs_grow(
 ) -> None:
     packs = packed(due(count), 50)
     assert (len(packs), max(sizes(packs))) == (messages, largest)
-    assert [one for pack in packs for one in pack.executions] == due(count)
+    assert [execution for pack in packs for execution in pack.executions] == due(count)
 
 
 def test_every_execution_is_in_one_pack_of_its_second() -> None:
-    seconds = [one for second in range(9) for one in due(40 * second, tenants=7, at=DUE + second % 5)]
+    seconds = [
+        execution for second in range(9) for execution in due(40 * second, tenants=7, at=DUE + second % 5)
+    ]
     packs = packed(iter(seconds), 50)
-    assert Counter(one for pack in packs for one in pack.executions) == Counter(seconds)
+    assert Counter(execution for pack in packs for execution in pack.executions) == Counter(seconds)
     for pack in packs:
-        assert {one.visible_at for one in pack.executions} == {pack.visible_at}
+        assert {execution.visible_at for execution in pack.executions} == {pack.visible_at}
     assert [pack.visible_at for pack in packs] == sorted(pack.visible_at for pack in packs)
 
 
@@ -105,7 +109,7 @@ def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_gr
     groups = Counter(pack.group for pack in packed(flood + small, 50))
     assert groups.pop("flood") == 99
     mixed = [pack for pack in packed(flood + small, 50) if pack.group.startswith("mixed:")]
-    assert sum(one.tenant == "flood" for pack in mixed for one in pack.executions) == 5
+    assert sum(execution.tenant == "flood" for pack in mixed for execution in pack.executions) == 5
     assert max(Counter(pack.group for pack in mixed).values()) == 1
     assert groups.total() == len(mixed) == 51
 
@@ -152,8 +156,8 @@ def test_a_refused_pack_is_refused_for_each_of_its_executions(world: World) -> N
     sqs = Sqs()
     sqs.refuses = '"job-7"'
     queue = ExecutionsQueue(sqs, "queue", world.clock)  # type: ignore[arg-type]
-    taken, refused = queue.send_packs(packed(due(500), 50))
-    assert (taken, len(refused)) == (490, 10)
+    accepted, refused = queue.send_packs(packed(due(500), 50))
+    assert (accepted, len(refused)) == (490, 10)
     assert {entry["MessageGroupId"] for entry in sqs.entries} == {"tenant-0"}
     assert {entry["DelaySeconds"] for entry in sqs.entries} == {180}
 

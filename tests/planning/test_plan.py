@@ -22,22 +22,22 @@ def test_an_outage_of_ten_years_of_a_job_of_each_second_is_counted_and_not_liste
     timing: Timing, catch_up: CatchUp, caught_up: int
 ) -> None:
     start, end = NOW - 3_660 * DAY_S, NOW + 720
-    found = plan(entry(timing, catch_up), start, end, NOW)
-    fire_times = [execution.fire_at for execution in found.executions]
+    planned = plan(entry(timing, catch_up), start, end, NOW)
+    fire_times = [execution.fire_at for execution in planned.executions]
     assert fire_times == list(range(NOW - 600 - caught_up, end))
-    assert found.missed
-    assert found.missed.first_fire_at == start
-    assert found.missed.last_fire_at == fire_times[0] - 1
-    assert found.missed.count == fire_times[0] - start
+    assert planned.missed
+    assert planned.missed.first_fire_at == start
+    assert planned.missed.last_fire_at == fire_times[0] - 1
+    assert planned.missed.count == fire_times[0] - start
 
 
 def test_nothing_is_missed_where_the_catch_up_takes_all() -> None:
-    found = plan(entry(EveryTiming(3_600, 0), "all"), NOW - DAY_S, NOW + 720, NOW)
-    assert found.missed is None
-    assert len(found.executions) == 24
+    planned = plan(entry(EveryTiming(3_600, 0), "all"), NOW - DAY_S, NOW + 720, NOW)
+    assert planned.missed is None
+    assert len(planned.executions) == 24
 
 
 def test_the_fraction_of_the_second_decides_what_is_missed() -> None:
     for now, missed in ((NOW + 0.0, 0), (NOW + 0.5, 1)):
-        found = plan(entry(EveryTiming(1, 0), "none"), NOW - 600, NOW, now)
-        assert (found.missed.count if found.missed else 0) == missed
+        planned = plan(entry(EveryTiming(1, 0), "none"), NOW - 600, NOW, now)
+        assert (planned.missed.count if planned.missed else 0) == missed

@@ -20,7 +20,7 @@ from tests.planning.test_shares import END, Died, Fleet, mark_at
 from tests.worlds import World, at, damage_entry, job, put_in_directory
 
 
-def found(world: World) -> list[QuarantinedRecord]:
+def quarantined(world: World) -> list[QuarantinedRecord]:
     return list(Quarantine(world.table("due")).all())
 
 
@@ -45,20 +45,20 @@ def test_a_group_that_cannot_be_read_stops_nobody_and_is_planned_when_it_can_be(
         without_tokyo(rolled_back)
         world.run_until("2026-11-21T03:39:30Z", ticks=True)
         assert mark_at(world) == at("2026-11-21T03:50:00Z")
-        [one] = found(world)
-        assert (one.kind, one.shards, one.start_at, one.end_at) == (
+        [record] = quarantined(world)
+        assert (record.kind, record.shards, record.start_at, record.end_at) == (
             GROUP,
             1,
             at("2026-11-21T03:20:00Z"),
             mark_at(world),
         )
-        assert "No time zone found with key Asia/Tokyo" in one.reason
+        assert "No time zone found with key Asia/Tokyo" in record.reason
         assert world.scheduler.tick().set_aside == 1
     assert world.target.fire_times("quiet") == minutes(13, 39)
     assert world.target.fire_times("tokyo") == minutes(13, 19)
     world.run_until("2026-11-21T03:49:30Z", ticks=True)
     assert sorted(world.target.fire_times("tokyo")) == minutes(13, 49)
-    assert found(world) == []
+    assert quarantined(world) == []
 
 
 def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
@@ -77,7 +77,7 @@ def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
     for n in range(5):
         quarantine.add_group(f"cron|Aaa/Unknown|0-9 3 * * *#{n}", window, "no such zone", world.clock.now())
     assert world.scheduler.tick().set_aside == 6
-    assert {one.name for one in quarantine.waiting() if "Tokyo" in one.name} == set()
+    assert {record.name for record in quarantine.waiting() if "Tokyo" in record.name} == set()
     world.run_until("2026-11-21T03:29:30Z")
     assert set(world.target.fire_times("tokyo")) >= set(minutes(20, 29))
 
@@ -90,7 +90,7 @@ def test_a_directory_item_of_a_later_version_stops_nobody(world: World, sk: str)
     put_in_directory(world.table("due"), sk)
     world.run_until("2026-11-21T03:39:30Z", ticks=True)
     assert world.target.fire_times("quiet") == minutes(13, 39)
-    assert [(one.kind, one.name) for one in found(world)] == [(GROUP, sk)]
+    assert [(record.kind, record.name) for record in quarantined(world)] == [(GROUP, sk)]
 
 
 def test_a_bad_entry_is_made_known_for_a_day(world: World) -> None:
@@ -99,9 +99,9 @@ def test_a_bad_entry_is_made_known_for_a_day(world: World) -> None:
     world.run_until("2026-11-21T03:18:00Z")
     summary = world.scheduler.tick()
     assert (summary.bad_entries, summary.set_aside) == (1, 0)
-    [one] = found(world)
-    assert (one.kind, one.name, one.seen_at) == (ENTRY, "alice#job", at("2026-11-21T03:18:00Z"))
-    assert one.reason.startswith("unreadable due entry")
+    [record] = quarantined(world)
+    assert (record.kind, record.name, record.seen_at) == (ENTRY, "alice#job", at("2026-11-21T03:18:00Z"))
+    assert record.reason.startswith("unreadable due entry")
 
 
 def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(world: World) -> None:
@@ -111,7 +111,7 @@ def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(worl
         world.table("due").put({**keys.due_entry(group, 0, "zoe", f"j{n:03}"), "entry": "[9]"})
     world.run_until("2026-11-21T03:18:00Z")
     summary = world.scheduler.tick()
-    assert (summary.bad_entries, len(summary.bad), len(found(world))) == (130, 100, 100)
+    assert (summary.bad_entries, len(summary.bad), len(quarantined(world))) == (130, 100, 100)
     assert {world.statuses("zoe", f"j{n:03}")[0] for n in range(130)} == {"skipped(invalid)"}
 
 
@@ -184,8 +184,8 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
             fleet.tick()
             planners_work()
             assert mark_at(world) >= at(f"2026-11-21T03:{minute}:00Z")
-        [one] = found(world)
-        assert (one.kind, one.shards, one.start_at, one.end_at) == (
+        [record] = quarantined(world)
+        assert (record.kind, record.shards, record.start_at, record.end_at) == (
             SHARE,
             1,
             *map(at, ("2026-11-21T03:20:00Z", END)),
@@ -196,7 +196,7 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
     world.run_until("2026-11-21T04:08:00Z")
     fleet.tick()
     planners_work()
-    assert found(world) == []
+    assert quarantined(world) == []
     world.deliver()
     assert len(world.target.fire_times("j07")) == 1
     assert SPLIT_PARTS < 18
@@ -235,4 +235,4 @@ def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(world: World)
     quarantine.add_share(share, "too long", 5)
     assert not shares.advance(share, share.shards[1:], "")
     assert shares.unconfirmed(mark) == []
-    assert [one.shards for one in found(world)] == [2]
+    assert [record.shards for record in quarantined(world)] == [2]

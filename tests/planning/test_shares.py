@@ -181,16 +181,16 @@ def test_a_share_delivered_twice_is_planned_once(fleet: Fleet) -> None:
 def with_shares_lost(fleet: Fleet) -> list[str]:
     """The tick of 3:18 divides, two of three messages are lost, and it is 3:28."""
     fleet.tick()
-    lost, fleet.queue.bodies = fleet.queue.bodies[1:], fleet.queue.bodies[:1]
+    lost_messages, fleet.queue.bodies = fleet.queue.bodies[1:], fleet.queue.bodies[:1]
     fleet.plan_all()
     fleet.world.run_until("2026-11-21T03:28:00Z")
-    return lost
+    return lost_messages
 
 
 def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = with_shares_lost(fleet)
+    lost_messages = with_shares_lost(fleet)
     sent: list[str] = []
 
     def planners_work(seconds: float) -> None:
@@ -199,21 +199,21 @@ def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(
 
     monkeypatch.setattr(fleet.world.clock, "sleep", planners_work)
     summary = fleet.tick()
-    assert sorted(sent) == sorted(lost)
+    assert sorted(sent) == sorted(lost_messages)
     assert (summary.start, summary.end) == (at("2026-11-21T03:20:00Z"), at("2026-11-21T03:40:00Z"))
     monkeypatch.undo()
     assert ran(fleet.world, "2026-11-21T03:39:30Z") == DUE
 
 
 def test_shares_that_no_planner_gets_through_hold_up_no_later_window(fleet: Fleet) -> None:
-    lost = with_shares_lost(fleet)
+    lost_messages = with_shares_lost(fleet)
     fleet.world.registry.create("bob", "later", job(cron="35 3 * * *"))
     began_at = fleet.world.clock.now()
     summary = fleet.tick()
     assert fleet.world.clock.now() == began_at + 60  # it waited for planners, and none came
     assert (summary.end, summary.set_aside) == (at("2026-11-21T03:40:00Z"), 2)
-    assert [one.shards for one in Quarantine(fleet.world.table("due")).all()] == [1, 1]
-    assert lost == fleet.queue.bodies[:2]
+    assert [record.shards for record in Quarantine(fleet.world.table("due")).all()] == [1, 1]
+    assert lost_messages == fleet.queue.bodies[:2]
     fleet.plan_all()
     assert list(Quarantine(fleet.world.table("due")).all()) == []
     assert ran(fleet.world, "2026-11-21T03:39:30Z") == sorted([*DUE, ("later", "2026-11-21T03:35:00Z")])
@@ -225,7 +225,7 @@ def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None
     fleet.world.store.delete("alice", "a0")
     fleet.plan_all()
     assert ran(fleet.world) == sorted(
-        [*(one for one in DUE if one[0] != "a0"), ("new", "2026-11-21T03:25:00Z")]
+        [*(run for run in DUE if run[0] != "a0"), ("new", "2026-11-21T03:25:00Z")]
     )
 
 
@@ -322,7 +322,7 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
     sizes: list[tuple[int, int]], entries: int
 ) -> None:
     shards = [Shard("g" * length, number, jobs) for number, (jobs, length) in enumerate(sizes)]
-    shares = [one.shards for one in divide(shards, WINDOW, entries)]
+    shares = [draft.shards for draft in divide(shards, WINDOW, entries)]
     assert [shard for share in shares for shard in share] == shards
     for share in shares:
         assert sum(shard.jobs + 8 for shard in share) <= entries or len(share) == 1

@@ -15,8 +15,8 @@ def judge(simulation: Simulation, spots: int) -> tuple[Verdict, int]:
     """Compare what a simulation did with the truth, and the truth with croniter."""
     # A window is planned as a whole: executions after the end have run as well.
     until = simulation.ledger.planned_until
-    wanted = expected(simulation.ledger, TENANT, until, simulation.calendars)
-    verdict = compare(wanted, simulation.seen.called, simulation.seen.missed)
+    expected_runs = expected(simulation.ledger, TENANT, until, simulation.calendars)
+    verdict = compare(expected_runs, simulation.seen.called, simulation.seen.missed)
     verdict.wrong += simulation.seen.wrong
     rng = random.Random(0)
     return verdict, spot_checked(simulation.ledger, simulation.begins, simulation.ends, rng, spots)
@@ -31,8 +31,8 @@ def table(simulation: Simulation, verdict: Verdict, spots: int, wall_s: float) -
         ("ticks run", seen.ticks),
         *((f"ticks {fate}", count) for fate, count in sorted(seen.fates.items())),
         *(
-            (f"in a tick: {what.strip('_')}", count)
-            for what, count in sorted(simulation.wire.happened.items())
+            (f"in a tick: {event.strip('_')}", count)
+            for event, count in sorted(simulation.wire.happened.items())
         ),
         ("messages delivered twice", seen.duplicates),
         *sorted(seen.statuses.items()),

@@ -55,8 +55,8 @@ def check_placeholders(
 ) -> None:
     """DynamoDB refuses unused names and values, and names and values that are missing."""
     used = frozenset(word for text in expressions for word in _placeholders(text))
-    given = frozenset(names or ()).union(values)
-    assert used == given, (used - given, given - used)
+    defined = frozenset(names or ()).union(values)
+    assert used == defined, (used - defined, defined - used)
     assert all(name == f"#{stands_for}" for name, stands_for in (names or {}).items()), names
 
 
@@ -119,31 +119,33 @@ class _Parser:
     def function(self) -> Expression:
         kind = self.next()
         self.next("(")
-        left = self.operand()
+        left_side = self.operand()
         if kind == "begins_with":
             self.next(",")
-            right = self.operand()
+            right_side = self.operand()
             self.next(")")
-            return lambda item, values: _text(left(item, values)).startswith(_text(right(item, values)))
+            return lambda item, values: _text(left_side(item, values)).startswith(
+                _text(right_side(item, values))
+            )
         self.next(")")
-        wanted = kind == "attribute_exists"
-        return lambda item, values: (left(item, values) is not None) == wanted
+        must_exist = kind == "attribute_exists"
+        return lambda item, values: (left_side(item, values) is not None) == must_exist
 
     def comparison(self) -> Expression:
-        left, how = self.operand(), self.next("=", "<>", "<", "<=", ">", ">=", "IN")
+        left_side, how = self.operand(), self.next("=", "<>", "<", "<=", ">", ">=", "IN")
         if how == "IN":
             self.next("(")
             options = [self.operand()]
             while self.next(",", ")") == ",":
                 options.append(self.operand())
-            return lambda item, values: any(_equal(left(item, values), o(item, values)) for o in options)
-        right = self.operand()
+            return lambda item, values: any(_equal(left_side(item, values), o(item, values)) for o in options)
+        right_side = self.operand()
         if how == "<>":
-            return lambda item, values: not _equal(left(item, values), right(item, values))
+            return lambda item, values: not _equal(left_side(item, values), right_side(item, values))
         compare = _COMPARE[how]
 
         def compared(item: Wire, values: Values) -> bool:
-            a, b = left(item, values), right(item, values)
+            a, b = left_side(item, values), right_side(item, values)
             return a is not None and b is not None and compare(_comparable(a), _comparable(b))
 
         return compared
@@ -151,15 +153,15 @@ class _Parser:
     # Updates
 
     def changes(self) -> list[Change]:
-        found: list[Change] = []
+        changes: list[Change] = []
         while self.peek():
             clause = self.next("SET", "REMOVE", "ADD")
-            one = {"SET": self.set, "REMOVE": self.remove, "ADD": self.add}[clause]
-            found.append(one())
+            read_clause = {"SET": self.set, "REMOVE": self.remove, "ADD": self.add}[clause]
+            changes.append(read_clause())
             while self.peek() == ",":
                 self.next()
-                found.append(one())
-        return found
+                changes.append(read_clause())
+        return changes
 
     def set(self) -> Change:
         name = self.next().removeprefix("#")
@@ -200,12 +202,12 @@ class _Parser:
         return change
 
     def sum(self) -> Operand:
-        left = self.operand()
+        left_side = self.operand()
         if self.peek() not in ("+", "-"):
-            return left
+            return left_side
         sign = 1 if self.next() == "+" else -1
-        right = self.operand()
-        return lambda item, values: _plus(left(item, values), right(item, values), sign)
+        right_side = self.operand()
+        return lambda item, values: _plus(left_side(item, values), right_side(item, values), sign)
 
     def operand(self) -> Operand:
         token = self.next()
@@ -213,13 +215,13 @@ class _Parser:
             return lambda item, values: values[token]
         if token in ("if_not_exists", "list_append"):
             self.next("(")
-            first = self.operand()
+            left_side = self.operand()
             self.next(",")
-            second = self.operand()
+            right_side = self.operand()
             self.next(")")
             if token == "if_not_exists":
-                return lambda item, values: first(item, values) or second(item, values)
-            return lambda item, values: {"L": first(item, values)["L"] + second(item, values)["L"]}
+                return lambda item, values: left_side(item, values) or right_side(item, values)
+            return lambda item, values: {"L": left_side(item, values)["L"] + right_side(item, values)["L"]}
         assert token in ("pk", "sk") or token.startswith("#"), (
             f"{token} may be a reserved word: write #{token}"
         )

@@ -17,7 +17,7 @@ class Fate(StrEnum):
     LATE = "minutes late"
     LOST = "lost"
     TWICE = "twice"
-    AT_ONCE = "twice at once"
+    TWICE_AT_ONCE = "twice at once"
     CRASHED = "crashed, not tried again"
     RESTARTED = "crashed and restarted"
     CLOCK_BACK = "clock stepped back"
@@ -30,7 +30,7 @@ _WEIGHTS = {
     Fate.LATE: 40,
     Fate.LOST: 20,
     Fate.TWICE: 20,
-    Fate.AT_ONCE: 15,
+    Fate.TWICE_AT_ONCE: 15,
     Fate.CRASHED: 10,
     Fate.RESTARTED: 15,
     Fate.CLOCK_BACK: 5,
@@ -67,25 +67,25 @@ class Wire:
     def __init__(self) -> None:
         self.happened: Counter[str] = Counter()
         self._left = 0
-        self._what: Callable[[], None] | None = None
+        self._fault: Callable[[], None] | None = None
         self.look: Callable[[], None] = lambda: None
 
-    def arm(self, nth: int, what: Callable[[], None]) -> None:
-        self._left, self._what = nth, what
+    def arm(self, nth: int, fault: Callable[[], None]) -> None:
+        self._left, self._fault = nth, fault
 
     def disarm(self) -> None:
-        self._what = None
+        self._fault = None
 
     def before(self, name: str) -> None:
         self.look()
-        if self._what is None:
+        if self._fault is None:
             return
         self._left -= 1
         # Another tick or a registration may run before a call of the tick's own thread; the tick may die at any call.
-        if self._left <= 0 and (self._what is kill or current_thread() is main_thread()):
-            what, self._what = self._what, None
-            self.happened[what.__name__] += 1
-            what()
+        if self._left <= 0 and (self._fault is kill or current_thread() is main_thread()):
+            fault, self._fault = self._fault, None
+            self.happened[fault.__name__] += 1
+            fault()
 
 
 def kill() -> None:

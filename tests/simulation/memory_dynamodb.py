@@ -130,17 +130,17 @@ class MemoryDynamoDB:
 
     @_request
     def batch_get_item(self, RequestItems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        found: dict[str, list[Wire]] = {}
-        for table, asked in RequestItems.items():
-            assert 1 <= len(asked["Keys"]) <= 100
-            _no_key_twice((table, key) for key in asked["Keys"])
-            items = (self._find(table, key) for key in asked["Keys"])
-            found[table] = [item for item in items if item]
-            if projection := asked.get("ProjectionExpression"):
-                check_placeholders((projection,), asked["ExpressionAttributeNames"], {})
+        responses: dict[str, list[Wire]] = {}
+        for table, request in RequestItems.items():
+            assert 1 <= len(request["Keys"]) <= 100
+            _no_key_twice((table, key) for key in request["Keys"])
+            items = (self._find(table, key) for key in request["Keys"])
+            responses[table] = [item for item in items if item]
+            if projection := request.get("ProjectionExpression"):
+                check_placeholders((projection,), request["ExpressionAttributeNames"], {})
                 paths = [path.strip().removeprefix("#") for path in projection.split(",")]
-                found[table] = [_projected(item, paths) for item in found[table]]
-        return {"Responses": found, "UnprocessedKeys": {}}
+                responses[table] = [_projected(item, paths) for item in responses[table]]
+        return {"Responses": responses, "UnprocessedKeys": {}}
 
     @_request
     def put_item(self, TableName: str, Item: Wire, **condition: Any) -> dict[str, Any]:
@@ -182,9 +182,11 @@ class MemoryDynamoDB:
             raise _error("ValidationException", message, "TransactWriteItems")
         changes, reasons = [], []
         for write in TransactItems:
-            found = self._refused(write)
-            reasons.append({"Code": "None"} if found is None else {"Code": "ConditionalCheckFailed", **found})
-            changes.append(self._change(write, "TransactWriteItems") if found is None else None)
+            refusal = self._refused(write)
+            reasons.append(
+                {"Code": "None"} if refusal is None else {"Code": "ConditionalCheckFailed", **refusal}
+            )
+            changes.append(self._change(write, "TransactWriteItems") if refusal is None else None)
         _no_key_twice(_target(write) for write in TransactItems)
         if any(reason["Code"] != "None" for reason in reasons):
             name = "TransactionCanceledException"
@@ -197,7 +199,7 @@ class MemoryDynamoDB:
     @_request
     def batch_execute_statement(self, Statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         assert 1 <= len(Statements) <= 25
-        return {"Responses": [self._inserted(one) for one in Statements]}
+        return {"Responses": [self._inserted(statement) for statement in Statements]}
 
     @_request
     def query(
@@ -219,9 +221,9 @@ class MemoryDynamoDB:
         check_placeholders(expressions, ExpressionAttributeNames, ExpressionAttributeValues)
         index = self._indexes[TableName, IndexName] if IndexName else None
         assert not (index and ConsistentRead), "DynamoDB refuses consistent reads of an index"
-        wanted = ExpressionAttributeValues[":pk"]
+        partition_key = ExpressionAttributeValues[":pk"]
         if index:
-            items = self._indexed(TableName, index, wanted)
+            items = self._indexed(TableName, index, partition_key)
             ranks = sorted(items)
             if KeyConditionExpression == f"{index.pk} = :pk AND {index.sk} >= :since":
                 least = Decimal(ExpressionAttributeValues[":since"]["N"])
@@ -229,7 +231,7 @@ class MemoryDynamoDB:
             else:
                 assert KeyConditionExpression == f"{index.pk} = :pk", KeyConditionExpression
         else:
-            partition = self._table(TableName).get(wanted["S"], _Partition())
+            partition = self._table(TableName).get(partition_key["S"], _Partition())
             items = partition.items
             ranks = _selected(partition.sks, KeyConditionExpression, ExpressionAttributeValues)
         if not ScanIndexForward:
@@ -255,14 +257,14 @@ class MemoryDynamoDB:
 
     def _inserted(self, statement: Mapping[str, Any]) -> dict[str, Any]:
         """PartiQL, only as `Table.insert_many` uses it: an item whose values are all parameters."""
-        found = _INSERT.fullmatch(statement["Statement"])
-        assert found, statement
-        names, values = _NAME.findall(found["fields"]), statement["Parameters"]
+        insert = _INSERT.fullmatch(statement["Statement"])
+        assert insert, statement
+        names, values = _NAME.findall(insert["fields"]), statement["Parameters"]
         item = dict(zip(names, values, strict=True))
-        if self._find(found["table"], item):
+        if self._find(insert["table"], item):
             return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
-        self._set(found["table"], item, item)
-        return {"TableName": found["table"]}
+        self._set(insert["table"], item, item)
+        return {"TableName": insert["table"]}
 
     def _table(self, name: str) -> dict[str, _Partition]:
         if name not in self.tables:
@@ -283,27 +285,27 @@ class MemoryDynamoDB:
         }
 
     def _write(self, write: Mapping[str, Any], operation: str) -> None:
-        found = self._refused(write)
-        if found is not None:
-            raise _error("ConditionalCheckFailedException", "refused", operation, **found)
+        refusal = self._refused(write)
+        if refusal is not None:
+            raise _error("ConditionalCheckFailedException", "refused", operation, **refusal)
         self._set(*self._change(write, operation))
 
     def _refused(self, write: Mapping[str, Any]) -> dict[str, Any] | None:
         """None if the condition holds, else the error's fields about the existing item."""
-        ((_, what),) = write.items()
-        condition = what.get("ConditionExpression", "")
-        expressions = (condition, what.get("UpdateExpression", ""))
-        values = what.get("ExpressionAttributeValues", {})
-        check_placeholders(expressions, what.get("ExpressionAttributeNames"), values)
+        ((_, request),) = write.items()
+        condition = request.get("ConditionExpression", "")
+        expressions = (condition, request.get("UpdateExpression", ""))
+        values = request.get("ExpressionAttributeValues", {})
+        check_placeholders(expressions, request.get("ExpressionAttributeNames"), values)
         item = self._find(*_target(write))
         if not condition or compile_condition(condition)(item or {}, values):
             return None
-        tells = what.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
+        tells = request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         return {"Item": item} if item and tells else {}
 
     def _change(self, write: Mapping[str, Any], operation: str) -> tuple[str, Wire, Wire | None]:
         """Table, key and new item of a write; None: no item."""
-        ((kind, what),) = write.items()
+        ((kind, request),) = write.items()
         table, key = _target(write)
         old = self._find(table, key)
         if kind == "ConditionCheck":
@@ -311,10 +313,10 @@ class MemoryDynamoDB:
         if kind == "Delete":
             return table, key, None
         if kind == "Put":
-            new = dict(what["Item"])
+            new = dict(request["Item"])
         else:
-            update = compile_update(what["UpdateExpression"])
-            new = update(old or dict(key), what.get("ExpressionAttributeValues", {}))
+            update = compile_update(request["UpdateExpression"])
+            new = update(old or dict(key), request.get("ExpressionAttributeValues", {}))
         if _is_too_large(new):
             raise _error("ValidationException", "Item size has exceeded the maximum allowed size", operation)
         return table, key, new
@@ -332,9 +334,9 @@ class MemoryDynamoDB:
 
 def _target(write: Mapping[str, Any]) -> tuple[str, Wire]:
     """The table and the key of a write."""
-    ((_, what),) = write.items()
-    found = what.get("Key") or what["Item"]
-    return what["TableName"], {"pk": found["pk"], "sk": found["sk"]}
+    ((_, request),) = write.items()
+    key = request.get("Key") or request["Item"]
+    return request["TableName"], {"pk": key["pk"], "sk": key["sk"]}
 
 
 def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
@@ -344,8 +346,8 @@ def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
 
 def _bytes_of(write: Mapping[str, Any]) -> int:
     """The size of a part of a transaction."""
-    (what,) = write.values()
-    return sum(item_bytes(what.get(name, {})) for name in ("Item", "Key", "ExpressionAttributeValues"))
+    (request,) = write.values()
+    return sum(item_bytes(request.get(name, {})) for name in ("Item", "Key", "ExpressionAttributeValues"))
 
 
 def _is_too_large(item: Wire) -> bool:
@@ -355,13 +357,13 @@ def _is_too_large(item: Wire) -> bool:
 
 def _projected(item: Wire, paths: Iterable[str]) -> Wire:
     """The attributes of the paths; of `list[3]` a list of that element."""
-    found: Wire = {}
+    projected: Wire = {}
     for name, _, index in (path.partition("[") for path in paths):
         if not index and name in item:
-            found[name] = item[name]
+            projected[name] = item[name]
         elif name in item and (element := item[name]["L"][int(index[:-1]) :][:1]):
-            found[name] = {"L": element}
-    return found
+            projected[name] = {"L": element}
+    return projected
 
 
 def _rank(item: Wire, index: Index | None) -> Any:

@@ -51,22 +51,22 @@ class Logged(MemoryDynamoDB):
 
     def replicated(self, at: float, lag_s: float, rng: random.Random) -> dict[tuple[str, str, str], Wire]:
         """What the other region has at this instant, if each write takes up to `lag_s` on its way."""
-        found: dict[tuple[str, str, str], Wire | None] = {}
+        arrived: dict[tuple[str, str, str], Wire | None] = {}
         for written_at, table, (pk, sk), item in self.writes:
             if written_at + rng.uniform(0, lag_s) <= at:
-                found[table, pk, sk] = item
-        return {name: item for name, item in found.items() if item is not None}
+                arrived[table, pk, sk] = item
+        return {name: item for name, item in arrived.items() if item is not None}
 
 
 @dataclass(slots=True)
-class Found:
+class FailoverOutcome:
     """What one failover, or several, did to executions and registrations."""
 
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
 
-def failover(seed: int, lag_s: float, after_s: int) -> Found:
+def failover(seed: int, lag_s: float, after_s: int) -> FailoverOutcome:
     """Play one: the second region takes over `after_s` after the loss of the first, whose writes took up to `lag_s`."""
     rng = random.Random(seed)
     lost_at = _BEGINS + _RUNS_FOR_S + rng.uniform(0, 1200)
@@ -101,7 +101,7 @@ def _register(first: World, rng: random.Random, lost_at: float) -> dict[str, tup
         [lost_at - rng.uniform(0, 10) for _ in range(4)]
         + [rng.uniform(_BEGINS, lost_at) for _ in range(_JOBS)]
     )
-    found = {}
+    registered = {}
     for number, registered_at in enumerate(times):
         first.run_until(_text(registered_at), ticks=True)
         first.clock.move_to(max(first.clock.now(), registered_at))
@@ -113,8 +113,8 @@ def _register(first: World, rng: random.Random, lost_at: float) -> dict[str, tup
             "cron": rng.choice(("* * * * *", "*/5 * * * *", "H * * * *", "*/10 * * * *")),
         }
         name = f"job-{number}"
-        found[name] = (registered_at, first.registry.put(_TENANT, name, job(**fields)))
-    return found
+        registered[name] = (registered_at, first.registry.put(_TENANT, name, job(**fields)))
+    return registered
 
 
 def _take_over(second: World, until: float) -> None:
@@ -123,7 +123,7 @@ def _take_over(second: World, until: float) -> None:
     while second.clock.now() < until:
         second.tick()
         second.reconciler.compare(second.clock.now())
-        listed = [one.execution.execution_id for one in second.reconciler.unrecorded.all()]
+        listed = [record.execution.execution_id for record in second.reconciler.unrecorded.all()]
         for begin in range(0, len(listed), MAX_RUN):
             again.run(listed[begin : begin + MAX_RUN], "operator")
         second.run_until(_text(second.clock.now() + 600))
@@ -131,40 +131,40 @@ def _take_over(second: World, until: float) -> None:
 
 def _judged(
     first: World, second: World, jobs: dict[str, tuple[float, Job]], lost_at: float, lag_s: float
-) -> Found:
-    found = Found()
+) -> FailoverOutcome:
+    outcome = FailoverOutcome()
     calls = [
         Counter((call["execution_id"], call["attempt"]) for _, call in world.target.calls)
         for world in (first, second)
     ]
-    called = {execution_id for one in calls for execution_id, _ in one}
+    called = {execution_id for region_calls in calls for execution_id, _ in region_calls}
     called_at = {(call["execution_id"], call["attempt"]): when for when, call in first.target.calls}
     end = int(second.clock.now()) - _LAST_S
     stored_there = second.store.load_all(_TENANT, list(jobs))
     for name, (registered_at, stored) in jobs.items():
         if name not in stored_there:
-            found.counts["registrations lost"] += 1
+            outcome.counts["registrations lost"] += 1
             if registered_at + lag_s < lost_at:
-                found.wrong.append(f"{name} was registered {lost_at - registered_at:.1f} s before the loss")
+                outcome.wrong.append(f"{name} was registered {lost_at - registered_at:.1f} s before the loss")
             continue
         for fire_at in fires(stored.schedule, stored.effective_at, end):
-            found.counts["executions due"] += 1
+            outcome.counts["executions due"] += 1
             execution_id = Execution(_TENANT, name, fire_at, fire_at, stored.schedule_revision).execution_id
             if execution_id not in called and not _is_recorded(second, name, fire_at):
                 if registered_at + lag_s >= lost_at:
-                    found.counts["executions lost, of jobs replicated in part"] += 1
+                    outcome.counts["executions lost, of jobs replicated in part"] += 1
                 else:
-                    found.wrong.append(f"lost: {execution_id}, {fire_at - lost_at:+.0f} s")
+                    outcome.wrong.append(f"lost: {execution_id}, {fire_at - lost_at:+.0f} s")
     for attempt in calls[0].keys() & calls[1].keys():
-        found.counts["attempts called in both"] += 1
+        outcome.counts["attempts called in both"] += 1
         if called_at[attempt] + lag_s < lost_at:
-            found.wrong.append(f"doubled: {attempt}, {called_at[attempt] - lost_at:+.1f} s")
+            outcome.wrong.append(f"doubled: {attempt}, {called_at[attempt] - lost_at:+.1f} s")
     for name in jobs:
         for run in second.run_items(_TENANT, name):
             stuck_at = run.get("next_attempt_at") or run.get("lease_until") or run.get("started_at", 0)
             if run["status"] in ("running", "retrying", "queued") and stuck_at < end - 3600:
-                found.counts[f"runs left {run['status']}"] += 1
-    return found
+                outcome.counts[f"runs left {run['status']}"] += 1
+    return outcome
 
 
 def _is_recorded(world: World, job_id: str, fire_at: int) -> bool:
@@ -190,15 +190,15 @@ def main() -> int:
         "--after", type=int, default=1800, help="from the loss to the other region's first tick, in seconds"
     )
     arguments = parser.parse_args()
-    total = Found()
+    total = FailoverOutcome()
     for seed in range(arguments.failovers):
-        found = failover(seed, arguments.lag, arguments.after)
-        total.counts.update(found.counts)
-        total.wrong += [f"{seed}: {one}" for one in found.wrong]
+        outcome = failover(seed, arguments.lag, arguments.after)
+        total.counts.update(outcome.counts)
+        total.wrong += [f"{seed}: {problem}" for problem in outcome.wrong]
         print(f"\r{seed + 1} of {arguments.failovers}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    for what, count in sorted(total.counts.items()):
-        print(f"{what:<45} {count:>12,}")
+    for event, count in sorted(total.counts.items()):
+        print(f"{event:<45} {count:>12,}")
     for problem in total.wrong[:20]:
         print("WRONG", problem)
     return 1 if total.wrong else 0

@@ -122,9 +122,10 @@ def _called(world: World, job_id: str) -> list[tuple[int, float]]:
 
 
 def _due(world: World, job_id: str) -> list[tuple[int, float]]:
-    found = world.store.get("quiet", job_id)
+    quiet_job = world.store.get("quiet", job_id)
     return [
-        (fire_at, fire_at) for fire_at in fires(found.schedule, math.floor(found.effective_at), at(END) + 1)
+        (fire_at, fire_at)
+        for fire_at in fires(quiet_job.schedule, math.floor(quiet_job.effective_at), at(END) + 1)
     ]
 
 

@@ -52,12 +52,12 @@ class Both:
 
         def ask(**request: Any) -> Any:
             self.asked[name] += 1
-            theirs = _outcome(getattr(self.moto, name), request)
-            ours = _outcome(getattr(self.memory, name), request)
-            assert _comparable(ours) == _comparable(theirs), (name, request)
-            if isinstance(theirs, ClientError):
-                raise theirs
-            return theirs
+            moto_outcome = _outcome(getattr(self.moto, name), request)
+            memory_outcome = _outcome(getattr(self.memory, name), request)
+            assert _comparable(memory_outcome) == _comparable(moto_outcome), (name, request)
+            if isinstance(moto_outcome, ClientError):
+                raise moto_outcome
+            return moto_outcome
 
         return ask
 
@@ -104,7 +104,7 @@ def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     world.clock.move_to(at("2026-11-21T04:08:00Z"))
     world.scheduler.tick()
     world.run_until("2026-11-21T04:12:30Z", ticks=True)
-    assert [found.job_id for found in world.store.list_jobs("alice")] == ["event", "minutely", "none"]
+    assert [stored.job_id for stored in world.store.list_jobs("alice")] == ["event", "minutely", "none"]
     assert all(both.asked[name] > 5 for name in CALLS if not name.startswith("batch")), both.asked
 
 
@@ -181,9 +181,9 @@ def test_deleting_many_leaves_what_motos_leaves(table: Table) -> None:
 def test_many_are_read_as_moto_reads_them(table: Table) -> None:
     for n in range(5):
         table.put({"pk": "a", "sk": str(n), "n": n})
-    wanted: list[keys.Key] = [{"pk": "a", "sk": str(n)} for n in range(3, 8)]
-    assert [item["sk"] for item in table.get_many(wanted)] == ["3", "4"]
-    assert list(table.get_many(wanted, attributes=("n", "missing"))) == [{"n": 3}, {"n": 4}]
+    requested_keys: list[keys.Key] = [{"pk": "a", "sk": str(n)} for n in range(3, 8)]
+    assert [item["sk"] for item in table.get_many(requested_keys)] == ["3", "4"]
+    assert list(table.get_many(requested_keys, attributes=("n", "missing"))) == [{"n": 3}, {"n": 4}]
 
 
 def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:
@@ -194,9 +194,9 @@ def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:
         runs.put({"pk": f"{tenant}#job", "sk": str(n), "failed_tenant": tenant, "failed_at": at_s})
     runs.put({"pk": "alice#job", "sk": "succeeded"})
     for newest_first, expected in ((False, ["0", "1", "3", "2"]), (True, ["2", "3", "1", "0"])):
-        found = list(runs.query(Query("alice", index=keys.FAILURES, newest_first=newest_first, page=2)))
-        assert [item["sk"] for item in found] == expected
-        place = {name: found[1][name] for name in ("pk", "sk", "failed_tenant", "failed_at")}
+        items = list(runs.query(Query("alice", index=keys.FAILURES, newest_first=newest_first, page=2)))
+        assert [item["sk"] for item in items] == expected
+        place = {name: items[1][name] for name in ("pk", "sk", "failed_tenant", "failed_at")}
         after = runs.query(
             Query("alice", index=keys.FAILURES, newest_first=newest_first, after=place, page=1)
         )
@@ -247,7 +247,9 @@ def test_a_transaction_of_more_than_4_mb_is_refused() -> None:
         texts = [380_000] * 10 + [size - 10 * 380_000]
         for item, length in zip(items, texts, strict=True):
             item["text"] = {"S": "x" * (length - item_bytes(item) - len("text"))}
-        memory.transact_write_items(TransactItems=[{"Put": {"TableName": "t", "Item": one}} for one in items])
+        memory.transact_write_items(
+            TransactItems=[{"Put": {"TableName": "t", "Item": item}} for item in items]
+        )
 
     write(MAX_TOGETHER_BYTES)
     with pytest.raises(ClientError, match=r"ValidationException.*4 MB"):

@@ -9,9 +9,9 @@ from tests.simulation.regions import failover
 
 
 def test_nothing_that_was_replicated_is_lost_or_called_again() -> None:
-    found = failover(seed=8, lag_s=2, after_s=1800)
-    assert found.wrong == []
-    assert found.counts["executions due"] > 500
+    outcome = failover(seed=8, lag_s=2, after_s=1800)
+    assert outcome.wrong == []
+    assert outcome.counts["executions due"] > 500
 
 
 def test_it_sees_what_is_in_the_lost_queue_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +20,6 @@ def test_it_sees_what_is_in_the_lost_queue_alone(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_latest_writes_are_lost_and_what_they_recorded_is_called_again() -> None:
-    found = failover(seed=8, lag_s=60, after_s=1800)
-    assert found.wrong == []
-    assert found.counts["attempts called in both"] > 0
+    outcome = failover(seed=8, lag_s=60, after_s=1800)
+    assert outcome.wrong == []
+    assert outcome.counts["attempts called in both"] > 0

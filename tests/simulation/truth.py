@@ -42,35 +42,35 @@ def expected(
     ledger: Ledger, tenant: str, until: int, calendars: Mapping[str, Iterable[str]]
 ) -> dict[Revision, Expected]:
     late = [window for window in ledger.windows if window.start < window.decided_at - MISSED_AFTER_S]
-    found: dict[Revision, Expected] = {}
+    by_revision: dict[Revision, Expected] = {}
     for life in chain.from_iterable(ledger.lives.values()):
         excluded = frozenset(chain.from_iterable(calendars[name] for name in life.schedule.calendars))
         times = list(fires(life.schedule, life.begins, until, excluded=excluded))
-        one = found.setdefault((life.job_id, life.revision), Expected())
-        left_out = _left_out(life, times, late, one)
+        of_revision = by_revision.setdefault((life.job_id, life.revision), Expected())
+        left_out = _left_out(life, times, late, of_revision)
         for at in times:
             if at not in left_out:
-                _sort_in(life, tenant, at, one)
-    return found
+                _sort_in(life, tenant, at, of_revision)
+    return by_revision
 
 
 def _left_out(life: Life, times: list[int], late: list[Window], into: Expected) -> set[int]:
     """For each window that was decided late: the fire times that the job's policy skips, in one record."""
-    found: set[int] = set()
+    left_out: set[int] = set()
     for window in late:
         if life.ends <= window.decided_at:
             continue
         missed_before = min(window.end, window.decided_at - MISSED_AFTER_S)
-        mine = [at for at in times if window.start <= at < missed_before]
+        in_window = [at for at in times if window.start <= at < missed_before]
         if life.ends < window.finished_at:  # changed between the announcement and the end of the planning
-            into.free |= set(mine)
-            found |= set(mine)
+            into.free |= set(in_window)
+            left_out |= set(in_window)
             continue
         kept = {"none": 0, "latest": 1, "all": CATCH_UP_LIMIT}[life.catch_up]
-        if skipped := mine[: max(0, len(mine) - kept)]:
+        if skipped := in_window[: max(0, len(in_window) - kept)]:
             into.missed.append((skipped[0], skipped[-1], len(skipped)))
-            found |= set(skipped)
-    return found
+            left_out |= set(skipped)
+    return left_out
 
 
 def _sort_in(life: Life, tenant: str, at: int, into: Expected) -> None:
@@ -93,31 +93,33 @@ class Verdict:
 
 
 def compare(
-    wanted: Mapping[Revision, Expected],
+    expected_runs: Mapping[Revision, Expected],
     called: Mapping[Revision, list[int]],
     missed: Mapping[Revision, list[Missed]],
 ) -> Verdict:
     """Compare the calls and the missed records with the expected ones."""
     verdict = Verdict()
-    for key in sorted({*wanted, *called, *missed}):
-        want, times = wanted.get(key, Expected()), called.get(key, [])
-        got, told = set(times), missed.get(key, [])
+    for key in sorted({*expected_runs, *called, *missed}):
+        want, times = expected_runs.get(key, Expected()), called.get(key, [])
+        got, recorded = set(times), missed.get(key, [])
         problems: dict[str, Iterable[object]] = {
             "called more than once": [at for at, count in Counter(times).items() if count > 1],
             "never called": want.runs - got,
             "called and not due": got - want.runs - want.free,
-            "missed and not recorded": Counter(want.missed) - Counter(told),
-            "recorded as missed and was not": Counter(told) - Counter(want.missed),
+            "missed and not recorded": Counter(want.missed) - Counter(recorded),
+            "recorded as missed and was not": Counter(recorded) - Counter(want.missed),
         }
-        verdict.wrong += [f"{key} {what}: {_shown(found)}" for what, found in problems.items() if found]
+        verdict.wrong += [
+            f"{key} {problem}: {_shown(values)}" for problem, values in problems.items() if values
+        ]
         verdict.runs += len(want.runs)
         verdict.free += len(want.free)
         verdict.missed += sum(count for _, _, count in want.missed)
     return verdict
 
 
-def _shown(found: Iterable[object]) -> list[object]:
-    return [rfc3339(at) if isinstance(at, int) else at for at in sorted(found, key=str)[:3]]
+def _shown(values: Iterable[object]) -> list[object]:
+    return [rfc3339(at) if isinstance(at, int) else at for at in sorted(values, key=str)[:3]]
 
 
 def spot_checked(ledger: Ledger, begins: int, ends: int, rng: random.Random, most: int) -> int:
@@ -128,7 +130,7 @@ def spot_checked(ledger: Ledger, begins: int, ends: int, rng: random.Random, mos
     chosen = rng.sample(days, min(most, len(days)))
     for timing, at in chosen:
         first = at // 60 * 60 - 43_200
-        ours = list(fires(Schedule(timing), first, first + 86_400))
-        theirs = matching(timing.expression, timing.timezone, range(first, first + 86_400, 60))
-        assert ours == theirs, (timing, rfc3339(at))
+        fire_times = list(fires(Schedule(timing), first, first + 86_400))
+        croniter_times = matching(timing.expression, timing.timezone, range(first, first + 86_400, 60))
+        assert fire_times == croniter_times, (timing, rfc3339(at))
     return len(chosen)

@@ -24,7 +24,7 @@ from tests.worlds import Killed, World, make_world
 
 TENANT = "alice"
 # Runs of this age are checked and removed; a crash repeats only younger ones.
-_KEPT_S = 4 * DAY_S
+_HISTORY_S = 4 * DAY_S
 _DUPLICATES = 0.02
 
 
@@ -79,7 +79,7 @@ class Simulation:
             self._look_at_mark()
             if self.world.clock.now() >= day + DAY_S:
                 day += DAY_S
-                self._sweep(self.world.clock.now() - _KEPT_S)
+                self._sweep(self.world.clock.now() - _HISTORY_S)
                 publish((day - self.begins) / (self.ends - self.begins))
         self._finish()
 
@@ -184,7 +184,7 @@ class Simulation:
             case Fate.TWICE:
                 self._tick()
                 self._at(clock.now() + self.rng.uniform(0, 90), self._tick)
-            case Fate.AT_ONCE:
+            case Fate.TWICE_AT_ONCE:
                 self._tick(nth, self._tick)
             case Fate.CHANGED:
                 self._tick(nth, self._change)
@@ -264,9 +264,9 @@ class Simulation:
             kept.clear()
 
     def _read(self, run: dict[str, object]) -> None:
-        what = f"{run['status']}({run['reason']})" if "reason" in run else str(run["status"])
-        self.seen.statuses[f"record {what}"] += 1
+        label = f"{run['status']}({run['reason']})" if "reason" in run else str(run["status"])
+        self.seen.statuses[f"record {label}"] += 1
         if run.get("reason") == "missed":
             key = (str(run["job_id"]), int(str(run["schedule_revision"])))
-            told = (run["skipped_from_at"], run["fire_at"], run["skipped_count"])
-            self.seen.missed[key].append(told)  # type: ignore[arg-type]
+            missed = (run["skipped_from_at"], run["fire_at"], run["skipped_count"])
+            self.seen.missed[key].append(missed)  # type: ignore[arg-type]

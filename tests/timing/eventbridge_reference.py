@@ -32,12 +32,12 @@ def matches(expression: str, local: datetime) -> bool:
 
 def matching(expression: str, zone: str, minutes: Iterable[int], *, rule: bool = True) -> list[int]:
     """The UTC minutes at which it fires; by EventBridge's rule the second pass of a repeated time is left out."""
-    found = []
+    fire_minutes = []
     for at in minutes:
         local = datetime.fromtimestamp(at, ZoneInfo(zone))
         if not (rule and local.fold) and matches(expression, local):
-            found.append(at)
-    return found
+            fire_minutes.append(at)
+    return fire_minutes
 
 
 def dates(expression: str, years: Iterable[int]) -> list[str]:
@@ -62,7 +62,7 @@ def _named(field: str, names: list[str]) -> str:
 
 
 def _numbers(field: str, low: int, high: int) -> set[int]:
-    found = set()
+    numbers = set()
     for item in field.split(","):
         span, _, step = item.partition("/")
         if span == "*":
@@ -75,9 +75,9 @@ def _numbers(field: str, low: int, high: int) -> set[int]:
         number = first
         for n in range((last - first) % (high - low + 1) + 1):
             if n % int(step or 1) == 0:
-                found.add(number)
+                numbers.add(number)
             number = low if number == high else number + 1
-    return found
+    return numbers
 
 
 def _on_day(field: str, local: datetime) -> bool:
@@ -87,9 +87,9 @@ def _on_day(field: str, local: datetime) -> bool:
     if before := re.fullmatch(r"L-(\d+)", field):
         return local.day == length - int(before[1])
     if nearest := re.fullmatch(r"(\d+|L)W", field):
-        wanted = length if nearest[1] == "L" else min(int(nearest[1]), length)
+        target_day = length if nearest[1] == "L" else min(int(nearest[1]), length)
         weekdays = [day for day in range(1, length + 1) if local.replace(day=day).isoweekday() <= 5]
-        return local.day == min(weekdays, key=lambda day: abs(day - wanted))
+        return local.day == min(weekdays, key=lambda day: abs(day - target_day))
     return local.day in _numbers(field, 1, 31)
 
 

@@ -68,31 +68,31 @@ class Findings:
         return 1 if self.broken else 0
 
 
-def attempt(raw: object, found: Findings) -> None:
+def attempt(raw: object, findings: Findings) -> None:
     """One input; parsed again if it seems slow, since a pause of the garbage collector does not count."""
-    found.tried += 1
-    taken_s = _timed(raw, found)
-    if found.tried <= _START_UP or taken_s <= found.slowest_s:
+    findings.tried += 1
+    taken_s = _timed(raw, findings)
+    if findings.tried <= _START_UP or taken_s <= findings.slowest_s:
         return
     gc.collect()
-    taken_s = min(taken_s, _timed(raw, found), _timed(raw, found))
-    if taken_s > found.slowest_s:
-        found.slowest_s, found.slowest = taken_s, repr(raw)[:300]
+    taken_s = min(taken_s, _timed(raw, findings), _timed(raw, findings))
+    if taken_s > findings.slowest_s:
+        findings.slowest_s, findings.slowest = taken_s, repr(raw)[:300]
     if taken_s > LIMIT_S:
-        found.broken.append(f"{taken_s * 1000:.0f} ms: {raw!r}")
+        findings.broken.append(f"{taken_s * 1000:.0f} ms: {raw!r}")
 
 
-def _timed(raw: object, found: Findings) -> float:
+def _timed(raw: object, findings: Findings) -> float:
     began = time.process_time()
     try:
         schedule = parse_schedule(raw, job_key="alice/report", now=NOW)  # type: ignore[arg-type]
     except InvalidInput:
         return time.process_time() - began
     except Exception as error:  # noqa: BLE001 - that is what is looked for
-        found.broken.append(f"{error!r}: {raw!r}")
+        findings.broken.append(f"{error!r}: {raw!r}")
         return 0.0
     taken_s = time.process_time() - began
-    found.accepted += 1
+    findings.accepted += 1
     next_fires(schedule, NOW, 2)
     return taken_s
 
@@ -101,8 +101,8 @@ def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
     """Mostly a cron expression with a zone, sometimes any keys with any text, sometimes any JSON."""
     kind = choose(8)
     if kind < 4:
-        theirs = {"dialect": "eventbridge", "dst": "eventbridge"} if kind < 2 else {}
-        return {"cron": text(), "timezone": "America/New_York", **theirs}
+        eventbridge_rules = {"dialect": "eventbridge", "dst": "eventbridge"} if kind < 2 else {}
+        return {"cron": text(), "timezone": "America/New_York", **eventbridge_rules}
     if kind < 6:
         return {"every" if kind == 4 else "at": text()}
     if kind == 6:
@@ -114,24 +114,24 @@ def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
         return {"exclude": {"dates": [text()], "calendars": [text()]}, "cron": text()}
 
 
-def guided(found: Findings) -> None:
+def guided(findings: Findings) -> None:
     """libFuzzer calls back until the time is over; it does not return, so the process ends here."""
 
-    def one(data: bytes) -> None:
+    def run_input(data: bytes) -> None:
         texts = cycle(data[1:].decode("utf-8", "replace").split("|"))
         numbers = cycle(data or b"\0")
-        attempt(shaped(lambda most: next(numbers) % most, lambda: next(texts)), found)
-        if found.over():
-            os._exit(found.report("atheris"))
+        attempt(shaped(lambda most: next(numbers) % most, lambda: next(texts)), findings)
+        if findings.over():
+            os._exit(findings.report("atheris"))
 
     with tempfile.TemporaryDirectory() as corpus:
         for number, seed in enumerate(SEEDS * 8):
             Path(corpus, str(number)).write_bytes(bytes([number // len(SEEDS)]) + seed.encode())
-        atheris.Setup([sys.argv[0], "-verbosity=0", "-max_len=400", corpus], one)
+        atheris.Setup([sys.argv[0], "-verbosity=0", "-max_len=400", corpus], run_input)
         atheris.Fuzz()
 
 
-def mutated(found: Findings, seed: int) -> None:
+def mutated(findings: Findings, seed: int) -> None:
     """Valid texts, changed in a few places."""
     chance = random.Random(seed)
 
@@ -142,8 +142,8 @@ def mutated(found: Findings, seed: int) -> None:
             letters[at : at + chance.randrange(3)] = chance.choices(ALPHABET, k=chance.randrange(4))
         return "".join(letters) * (1 if chance.random() < 0.98 else 20)
 
-    while not found.over():
-        attempt(shaped(chance.randrange, text), found)
+    while not findings.over():
+        attempt(shaped(chance.randrange, text), findings)
 
 
 def main() -> int:
@@ -152,11 +152,11 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=8)
     options.add_argument("--at-random", action="store_true", help="mutate at random even if atheris is there")
     chosen = options.parse_args()
-    found = Findings(chosen.seconds)
+    findings = Findings(chosen.seconds)
     if atheris and not chosen.at_random:
-        guided(found)
-    mutated(found, chosen.seed)
-    return found.report("at random")
+        guided(findings)
+    mutated(findings, chosen.seed)
+    return findings.report("at random")
 
 
 if __name__ == "__main__":

@@ -27,12 +27,12 @@ FIRST_AT, LAST_AT = 0, 2_145_916_800  # 1970 to the end of 2037
 def matching(expression: str, zone: str, minutes: Iterable[int]) -> list[int]:
     """The UTC minutes that croniter.match accepts, without the second pass of fixed times."""
     fixed = not compile_cron(expression).repeats
-    found = []
+    fire_minutes = []
     for at in minutes:
         local = datetime.fromtimestamp(at, ZoneInfo(zone))
         if not (fixed and local.fold) and croniter.match(expression, local, second_at_beginning=True):
-            found.append(at)
-    return found
+            fire_minutes.append(at)
+    return fire_minutes
 
 
 def cron(expression: str, zone: str = "UTC", **rest: object) -> Schedule:
@@ -63,12 +63,12 @@ def stated_changes(zone: str) -> list[int]:
     kinds = raw[at + 8 * times : at + 9 * times]
     offsets = [struct.unpack(">l", raw[at + 9 * times + 6 * n :][:4])[0] for n in range(types)]
     before = offsets[0]
-    found = []
+    change_instants = []
     for instant, kind in zip(instants, kinds, strict=True):
         if offsets[kind] != before and FIRST_AT <= instant < LAST_AT:
-            found.append(instant)
+            change_instants.append(instant)
         before = offsets[kind]
-    return found
+    return change_instants
 
 
 def distinct_zones() -> dict[str, list[Change]]:
@@ -76,7 +76,7 @@ def distinct_zones() -> dict[str, list[Change]]:
     seen: dict[tuple[Change, ...], str] = {}
     for zone in sorted(zone_names()):
         seen.setdefault(tuple(changes(zone, FIRST_AT, LAST_AT)), zone)
-    return {zone: list(found) for found, zone in seen.items() if found}
+    return {zone: list(zone_changes) for zone_changes, zone in seen.items() if zone_changes}
 
 
 def _field(low: int, high: int) -> st.SearchStrategy[str]:

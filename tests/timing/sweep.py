@@ -35,32 +35,32 @@ def main(rounds: int, seed: int) -> int:
     ]
     zones = distinct_zones()
     chance = random.Random(seed)
-    asked = wrong = 0
+    compared = wrong = 0
     texts = set()
-    for zone, found in zones.items():
-        for change in found:
+    for zone, zone_changes in zones.items():
+        for change in zone_changes:
             for _ in range(rounds):
                 text = _expression(chance, change)
                 texts.add(text)
-                minutes, ours, expected = _compared(zone, change, text)
-                asked += minutes
-                if ours != expected:
+                minutes, actual, expected = _compared(zone, change, text)
+                compared += minutes
+                if actual != expected:
                     wrong += 1
-                    print(f"{zone} {change} {text!r}: ours {ours}, croniter {expected}")
+                    print(f"{zone} {change} {text!r}: ours {actual}, croniter {expected}")
     count = sum(map(len, zones.values()))
     print(f"tzdata {TZDATA_VERSION}: {len(zone_names())} zones, {len(zones)} distinct with {count} changes")
     print(
-        f"{len(texts)} expressions, {asked} minutes compared, {wrong} disagreements, {len(missed)} changes missed"
+        f"{len(texts)} expressions, {compared} minutes compared, {wrong} disagreements, {len(missed)} changes missed"
     )
     return 1 if wrong or missed else 0
 
 
 def _compared(zone: str, change: Change, text: str) -> tuple[int, list[int], list[int]]:
     start, end = change.at - 6 * HOUR_S, change.at + 6 * HOUR_S
-    ours = list(fires(cron(text, zone), start, end))
-    minutes = [at for at in telling_minutes(change, ours) if start <= at < end]
-    wanted = set(ours)
-    return len(minutes), [at for at in minutes if at in wanted], matching(text, zone, minutes)
+    fire_times = list(fires(cron(text, zone), start, end))
+    minutes = [at for at in telling_minutes(change, fire_times) if start <= at < end]
+    fire_seconds = set(fire_times)
+    return len(minutes), [at for at in minutes if at in fire_seconds], matching(text, zone, minutes)
 
 
 def _expression(chance: random.Random, change: Change) -> str:

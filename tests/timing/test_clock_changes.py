@@ -78,8 +78,10 @@ OVERLAPS = [
 def test_around_a_change(zone: str, change: str, clock: str, expected: dict[str, list[str]]) -> None:
     at = parse_instant(change, "change")
     for expression, times in expected.items():
-        found = [rfc3339(fire) for fire in fires(cron(expression, zone), at - 3 * HOUR_S, at + 3 * HOUR_S)]
-        assert [text[11:19] for text in found] == times, f"{expression} in {zone}, {clock}"
+        fire_times = [
+            rfc3339(fire) for fire in fires(cron(expression, zone), at - 3 * HOUR_S, at + 3 * HOUR_S)
+        ]
+        assert [text[11:19] for text in fire_times] == times, f"{expression} in {zone}, {clock}"
 
 
 @pytest.mark.parametrize(

@@ -71,27 +71,30 @@ def test_around_a_change(zone: str, change: str, expected: dict[str, list[str]])
     start, end = at - 3 * HOUR_S, at + 3 * HOUR_S
     for expression, times in expected.items():
         schedule = by_rule(expression, zone)
-        found = list(fires(schedule, start, end))
-        assert [rfc3339(one)[11:19] for one in found] == times, expression
+        fire_times = list(fires(schedule, start, end))
+        assert [rfc3339(fire_at)[11:19] for fire_at in fire_times] == times, expression
         assert count_fires(schedule, start, end) == len(times)
         if len(expression.split()) == 5:
-            theirs = f"{' '.join(expression.split()[:2])} * * ? *"
+            six_fields = f"{' '.join(expression.split()[:2])} * * ? *"
             minutes = range(start, end, 60)
             if expression.endswith("* * *"):
-                assert reference.matching(theirs, zone, minutes) == found
-                assert list(fires(by_rule(theirs, zone, "eventbridge"), start, end)) == found
+                assert reference.matching(six_fields, zone, minutes) == fire_times
+                assert list(fires(by_rule(six_fields, zone, "eventbridge"), start, end)) == fire_times
 
 
 def test_what_is_skipped_fires_at_its_next_time() -> None:
     at = parse_instant("2025-03-09T00:00:00Z", "at")
-    found = preview(
+    previewed = preview(
         {"cron": "30 2 * * ? *", "timezone": "America/New_York", "dialect": "eventbridge", "dst": "eventbridge"},
         now=at, count=2,
     )  # fmt: skip
-    assert [fire.local for fire in found.fires] == ["2025-03-10T02:30:00-04:00", "2025-03-11T02:30:00-04:00"]
+    assert [fire.local for fire in previewed.fires] == [
+        "2025-03-10T02:30:00-04:00",
+        "2025-03-11T02:30:00-04:00",
+    ]
     assert (
         "On 2025-03-09, 02:00 -> 03:00 (1h forward) the time it names is skipped: it does not fire."
-        in found.warnings
+        in previewed.warnings
     )
 
 
@@ -140,9 +143,9 @@ def test_the_picture_says_that_it_does_not_fire() -> None:
 def test_elapsed_time_and_years_of_fires_are_the_same_however_time_is_split() -> None:
     schedule = by_rule("*/20 0-4 * * *", "Europe/Berlin")
     start = parse_instant("2025-01-01T00:00:00Z", "start")
-    whole = list(fires(schedule, start, start + 366 * DAY_S))
+    year = list(fires(schedule, start, start + 366 * DAY_S))
     parts = [
         at for day in range(366) for at in fires(schedule, start + day * DAY_S, start + (day + 1) * DAY_S)
     ]
-    assert whole == parts
-    assert len(whole) == 366 * 15 - 3  # 2:00, 2:20 and 2:40 of one day
+    assert year == parts
+    assert len(year) == 366 * 15 - 3  # 2:00, 2:20 and 2:40 of one day

@@ -31,14 +31,14 @@ ZONES = (
 _SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
-def theirs(expression: str, zone: str = "UTC") -> Schedule:
+def by_eventbridge(expression: str, zone: str = "UTC") -> Schedule:
     raw = {"cron": expression, "timezone": zone, "dialect": "eventbridge", "dst": "eventbridge"}
     return parse_schedule(raw, job_key="a/b", now=0)
 
 
 def times(expression: str, after: str, count: int = 2, zone: str = "UTC") -> list[str]:
     at = int(datetime.fromisoformat(after).replace(tzinfo=UTC).timestamp())
-    return [rfc3339(one)[:16] for one in next_fires(theirs(expression, zone), at, count)]
+    return [rfc3339(fire_at)[:16] for fire_at in next_fires(by_eventbridge(expression, zone), at, count)]
 
 
 # The examples of https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html and of EventBridge
@@ -144,7 +144,7 @@ def test_refusals_name_the_place_and_what_is_accepted(
     expression: str, position: int | None, part: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        theirs(expression)
+        by_eventbridge(expression)
     error = caught.value
     assert error.field == "schedule.cron"
     assert part in str(error)
@@ -180,12 +180,12 @@ def test_dates_agree_with_brute_force_in_any_two_years(expression: str, year: in
     expression = " ".join(["0", "12", *expression.split()[2:]])
     expected = reference.dates(expression, (year, year + 1))
     try:
-        schedule = theirs(expression)
+        schedule = by_eventbridge(expression)
     except InvalidInput as error:
         assert "never fires" in str(error)
         assert expected == []
         return
-    start, end = (int(datetime(one, 1, 1, tzinfo=UTC).timestamp()) for one in (year, year + 2))
+    start, end = (int(datetime(begin_year, 1, 1, tzinfo=UTC).timestamp()) for begin_year in (year, year + 2))
     assert [rfc3339(at)[:10] for at in fires(schedule, start, end)] == expected
     assert count_fires(schedule, start, end) == len(expected)
     if expected:
@@ -195,13 +195,13 @@ def test_dates_agree_with_brute_force_in_any_two_years(expression: str, year: in
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=_SLOW)
 @given(st.sampled_from(ZONES), st.integers(0, 10_000), reference.expressions(any_date=True))
-def test_times_agree_with_brute_force_around_clock_changes(zone: str, which: int, expression: str) -> None:
-    found = changes(zone, 946_684_800, 2_145_916_800)
-    change = found[which % len(found)]
+def test_times_agree_with_brute_force_around_clock_changes(zone: str, nth: int, expression: str) -> None:
+    zone_changes = changes(zone, 946_684_800, 2_145_916_800)
+    change = zone_changes[nth % len(zone_changes)]
     start, end = change.at - 10_800, change.at + 10_800
     start -= start % 60
     minutes = range(start, end, 60)
-    schedule = theirs(expression, zone)
+    schedule = by_eventbridge(expression, zone)
     assert list(fires(schedule, start, end)) == reference.matching(expression, zone, minutes)
     assert count_fires(schedule, start, end) == len(list(fires(schedule, start, end)))
     for first in range(start, end, WINDOW_S):
@@ -213,7 +213,7 @@ def test_times_agree_with_brute_force_around_clock_changes(zone: str, which: int
 @given(reference.expressions(), st.sampled_from(ZONES), st.integers(1_600_000_000, 2_300_000_000))
 def test_a_group_is_due_and_listed_whenever_a_member_fires(expression: str, zone: str, after: int) -> None:
     try:
-        schedule = theirs(expression, zone)
+        schedule = by_eventbridge(expression, zone)
     except InvalidInput:
         assume(False)
     key = group_key(schedule)
@@ -229,8 +229,8 @@ def test_a_group_is_due_and_listed_whenever_a_member_fires(expression: str, zone
 def test_minute8s_own_expression_has_the_same_masks(expression: str) -> None:
     known = as_minute8(expression)
     if known is not None:
-        ours = parse_schedule({"cron": known}, job_key="a", now=0).timing
-        assert compiled(ours) == in_all_clocks(theirs(expression).timing)  # type: ignore[arg-type]
+        timing = parse_schedule({"cron": known}, job_key="a", now=0).timing
+        assert compiled(timing) == in_all_clocks(by_eventbridge(expression).timing)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_what_minute8_cannot_express(expression: str) -> None:
 
 
 def test_the_stored_form_is_canonical_and_no_cron_for_older_versions() -> None:
-    schedule = theirs(" 0  9 ? * mon-fri 2027", "Europe/Paris")
+    schedule = by_eventbridge(" 0  9 ? * mon-fri 2027", "Europe/Paris")
     item = schedule.to_item()
     assert item == {
         "cron_by_eventbridge": "0 9 ? * MON-FRI 2027",
@@ -270,25 +270,25 @@ def test_the_rule_for_clock_changes_alone_has_no_cron_for_older_versions_either(
 
 def test_a_year_far_away_costs_little_to_find() -> None:
     """Years in between are not walked through, also where nothing comes."""
-    schedule = theirs("0 0 29 2 ? 2196")
+    schedule = by_eventbridge("0 0 29 2 ? 2196")
     assert rfc3339(next_fires(schedule, 0, 5)[0]) == "2196-02-29T00:00:00Z"
-    assert next_fires(theirs("0 0 1 1 ? 1971"), 1_800_000_000, 5) == []
-    assert newest_fires(theirs("0 0 1 1 ? 1971"), 0, 7 * 10**9, 3) == [31_536_000]
+    assert next_fires(by_eventbridge("0 0 1 1 ? 1971"), 1_800_000_000, 5) == []
+    assert newest_fires(by_eventbridge("0 0 1 1 ? 1971"), 0, 7 * 10**9, 3) == [31_536_000]
     assert list(compiled(schedule.timing).stretches(0, 10**9)) == []  # type: ignore[arg-type]
 
 
 def test_ordinary_crons_have_no_years() -> None:
     cron = compile_cron("0 0 * * *")
     assert list(cron.stretches(5, 10)) == [(5, 10)]
-    assert type(compiled(theirs("0 0 * * ? *").timing)) is type(cron)  # type: ignore[arg-type]
+    assert type(compiled(by_eventbridge("0 0 * * ? *").timing)) is type(cron)  # type: ignore[arg-type]
     assert ever_fires(cron)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_a_year_is_a_local_one(zone: str) -> None:
-    schedule = theirs("0 0 1 1 ? 2027", zone)
+    schedule = by_eventbridge("0 0 1 1 ? 2027", zone)
     first = next_fires(schedule, 1_700_000_000, 3)
     minutes = range(1_798_761_600 - 2 * DAY_S, 1_798_761_600 + 2 * DAY_S, 60)
     assert first == reference.matching("0 0 1 1 ? 2027", zone, minutes)
-    schedule = theirs("59 23 31 12 ? 2026", zone)
+    schedule = by_eventbridge("59 23 31 12 ? 2026", zone)
     assert next_fires(schedule, 1_700_000_000, 3) == reference.matching("59 23 31 12 ? 2026", zone, minutes)

@@ -51,24 +51,24 @@ def _moderate(zone: str) -> list[Change]:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(NAMED), st.integers(0, 10_000), expressions())
-def test_generated_expressions_around_transitions(zone: str, which: int, expression: str) -> None:
-    found = _moderate(zone)
-    _check(zone, found[which % len(found)], expression)
+def test_generated_expressions_around_transitions(zone: str, nth: int, expression: str) -> None:
+    zone_changes = _moderate(zone)
+    _check(zone, zone_changes[nth % len(zone_changes)], expression)
 
 
 @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(zone_names())), st.integers(0, 10_000), expressions())
-def test_generated_expressions_in_any_zone(zone: str, which: int, expression: str) -> None:
-    found = _moderate(zone)
-    if found:
-        _check(zone, found[which % len(found)], expression)
+def test_generated_expressions_in_any_zone(zone: str, nth: int, expression: str) -> None:
+    zone_changes = _moderate(zone)
+    if zone_changes:
+        _check(zone, zone_changes[nth % len(zone_changes)], expression)
 
 
 def _check(zone: str, change: Change, expression: str) -> None:
     start, end = change.at - 6 * HOUR_S, change.at + 6 * HOUR_S
-    ours = list(fires(cron(expression, zone), start, end))
-    minutes = [at for at in telling_minutes(change, ours) if start <= at < end]
-    assert [at for at in minutes if at in set(ours)] == matching(expression, zone, minutes)
+    fire_times = list(fires(cron(expression, zone), start, end))
+    minutes = [at for at in telling_minutes(change, fire_times) if start <= at < end]
+    assert [at for at in minutes if at in set(fire_times)] == matching(expression, zone, minutes)
 
 
 EVERY_MINUTE = [
@@ -84,9 +84,9 @@ EVERY_MINUTE = [
 
 @pytest.mark.parametrize("zone", NAMED[:10])
 def test_every_minute_around_the_latest_gap_and_overlap(zone: str) -> None:
-    found = _moderate(zone)
-    gap = [change for change in found if change.after > change.before][-1]
-    overlap = [change for change in found if change.after < change.before][-1]
+    zone_changes = _moderate(zone)
+    gap = [change for change in zone_changes if change.after > change.before][-1]
+    overlap = [change for change in zone_changes if change.after < change.before][-1]
     for change in (gap, overlap):
         for expression in EVERY_MINUTE[change.at // 86_400 % 3 :: 3]:
             start, end = change.at - 2 * HOUR_S, change.at + 2 * HOUR_S
@@ -99,15 +99,15 @@ def test_every_minute_around_the_latest_gap_and_overlap(zone: str) -> None:
 def test_dates_agree_far_from_clock_changes(expression: str, minute: int) -> None:
     """Days of month and week, `L`, `W` and `#`, in UTC on days of many years."""
     at = minute * 60
-    ours = list(fires(cron(expression), at, at + 86_400 * 40))[:3]
-    minutes = sorted({at} | {near + 60 * n for near in ours for n in (-1440, -60, -1, 0, 1, 60, 1440)})
-    minutes = [minute for minute in minutes if minute >= at and (not ours or minute <= ours[-1])]
-    assert [minute for minute in minutes if minute in ours] == matching(expression, "UTC", minutes)
+    fire_times = list(fires(cron(expression), at, at + 86_400 * 40))[:3]
+    minutes = sorted({at} | {near + 60 * n for near in fire_times for n in (-1440, -60, -1, 0, 1, 60, 1440)})
+    minutes = [minute for minute in minutes if minute >= at and (not fire_times or minute <= fire_times[-1])]
+    assert [minute for minute in minutes if minute in fire_times] == matching(expression, "UTC", minutes)
 
 
 @pytest.mark.parametrize(
     "zone", [*NAMED, "Pacific/Apia", "Pacific/Kwajalein", "America/Recife", "Pacific/Galapagos"]
 )
 def test_every_stated_change_is_found(zone: str) -> None:
-    found = {change.at for change in changes(zone, FIRST_AT, LAST_AT)}
-    assert found >= set(stated_changes(zone))
+    instants = {change.at for change in changes(zone, FIRST_AT, LAST_AT)}
+    assert instants >= set(stated_changes(zone))

@@ -44,12 +44,12 @@ def test_any_split_gives_the_whole(
     start = change_at - data.draw(st.integers(0, length))
     end = start + length
     schedule = cron(expression, zone)
-    whole = list(fires(schedule, start, end))
+    all_fires = list(fires(schedule, start, end))
     cuts = data.draw(st.lists(st.integers(start, end), max_size=8))
     edges = sorted({start, end, change_at if start < change_at < end else start, *cuts})
-    assert [at for low, high in pairwise(edges) for at in fires(schedule, low, high)] == whole
-    assert all(start <= at < end for at in whole)
-    assert all(earlier < later for earlier, later in pairwise(whole))
+    assert [at for low, high in pairwise(edges) for at in fires(schedule, low, high)] == all_fires
+    assert all(start <= at < end for at in all_fires)
+    assert all(earlier < later for earlier, later in pairwise(all_fires))
 
 
 @settings(max_examples=50, deadline=None)
@@ -66,10 +66,10 @@ def test_ten_minute_windows_equal_the_long_walk(place: tuple[str, int], expressi
 @given(st.integers(1, 366 * 86_400), st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 50))
 def test_every_keeps_its_phase(interval_s: int, anchor_at: int, start: int, count: int) -> None:
     end = start + interval_s * count
-    found = list(fires(Schedule(EveryTiming(interval_s, anchor_at)), start, end))
-    assert len(found) == count
-    assert all((at - anchor_at) % interval_s == 0 for at in found)
-    assert all(later - earlier == interval_s for earlier, later in pairwise(found))
+    fire_times = list(fires(Schedule(EveryTiming(interval_s, anchor_at)), start, end))
+    assert len(fire_times) == count
+    assert all((at - anchor_at) % interval_s == 0 for at in fire_times)
+    assert all(later - earlier == interval_s for earlier, later in pairwise(fire_times))
 
 
 def test_every_does_not_drift_over_years_nor_at_a_clock_change() -> None:
