@@ -46,7 +46,7 @@ from minute8_client.shapes import (
 
 
 def table(kind: Literal["tenants", "jobs", "runs", "due"], stage: str) -> Table:
-    """The stage's table, or the one that TENANTS_TABLE, JOBS_TABLE and so on name."""
+    """The stage's table, or the table that TENANTS_TABLE, JOBS_TABLE and so on name."""
     return Table(aws.dynamodb(), os.environ.get(f"{kind.upper()}_TABLE") or f"minute8-{stage}-{kind}")
 
 
@@ -67,7 +67,7 @@ class _QueueByName:
 
 
 def executions_queue(stage: str, clock: Clock) -> ExecutionsQueue:
-    """The stage's executions queue, or the one that EXECUTIONS_QUEUE_URL names."""
+    """The stage's executions queue, or the queue that EXECUTIONS_QUEUE_URL names."""
     client: Any = _QueueByName(stage)
     return ExecutionsQueue(client, "", clock)
 
@@ -88,7 +88,7 @@ class TablesPlatform:
 
     @classmethod
     def of(cls, stage: str, clock: Clock) -> TablesPlatform:
-        """For the tables of a stage, or those that TENANTS_TABLE, JOBS_TABLE and so on name."""
+        """For the tables of a stage, or the tables that TENANTS_TABLE, JOBS_TABLE and so on name."""
         tenants = table("tenants", stage)
         index = DueIndex(table("due", stage))
         return cls(

@@ -1,4 +1,4 @@
-"""What `--since` and `--until` mean. Apart from `options.py`: time zones are slow to load."""
+"""The times of `--since` and `--until`. Not in `options.py`, because time zones are slow to load."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ SIGNS: Final[Mapping[Action, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens to one job. `fields` are those that differ, with the old and the new value."""
+    """What happens to one job. `fields` are the changed fields with their old and new values."""
 
     action: Action
     job_id: str
@@ -65,7 +65,7 @@ def with_defaults(name: str, value: Any) -> Any:
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
-    """The fields that differ, those of objects one by one: `schedule.cron`."""
+    """The fields that differ. Fields of an object are listed one by one: `schedule.cron`."""
     fields: list[tuple[str, Any, Any]] = []
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)

@@ -1,4 +1,4 @@
-"""What the platform's operator looks at and sends again: `planning`, `holds`, `unrecorded` and `dead-letters`."""
+"""Commands of the platform's operator: `planning`, `holds`, `unrecorded` and `dead-letters`."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def list_unrecorded(
 
 @dataclass(frozen=True, slots=True)
 class UnrecordedFilters:
-    """Which executions: those that are named, or all since a time."""
+    """Which executions: the named ones, or all since a time."""
 
     execution_ids: Annotated[list[str] | None, typer.Argument(help="Ids of the list.")] = None
     everything: Annotated[bool, typer.Option("--all", help="Run all that are listed.")] = False

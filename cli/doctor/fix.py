@@ -38,7 +38,7 @@ class RepairResult:
 
 
 def repairs(deployment: Deployment, findings: Iterable[Finding]) -> list[tuple[Finding, Repair]]:
-    """What can be repaired, in the order in which to do it; each repair once."""
+    """The possible repairs in their order, each once."""
     by_description: dict[str, tuple[Finding, Repair]] = {}
     for finding in findings:
         repair = finding.repair

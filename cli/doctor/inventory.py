@@ -24,7 +24,7 @@ class Feed(NamedTuple):
     queue: str
     function: str
     batch_size: int
-    # Whether the function reports failed messages. If not, one bad message returns its whole batch to the queue.
+    # A function that does not report failed messages returns a whole batch to the queue for one bad message.
     reports_failures: bool
 
 
@@ -37,7 +37,7 @@ FEEDS: Final = (
 _READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 _WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-# What an operator does with dead letters.
+# Actions of an operator on dead letters.
 _LETTERS = {
     *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 }

@@ -85,7 +85,7 @@ def _payload_of(value: Any, written: Callable[[str], str], where: str) -> Any:
 
 
 def loads(text: str) -> Any:
-    """JSON without doubled names, because only one of them would be read. Raises ValueError."""
+    """JSON without doubled names: a parser would read only one of the values. Raises ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_number)
     except RecursionError:

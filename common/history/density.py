@@ -82,7 +82,7 @@ def by_minute(due: Iterable[int]) -> Counter[int]:
 
 
 def jobs_in(jobs: Iterable[ScheduledJob], minute: int) -> list[ScheduledJob]:
-    """Some of the active jobs without jitter that are due in a minute: those that could be spread."""
+    """Some active jobs without jitter that are due in a minute. These jobs could be spread."""
     return list(islice((job for job in jobs if _is_in(job, minute)), _JOBS_NAMED))
 
 

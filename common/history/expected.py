@@ -73,7 +73,7 @@ class InstantOutcome:
 
 
 def outcomes(due: Iterable[DueInstant], records: Sequence[Record], as_of: AsOf) -> Iterator[InstantOutcome]:
-    """What became of each due instant, with runs that were planned before a change among them, by fire time.
+    """What became of each due instant, by fire time. Runs that were planned before a change are among them.
 
     `records` are the job's, by fire time, from the first due instant on; also those after the last one that may
     count earlier fire times as missed.

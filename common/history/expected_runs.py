@@ -43,12 +43,12 @@ ATTRIBUTES: Final = (
     *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
 )  # fmt: skip
 WITH_ERRORS: Final = (*ATTRIBUTES, "error", "attempts")
-# Up to this many runs are read by name: a query costs as much as more reads, or less.
-FEW: Final = 4
-# No tick plans this far ahead, so no run planned before a change of a job comes later after it.
+# Up to this many runs of a job are read by name. More reads cost as much as a query.
+MAX_READ_BY_NAME: Final = 4
+# No tick plans this far ahead. So every run that was planned before a change is due within this time after it.
 SETTLED_S: Final = 3_600
-# How many records after a range are read, to find one that counts missed fire times of the range.
-_MAX_AFTER: Final = 200
+# A record after a range can count missed fire times of the range.
+_MAX_RECORDS_AFTER: Final = 200
 
 
 class ScheduledRuns:
@@ -84,7 +84,7 @@ class ScheduledRuns:
         records: Iterable[Record],
         as_of: AsOf,
     ) -> list[Record]:
-        """A record after the range that counts missed fire times of the range, if one may."""
+        """A record after the range that counts missed fire times of the range, if such a record may exist."""
         named = {(record["fire_at"], record["schedule_revision"]) for record in records}
         unrecorded = any(
             record.due_at <= as_of.now and (record.fire_at, record.schedule_revision) not in named
@@ -92,7 +92,7 @@ class ScheduledRuns:
         )
         if not unrecorded or until > as_of.now:
             return []
-        following = islice(self.between(tenant, job_id, until, None, _MAX_AFTER), _MAX_AFTER)
+        following = islice(self.between(tenant, job_id, until, None, _MAX_RECORDS_AFTER), _MAX_RECORDS_AFTER)
         return [record for record in following if record.get("skipped_from_at", until) < until][:1]
 
     def by_name(
@@ -134,10 +134,10 @@ def few_named(
     if not is_settled or len(job.skips) >= MAX_SKIPPED:
         return None
     named = [instant for instant in due if instant.fire_at <= now or instant.fire_at in job.skips]
-    return named if len(named) <= FEW else None
+    return named if len(named) <= MAX_READ_BY_NAME else None
 
 
-# The most audit entries, records of runs and jobs of one call; and jobs whose runs need queries of their own.
+# Bounds of one call. MAX_QUERIED jobs may need a query of their own.
 MAX_ENTRIES: Final = 2_000
 MAX_RECORDS: Final = 10_000
 MAX_JOBS: Final = 1_000
@@ -147,9 +147,9 @@ _LOOK_AHEAD_S: Final = 366 * DAY_S
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """What became of a job's due instants in [from_at, until_at); the rest of the range begins at `next_at`.
+    """What became of a job's due instants in a range. The rest of the range begins at `next_at`.
 
-    `known_from_at` is from when on the due set is known. Runs before that are listed as not due.
+    The due set is known from `known_from_at` on. Runs before that instant are listed as not due.
     """
 
     job_id: str
@@ -267,7 +267,7 @@ class ExpectedRuns:
     def _due_of_jobs(
         self, query: ExpectedQuery, past: _TenantPast, jobs: list[Job], cursor: ExpectedCursor | None
     ) -> tuple[list[_DueOfJob], dict[str, list[DueInstant]]]:
-        """The due instants of as many jobs as a call shows; and those that can be read by name, by job."""
+        """The due instants of as many jobs as a call shows; and by job, the instants that can be read by name."""
         due_of_jobs: list[_DueOfJob] = []
         named: dict[str, list[DueInstant]] = {}
         room = query.limit

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.run_lists import MAX_RETRIES, MAX_SEEN, retries_in
+from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
 from common.jobs.job import DELETED
 from common.runs.outcome import last_attempt
 from common.storage import keys
@@ -19,7 +19,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Item
 
 _PAGE: Final = 200
-# What differs between two errors of one cause: ids, addresses, times and numbers.
+# Errors of one cause differ in ids, addresses, times and numbers.
 _DIFFERS: Final = re.compile(
     r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\d+",
     re.IGNORECASE,
@@ -79,7 +79,7 @@ class FailedRuns:
         failed: list[Item] = []
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == MAX_SEEN or retries >= MAX_RETRIES or (takes and len(failed) == limit):
+            if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES or (takes and len(failed) == limit):
                 return failed, place
             retries += retries_in(item)
             if takes:
@@ -94,7 +94,7 @@ class FailedRuns:
         read: list[Item] = []
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == MAX_SEEN or retries >= MAX_RETRIES:
+            if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES:
                 return grouped(read), place
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error
@@ -132,7 +132,7 @@ class FailedRuns:
 
 
 def _pages(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """The items in parts, none of which holds many more retries than an answer."""
+    """The items in pages. No page holds many more retries than an answer."""
     page: list[Item] = []
     retries = 0
     for item in items:

@@ -30,8 +30,8 @@ from common.timing.fires import due_at, fires
 from common.timing.instants import DAY_S
 
 OUTCOMES: Final = 20
-# How many records the second query looks at.
-_MAX_SEEN: Final = 200
+# The second query reads so many records.
+_MAX_SECOND_READ: Final = 200
 _THREADS: Final = 32
 _ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
@@ -91,13 +91,13 @@ class JobHealth:
         newest = runs(OUTCOMES)
         seen = newest
         if len(newest) == OUTCOMES and not any(map(_is_scheduled, newest)):
-            seen = runs(_MAX_SEEN)
+            seen = runs(_MAX_SECOND_READ)
         day_ago = math.ceil(as_of.now) - DAY_S  # as long as any record is kept
         since = next((run["fire_at"] + 1 for run in seen if _is_scheduled(run)), day_ago)
-        return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MAX_SEEN else since
+        return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MAX_SECOND_READ else since
 
     def with_errors(self, runs: Sequence[Record]) -> list[Record]:
-        """The runs, with the last attempt of those that did not succeed: it holds the error.
+        """The runs. A run that did not succeed has its last attempt, which holds the error.
 
         A hundred attempts take 160 KB, so only these are read with their attempts.
         """
@@ -130,7 +130,7 @@ def _is_scheduled(run: Record) -> bool:
     return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
 
 
-# The most failed runs and jobs that are read of one tenant.
+# Bounds of one tenant.
 MAX_FAILURES: Final = 1_000
 MAX_JOBS: Final = 500
 _FAILURES_IN_PAGE: Final = 100

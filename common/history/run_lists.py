@@ -23,12 +23,11 @@ from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
-# How many records one call reads.
-MAX_SEEN: Final = 2_000
+MAX_READ_RECORDS: Final = 2_000
 # A page ends early after this many retries: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
 # answer is limited to 6 MB.
 MAX_RETRIES: Final = 800
-_PAGE: Final = 200
+_RECORDS_IN_QUERY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +72,14 @@ class RunLists:
                 sk_between=between,
                 after=after,
                 newest_first=True,
-                page=_PAGE,
+                page=_RECORDS_IN_QUERY,
             )
         )
         runs: list[Item] = []
         last_seen, retries = before, 0
         for seen, item in enumerate(items):
             is_full = len(runs) == limit and filters.takes(item)
-            if seen == MAX_SEEN or retries >= MAX_RETRIES or is_full:
+            if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES or is_full:
                 return runs, last_seen
             retries += retries_in(item)
             if filters.takes(item):
@@ -93,10 +92,10 @@ _THREADS: Final = 32
 # A query of up to 4 KB costs the same, and 4 KB hold this many runs.
 _MIN_BATCH: Final = 4
 _MAX_BATCH: Final = 1_000
-# The attributes of a record that a summary needs.
+# A summary needs these attributes.
 _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lateness_s", "duration_s")
 
-# Those that a list shows. Of the attempts only the first: most runs have no other.
+# A list shows these attributes. Of the attempts it reads the first alone: most runs have no other.
 _LISTED: Final = (
     *("pk", "sk", "tenant", "job_id", "status", "reason", "detail", "trigger", "schedule_revision", "fire_at"),
     *("due_at", "started_at", "finished_at", "next_attempt_at", "lateness_s", "duration_s", "skipped_count"),
@@ -108,26 +107,33 @@ _Ranked = tuple[str, str, Item]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most work of one step."""
+    """The bounds of one step. It makes a query for each job, and further queries for older runs."""
 
-    # How many jobs it reads: one query for each.
     jobs: int = 1_000
-    # How many further queries it makes for the older runs of a job.
-    more: int = 500
-    # How many runs it reads for a page of a list, and how many for a summary.
-    listed: int = MAX_SEEN
-    summarised: int = 10_000
+    further_queries: int = 500
+    listed_runs: int = MAX_READ_RECORDS
+    summarised_runs: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What a step reads: about so many records, which attributes, of which job, and whether in slices of time."""
+
+    records: int
+    attributes: Sequence[str]
+    only_job: str = ""
+    sliced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class TenantPage:
-    """Some runs, and where the next page starts."""
+    """Some runs, and the cursor of the next page."""
 
     runs: list[Item]
     next: RunsCursor | None
 
 
-class _Spent(Exception):
+class _QueriesSpent(Exception):
     """The step has used up its queries."""
 
 
@@ -137,7 +143,7 @@ class _Budget:
 
     def take(self) -> None:
         if not self.queries:
-            raise _Spent
+            raise _QueriesSpent
         self.queries -= 1
 
 
@@ -157,7 +163,7 @@ class TenantRuns:
         def take(item: Item) -> bool:
             nonlocal seen, retries
             is_full = len(runs) == limit and filters.takes(item)
-            if seen == self._bounds.listed or retries >= MAX_RETRIES or is_full:
+            if seen == self._bounds.listed_runs or retries >= MAX_RETRIES or is_full:
                 return False
             seen += 1
             if filters.takes(item):
@@ -165,11 +171,11 @@ class TenantRuns:
                 runs.append(item)
             return True
 
-        next_cursor = self._step(tenant, cursor, take, records=2 * limit, attributes=_LISTED)
+        next_cursor = self._step(tenant, cursor, take, _Selection(2 * limit, _LISTED))
         return TenantPage(self._with_attempts(runs, filters), next_cursor)
 
     def _with_attempts(self, runs: Sequence[Item], filters: RunFilter) -> list[Item]:
-        """The runs with all attempts; without those that ended, or expired, since they were found."""
+        """The runs with all attempts, without runs that ended or expired since they were listed."""
 
         def with_attempts(run: Item) -> Item | None:
             if not retries_in(run):
@@ -181,62 +187,51 @@ class TenantRuns:
 
     def summary(self, tenant: str, cursor: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""
-        summary, most = Summary(), self._bounds.summarised
+        summary, max_runs = Summary(), self._bounds.summarised_runs
 
         def take(item: Item) -> bool:
-            if summary.records == most:
+            if summary.records == max_runs:
                 return False
             summary.add(item)
             return True
 
-        next_cursor = self._step(
-            tenant, cursor, take, records=most, attributes=_SUMMARISED, only=job_id, sliced=False
-        )
+        selection = _Selection(max_runs, _SUMMARISED, only_job=job_id, sliced=False)
+        next_cursor = self._step(tenant, cursor, take, selection)
         return summary, next_cursor
 
     def _step(
-        self,
-        tenant: str,
-        cursor: RunsCursor,
-        take: Callable[[Item], bool],
-        *,
-        records: int,
-        attributes: Sequence[str] = (),
-        only: str = "",
-        sliced: bool = True,
+        self, tenant: str, cursor: RunsCursor, take: Callable[[Item], bool], selection: _Selection
     ) -> RunsCursor | None:
-        """Pass the runs from `cursor` on to `take`, one by one, until it returns False. Returns the place after them.
-
-        `records` is about how many runs will be taken; `only` limits the step to one job.
-        """
+        """Pass the runs from `cursor` on to `take`, one by one, until it returns False. Returns the next cursor."""
         if cursor.until_at is not None and cursor.until_at <= cursor.from_at:
             return None
-        cursor, job_ids = self._open(tenant, cursor, only, sliced)
+        cursor, job_ids = self._open(tenant, cursor, selection)
         last: Rank | None = None
         seen = 0
         try:
-            for name, job_id, item in self._merged(tenant, cursor, job_ids, records, attributes):
+            for name, job_id, item in self._merged(tenant, cursor, job_ids, selection):
                 if not take(item):
                     break
                 last = name, job_id
                 seen += 1
             else:
                 return cursor.after_chunk(seen)
-        except _Spent:
+        except _QueriesSpent:
             pass
         assert last is not None, "the first runs of each job are read whatever is spent"
         return cursor.after_run(last, seen)
 
-    def _open(self, tenant: str, cursor: RunsCursor, only: str, sliced: bool) -> tuple[RunsCursor, list[str]]:
-        """The place with its chunk opened, and the jobs of that chunk."""
-        if only:
-            return cursor.opened([only], more=False, sliced=sliced), [only]
+    def _open(self, tenant: str, cursor: RunsCursor, selection: _Selection) -> tuple[RunsCursor, list[str]]:
+        """The cursor with its chunk opened, and the jobs of that chunk."""
+        if selection.only_job:
+            job_ids = [selection.only_job]
+            return cursor.opened(job_ids, more=False, sliced=selection.sliced), job_ids
         ids = self._job_ids(tenant, cursor)
         if cursor.chunk:
             return cursor, list(ids)
         read_ids = list(islice(ids, self._bounds.jobs + 1))
         job_ids = read_ids[: self._bounds.jobs]
-        return cursor.opened(job_ids, more=len(read_ids) > self._bounds.jobs, sliced=sliced), job_ids
+        return cursor.opened(job_ids, more=len(read_ids) > len(job_ids), sliced=selection.sliced), job_ids
 
     def _job_ids(self, tenant: str, cursor: RunsCursor) -> Iterator[str]:
         """The ids of existing and former jobs, in order, each once."""
@@ -256,11 +251,11 @@ class TenantRuns:
             yield item["sk"].removeprefix(prefix)
 
     def _merged(
-        self, tenant: str, cursor: RunsCursor, job_ids: Sequence[str], records: int, attributes: Sequence[str]
+        self, tenant: str, cursor: RunsCursor, job_ids: Sequence[str], selection: _Selection
     ) -> Iterator[_Ranked]:
-        first = min(max(_MIN_BATCH, records // max(1, len(job_ids))), _MAX_BATCH)
-        budget = _Budget(self._bounds.more)
-        read = partial(self._read, tenant, cursor, attributes=attributes)
+        first = min(max(_MIN_BATCH, selection.records // max(1, len(job_ids))), _MAX_BATCH)
+        budget = _Budget(self._bounds.further_queries)
+        read = partial(self._read, tenant, cursor, attributes=selection.attributes)
         with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
             batches = list(pool.map(partial(read, limit=first), job_ids))
         runs: Iterable[Iterator[_Ranked]] = (
@@ -306,7 +301,7 @@ def _rank(ranked: _Ranked) -> Rank:
 def _older(
     job_id: str, batch: list[Item], size: int, read: Callable[..., list[Item]], budget: _Budget
 ) -> Iterator[_Ranked]:
-    """A job's runs: `batch`, then the older ones in batches that double in size. Raises _Spent."""
+    """A job's runs: `batch`, then the older ones in batches that double in size. Raises _QueriesSpent."""
     while True:
         for item in batch:
             yield item["sk"], job_id, item

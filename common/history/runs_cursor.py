@@ -44,7 +44,7 @@ class TimeSlice:
 
 @dataclass(frozen=True, slots=True)
 class JobChunk:
-    """The jobs that a step reads together: those up to `last_job`, or all remaining jobs if it is None.
+    """The jobs that a step reads together: up to `last_job`, or all remaining jobs if `last_job` is None.
 
     Their runs of the slice from `before` on are done.
     """

@@ -1,4 +1,4 @@
-"""What a job's times were, from when to when: rebuilt from the job, its audit and its calendars. Pure.
+"""The versions of a job's schedule, rebuilt from the job, its audit and its calendars. Pure.
 
 The job says what is in force now. Each audit entry of a change of its times says what was in force before it. Entries
 that an older version wrote may not say that; the times before them are then unknown."""
@@ -60,7 +60,7 @@ class ScheduleHistory:
     job_key: str
     versions: Sequence[ScheduleVersion]
     known_from_at: float
-    # Whether a change of a calendar is why they are not known before.
+    # Earlier versions are unknown because a calendar changed.
     by_calendar: bool = False
 
     def at(self, instant: float) -> ScheduleVersion | None:
@@ -189,7 +189,7 @@ class AuditedChanges:
 
 @dataclass(slots=True)
 class CalendarReader:
-    """The calendars of one tenant for one answer, each read once, with the time at which one of them changed last."""
+    """The calendars of one tenant for one answer. Each is read once, with the time of its last change."""
 
     calendars: Calendars
     tenant: str
@@ -213,7 +213,7 @@ class CalendarReader:
 
 
 def _revision(entry: Entry) -> int:
-    """The revision that a change of a job made; a deletion shows only the one before."""
+    """The revision that a change of a job made. The entry of a deletion shows only the revision before it."""
     if "revision" in entry.after:
         return int(entry.after["revision"])
     return int(entry.before.get("revision", 0)) + 1

@@ -69,7 +69,7 @@ class Summary:
     """Runs by day."""
 
     days: dict[str, RunTotals] = field(default_factory=dict)
-    # How many records were added.
+    # The number of added records.
     records: int = 0
 
     def add(self, item: Mapping[str, Any]) -> None:

@@ -30,9 +30,9 @@ from common.timing.groups import group_can_fire
 from common.timing.windows import window_start
 
 MAX_JOBS: Final = 1_000
-# The most executions that one call counts by minute; a single job may have more.
+# One call counts so many executions by minute; a single job may have more.
 MAX_COUNTED: Final = 200_000
-# The most of these that have paces: each gets a place.
+# Of these, so many may have a pace: each gets a second of its own.
 MAX_PACED: Final = 50_000
 
 
@@ -62,7 +62,7 @@ class PacedJobs:
     due: list[tuple[int, int]] = field(default_factory=list)
 
     def forecast(self) -> PaceForecast:
-        """What the pace does with them, if no others share it. Places each: 3 µs an execution."""
+        """The delays that the pace causes if no other jobs share it. It takes 3 µs an execution."""
         return forecast(self.due, self.per_second)
 
 
@@ -172,7 +172,7 @@ def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> Container[st
         return None
 
 
-# What one call reads and counts at most. A single job may have more executions.
+# Bounds of one call for the whole platform.
 MAX_SHARDS: Final = 5_000
 MAX_ENTRIES: Final = 10_000
 

@@ -65,8 +65,8 @@ _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Fri
 _MONDAY_FIRST: Final = (1, 2, 3, 4, 5, 6, 0)
 _NTH: Final = ("last", "first", "second", "third", "fourth", "fifth")
 _SIZES: Final = {"second": 60, "minute": 60, "hour": 24}
-# The most times of a day that are listed one by one.
-_MAX_LISTED: Final = 6
+# More times of a day are not listed one by one.
+_MAX_LISTED_TIMES: Final = 6
 
 
 def cron_words(cron: Cron) -> str:
@@ -82,7 +82,7 @@ def cron_words(cron: Cron) -> str:
 def _times_of_day(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]) -> str:
     """`at 09:00 and 17:00`, `every hour from 09:30 through 17:30`; empty if other words are better."""
     once_an_hour = len(minutes) == len(seconds) == 1
-    if not once_an_hour and len(hours) * len(minutes) * len(seconds) > _MAX_LISTED:
+    if not once_an_hour and len(hours) * len(minutes) * len(seconds) > _MAX_LISTED_TIMES:
         return ""
     times = [
         f"{hour:02}:{minute:02}" + (f":{second:02}" if seconds != (0,) else "")
@@ -91,7 +91,7 @@ def _times_of_day(seconds: Sequence[int], minutes: Sequence[int], hours: Sequenc
     cycle = _cycle(hours, _SIZES["hour"])
     if cycle and once_an_hour and times[0] == "00:00":
         return f"every {_counted(cycle, 'hour')}"
-    if len(times) <= _MAX_LISTED:
+    if len(times) <= _MAX_LISTED_TIMES:
         return f"at {_and(times)}"
     if cycle:
         return ""

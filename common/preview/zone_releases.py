@@ -24,7 +24,7 @@ from common.timing.zones import TZDATA_VERSION, changes, offset_at
 
 FILE: Final = Path(__file__).with_name("former_zones.json")
 _YEAR_S: Final = 366 * DAY_S
-# The most fires that are compared in a stretch of different offsets: a week of minutes.
+# A week of minutes is compared in each stretch of different offsets.
 _MAX_COMPARED: Final = 10_080
 
 
@@ -67,7 +67,7 @@ def moved(schedule: Schedule, release: str, now: int) -> Moved | None:
 
 
 def compared(schedule: Schedule, release: str) -> CronTiming | None:
-    """The timing whose fires `moved` compares, which takes some 20 ms; None if the release does not affect it."""
+    """The timing whose fires `moved` compares; None if the release does not affect it. Takes some 20 ms."""
     timing = schedule.timing
     if isinstance(timing, CronTiming) and timing.timezone in _file()["releases"][release]:
         return timing

@@ -85,7 +85,7 @@ def settle(office: Office, *callers: Caller) -> None:
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small bounds: a list of runs queries two jobs at once, a summary counts four runs. Requested before `office`."""
-    few = partial(TenantRuns, bounds=Bounds(jobs=2, more=2, summarised=4))
+    few = partial(TenantRuns, bounds=Bounds(jobs=2, further_queries=2, summarised_runs=4))
     monkeypatch.setattr("api.services.TenantRuns", few)
 
 

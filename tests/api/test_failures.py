@@ -70,7 +70,7 @@ def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch)
     failing(office)
     client = Client("https://api.test", office.alice.key or "", transport=HandlerTransport())
     whole = client.failure_groups()
-    monkeypatch.setattr(failed_runs, "MAX_SEEN", 5)
+    monkeypatch.setattr(failed_runs, "MAX_READ_RECORDS", 5)
     monkeypatch.setattr(failed_runs, "_PAGE", 2)
     assert office.alice("GET", "/v1/failures/groups").json["next_cursor"]
     assert client.failure_groups() == whole

@@ -32,7 +32,7 @@ def test_the_due_set_is_what_the_jobs_said_and_each_instant_has_its_record(
 ) -> None:
     # As long after a change as ticks plan ahead, runs are read by name.
     monkeypatch.setattr(expected_runs, "SETTLED_S", 1_200)
-    monkeypatch.setattr(expected_runs, "FEW", 100)
+    monkeypatch.setattr(expected_runs, "MAX_READ_BY_NAME", 100)
     for seed in range(batch, WORLDS, 4):
         played = play(seed)
         for job_id in played.log:

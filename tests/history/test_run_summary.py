@@ -128,7 +128,9 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9), records), max_size=50),
-    st.builds(Bounds, jobs=st.integers(1, 7), more=st.integers(1, 5), summarised=st.integers(1, 20)),
+    st.builds(
+        Bounds, jobs=st.integers(1, 7), further_queries=st.integers(1, 5), summarised_runs=st.integers(1, 20)
+    ),
     st.sampled_from(("", "a")),
 )
 def test_the_parts_of_a_walk_merge_to_the_whole(
@@ -145,7 +147,7 @@ def test_the_parts_of_a_walk_merge_to_the_whole(
     lists, merged = tenancy.lists(most), Summary()
     start = RunsCursor.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
     for part, next_place in places(start, lambda place: lists.summary("alice", place, only)):
-        assert part.records <= most.summarised
+        assert part.records <= most.summarised_runs
         merged.merge(part.days.items())
         from_at = next_place.complete_from_at if next_place else start.from_at
         complete = summary_of(
@@ -162,7 +164,7 @@ def test_a_summary_of_many_jobs_has_as_many_parts_as_it_has_runs_or_jobs_for() -
         tenancy.add_job(f"job{n:02}")
         for hour in range(10):
             tenancy.add_run(f"job{n:02}", MIDNIGHT + hour * 3_600)
-    lists = tenancy.lists(Bounds(jobs=10, summarised=50))
+    lists = tenancy.lists(Bounds(jobs=10, summarised_runs=50))
     start = RunsCursor.start(NOW, MIDNIGHT, MIDNIGHT + DAY)
     parts = [part for part, _ in places(start, lambda place: lists.summary("alice", place))]
     assert [part.records for part in parts] == [50, 50] * 4

@@ -32,7 +32,9 @@ runs = st.lists(
     ),
     max_size=60,
 )
-bounds = st.builds(Bounds, jobs=st.integers(1, 14), more=st.integers(1, 5), listed=st.integers(1, 20))
+bounds = st.builds(
+    Bounds, jobs=st.integers(1, 14), further_queries=st.integers(1, 5), listed_runs=st.integers(1, 20)
+)
 
 
 def ident(item: Item) -> tuple[str, str]:
@@ -159,7 +161,7 @@ def test_a_job_that_runs_often_is_read_on_in_ever_larger_parts_and_within_bounds
     assert [run["job_id"] for run in page.runs] == ["rarely"]
     # 10, 20, 40 … 640 of one, 10 of the other, and the two lists of jobs.
     assert counting.take_count() == 7 + 1 + 2
-    page = tenancy.lists(Bounds(more=2)).page("alice", start, failed, limit=10)
+    page = tenancy.lists(Bounds(further_queries=2)).page("alice", start, failed, limit=10)
     assert (page.runs, counting.take_count()) == ([], 2 + 2 + 2)
     assert page.next and page.next.complete_from_at == NOW - 10 - 20 - 40 + 1 + 1
 

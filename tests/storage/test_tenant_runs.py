@@ -38,7 +38,7 @@ def filled(tables: dict[str, Table]) -> dict[str, Table]:
 @pytest.mark.parametrize("jobs", [1, 3, 4])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_each_run_in_the_range_once(filled: dict[str, Table], jobs: int, limit: int) -> None:
-    lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=jobs, more=1))
+    lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=jobs, further_queries=1))
     listed, place = [], RunsCursor.start(NOW, NOW - 900, NOW)
     while place:
         page = lists.page("alice", place, RunFilter(), limit=limit)
@@ -52,7 +52,7 @@ def test_each_run_in_the_range_once(filled: dict[str, Table], jobs: int, limit: 
 
 
 def test_a_summary_in_parts(filled: dict[str, Table]) -> None:
-    lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=3, more=2, summarised=4))
+    lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=3, further_queries=2, summarised_runs=4))
     merged, place = Summary(), RunsCursor.start(NOW, NOW - 900, NOW)
     while place:
         part, place = lists.summary("alice", place)
