@@ -1,8 +1,8 @@
 """Deletes groups of schedules together with their schedules, in bounded steps.
 
-`begin` marks the group; from then on no schedule is created in it. `move_on` deletes some schedules, each with an
-entry in the audit, and at last the group. DeleteScheduleGroup takes the first step; the ticks take the others. Each
-step reads what is left, so an interrupted one is simply repeated.
+`begin` marks the group; from then on no schedule is created in the group. `move_on` deletes some schedules, each with
+an entry in the audit, and at last the group. DeleteScheduleGroup takes the first step; the ticks take the others. Each
+step reads the remaining schedules, so an interrupted step is simply repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
 from eventbridge.names import DEFAULT_GROUP, job_id_prefixes
 from eventbridge.origin import schedule_of
 
-# The schedules that one step deletes: two transactions.
+# Schedules: two transactions.
 STEP: Final = 2 * MAX_AT_ONCE
 
 
@@ -37,7 +37,7 @@ class GroupDeletions:
     store: JobStore
 
     def begin(self, tenant: str, name: str, now: float, request: GroupRequest) -> bool:
-        """Mark the group; returns whether there is more to do. The same request again changes nothing.
+        """Mark the group. Returns whether there is more to do. A copy of the request changes nothing.
 
         Raises NotFound, InvalidInput (the default group), Busy, UndoneSince.
         """
@@ -83,7 +83,7 @@ class GroupDeletions:
         )
 
     def move_on(self, tenant: str, name: str, now: float) -> int:
-        """Delete some more schedules, and the group when none is left. Returns how many it found. Raises Busy."""
+        """Delete some more schedules, and after the last one the group. Returns their number. Raises Busy."""
         group = self._groups.get(tenant, name)
         if group is None:  # another step was faster, or the tenant is gone
             self._finish(tenant, name, Expression("attribute_not_exists(pk)", {}))
@@ -95,7 +95,7 @@ class GroupDeletions:
             part = job_ids[first : first + MAX_AT_ONCE]
             self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in part})
         if len(job_ids) < STEP:
-            # Another request deletes a group of this name that was made since. Earlier versions did not say which.
+            # Another request may delete a newer group of this name. Earlier versions did not store the request.
             same = "#state = :deleting AND (attribute_not_exists(#deleted_by) OR #deleted_by = :by)"
             values = {":deleting": DELETING, ":by": group.deleted_by or ""}
             self._finish(tenant, name, Expression(same, values))
@@ -127,7 +127,7 @@ class GroupDeletions:
             yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)
 
     def _deletion(self, tenant: str, name: str) -> Change:
-        """Deletes a schedule, unless it is of a new group of this name."""
+        """Deletes a schedule, unless the schedule is of a newer group with this name."""
 
         def change(old: Job | None, now: float) -> Job:
             if old is None:
@@ -135,7 +135,7 @@ class GroupDeletions:
             origin = schedule_of(old)
             if origin is None or origin["group"] != name:
                 return old
-            # Read after the schedule: a group that is marked now was marked when the schedule was there.
+            # Read after the schedule: a group that is marked now was marked when the schedule was read.
             group = self._groups.get(tenant, name)
             return deleted(old, now) if group and group.state == DELETING else old
 

@@ -38,11 +38,11 @@ _MAX_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """One tenant's request. `token` is the same whenever the request comes."""
+    """One tenant's request. Each copy of the request has the same `token`."""
 
     tenant: str
     token: str
-    # Whether the client chose the token. Otherwise it is the signature, which only a repeated request has again.
+    # The client chose the token. Otherwise the token is the signature, which only a copy of the request has.
     is_named: bool = False
 
     @property
@@ -50,11 +50,11 @@ class GroupRequest:
         return keys.idempotency_key(self.tenant, f"group-{self.token}")
 
     def remember(self, tx: Transaction, jobs: Table, now: float) -> None:
-        """Store in `tx` that it was done, unless it was done before."""
+        """Let `tx` store that the request was done, and fail if it was done before."""
         tx.put(jobs, *self._first(now))
 
     def remember_alone(self, jobs: Table, now: float) -> None:
-        """Store that it was done, where it changed nothing else. Raises Busy."""
+        """Store that a request was done that changes nothing else. Raises Busy."""
         with suppress(ConditionFailed):
             jobs.put(*self._first(now))
 
@@ -64,7 +64,7 @@ class GroupRequest:
         return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
 
     def is_known(self, jobs: Table, now: float) -> bool:
-        """Whether it was done before."""
+        """Whether the request was done before."""
         item = jobs.get(self.item_key)
         return item is not None and item["expires_at"] > int(now)
 
@@ -84,7 +84,7 @@ class ScheduleGroup:
     state: str = ACTIVE
     tags: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
-    # Which request deletes it.
+    # The token of the request that deletes the group.
     deleted_by: str | None = None
 
     def to_item(self) -> Item:
@@ -124,7 +124,7 @@ class ScheduleGroups:
         raise NotFound("schedule group", name)
 
     def after(self, tenant: str, prefix: str, after: str, limit: int) -> list[ScheduleGroup]:
-        """At most `limit` groups whose names begin so, by name. The default one is among them."""
+        """At most `limit` groups with this prefix, by name, the default group included."""
         start = group_keys.group(tenant, after) if after else None
         items = self._table.query(
             Query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
@@ -188,27 +188,29 @@ class ScheduleGroups:
 
     def tag(
         self,
-        tenant: str,
+        request: GroupRequest,
         name: str,
-        more: Mapping[str, str],
-        fewer: Sequence[str],
+        set_tags: Mapping[str, str],
+        removed_keys: Sequence[str],
         now: float,
         audited: AuditedCommit,
-        request: GroupRequest,
     ) -> None:
-        """Add or replace tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
+        """Set tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
+        tenant = request.tenant
         for _ in range(_MAX_TRIES):
             stored = self.get(tenant, name)
             group = stored or self.existing(tenant, name)
             group.check_active()
-            tags = {key: value for key, value in {**group.tags, **more}.items() if key not in fewer}
+            tags = {
+                key: value for key, value in {**group.tags, **set_tags}.items() if key not in removed_keys
+            }
             if len(tags) > MAX_TAGS:
                 raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MAX_TAGS}")
             if tags == group.tags:
                 request.remember_alone(self._table, now)
                 return
             new = replace(group, tags=tags, updated_at=int(now), revision=group.revision + 1)
-            if not stored:  # the default group, which is stored now
+            if not stored:  # the default group, stored for the first time
                 new = replace(new, created_at=int(now))
             tx = Transaction(self._table.client)
             request.remember(tx, self._table, now)
@@ -238,7 +240,7 @@ class ScheduleGroups:
 
 
 def check_room(used: int) -> None:
-    """Whether there is room for another group. Raises QuotaExceeded."""
+    """Raises QuotaExceeded if there is no room for another group."""
     if used >= MAX_GROUPS:
         raise QuotaExceeded("schedule groups", MAX_GROUPS, used, 1)
 
@@ -250,7 +252,7 @@ def joined_group(old: Job | None, new: Job) -> str | None:
 
 
 def _unchanged(stored: ScheduleGroup | None) -> Expression:
-    """The condition that an active group is still the one that was read. The mark of a deletion moves no revision."""
+    """The condition that an active group is unchanged since it was read. A deletion moves no revision."""
     if stored is None:
         return Expression("attribute_not_exists(pk)", {})
     return Expression(

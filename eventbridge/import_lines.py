@@ -83,7 +83,7 @@ class GroupReview:
     tenant: str
     active: set[str] = field(default_factory=lambda: {DEFAULT_GROUP})
     new: set[str] = field(default_factory=set)
-    # The number of stored groups, counted at the first new one.
+    # Counted when a line needs a new group.
     stored_count: int | None = None
 
     def check(self, old: Job | None, new: Job) -> None:

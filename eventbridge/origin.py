@@ -1,7 +1,7 @@
-"""What a job keeps of the schedule that it came from, so that GetSchedule returns what was created. Pure.
+"""The origin of a job: what the job keeps of its schedule, so that GetSchedule returns what was created. Pure.
 
-It keeps the schedule's names, and what the job does not hold of its request. When Minute8's own API changes
-the job for the first time, `written` gets a hash of each part of the job as the request made it. It tells what changed.
+The origin has the schedule's names, and the parts of the request that the job does not hold. When Minute8's own API
+changes the job for the first time, `written` gets a hash of each part of the job. The hashes tell which parts changed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from common.errors import InvalidInput
 from common.jobs.job import DELETED, FORMER_REQUESTS, Job, exists
 
 KIND: Final = "eventbridge"
-# How long the requests that changed a schedule are known: twice as long as a signature is valid.
+# Requests that changed a schedule are known for twice as long as a signature is valid.
 KNOWN_FOR_S: Final = 30 * 60
 MAX_KNOWN: Final = 32
-# The most bytes of a request's payload, and of the rest of it. One item of at most 400 KB holds both.
+# Of the payload of a request, and of its other fields. An item has at most 400 KB.
 MAX_BYTES: Final = 144 * 1024
 
-# The parts of a job that a schedule says, by the names in its item.
+# The attributes of a job that a schedule determines.
 _JOB_FIELDS: Final = (
     "schedule_given",
     "target",
@@ -31,7 +31,7 @@ _JOB_FIELDS: Final = (
     "after_completion",
     "dead_letter",
 )
-_NOT_KEPT: Final = ("Name", "GroupName", "ClientToken", "State")
+_NOT_STORED: Final = ("Name", "GroupName", "ClientToken", "State")
 
 # One encoder for all: json.dumps makes one for each value.
 _SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
@@ -73,9 +73,9 @@ def origin_of(
 
     Raises InvalidInput if the request is too long to be kept.
     """
-    kept = {field: value for field, value in request.items() if field not in _NOT_KEPT}
+    kept = {field: value for field, value in request.items() if field not in _NOT_STORED}
     target = kept["Target"]
-    # A text without placeholders, which the job itself holds.
+    # The job itself holds an Input without placeholders.
     if "Input" in target and payload == target["Input"]:
         kept["Target"] = {field: value for field, value in target.items() if field != "Input"} | {
             "Input": None
@@ -96,12 +96,12 @@ def origin_of(
 
 
 def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
-    """The origin with `written`, before something else changes the job for the first time. `item` is the job's."""
+    """The origin with `written`, before another API changes the job for the first time. `item` is the job's."""
     return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items())}
 
 
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
-    """The origin that also knows this request."""
+    """The origin with this request among the known ones."""
     fresh = still_known(origin, now).split()
     return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MAX_KNOWN:])}
 
@@ -114,7 +114,7 @@ def still_known(origin: Origin, now: float) -> str:
 
 
 def of_deleted(origin: Origin) -> dict[str, Any]:
-    """What a tombstone keeps: the requests that must not take effect again."""
+    """The origin of a tombstone: the requests that must not take effect again."""
     return {"kind": KIND, "known": origin["known"]}
 
 
@@ -138,7 +138,7 @@ def target_arn_in(origin: Origin) -> str:
 
 
 def changed_parts(origin: Origin, item: Callable[[], Mapping[str, Any]]) -> Sequence[str]:
-    """The parts of the job that were changed since the request, by their names in a job. `item` makes the job's."""
+    """The fields of the job that changed since the request. `item` returns the job's item."""
     if "written" not in origin:
         return ()
     written, now = origin["written"], _hashes(item())

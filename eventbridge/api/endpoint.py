@@ -1,4 +1,4 @@
-"""EventBridge Scheduler's API (2021-06-30), for unmodified clients of AWS: signed requests in, its answers out."""
+"""EventBridge Scheduler's API (2021-06-30) for unmodified clients of AWS: signed requests, AWS's answers."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _METHODS: Final[dict[tuple[str, bool], dict[str, Operation]]] = {}
 for _operation in OPERATIONS:
     _METHODS.setdefault((_operation.collection, _operation.has_label), {})[_operation.method] = _operation
 
-# Input has at most 256 KB; its JSON is a text in JSON.
+# An Input of 256 KB is a text in JSON, with escapes.
 MAX_BODY: Final = 1024 * 1024
 _MAX_QUERY: Final = 16 * 1024
 # Made once: json.dumps makes one for each answer.
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-# No name and no ARN has other characters.
+# Names and ARNs have no other characters.
 _LABEL: Final = re.compile(r"[0-9a-zA-Z._:/-]{1,1100}", re.ASCII)
 
-# The only table of our errors and AWS's.
+# AWS's errors by ours. There is no other such table.
 _ERRORS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
     InvalidInput: (HTTPStatus.BAD_REQUEST, "ValidationException"),
     Malformed: (HTTPStatus.BAD_REQUEST, "ValidationException"),
@@ -132,7 +132,7 @@ def _authenticate(
     body: bytes,
     now: float,
 ) -> tuple[Credential, str]:
-    """Whose request it is, and its signature. Raises SignatureRefused, Unauthenticated, Busy."""
+    """The credential and the signature of a request. Raises SignatureRefused, Unauthenticated, Busy."""
     claimed = read_authorization(headers, services.region, now)
     secret = services.masters.secret_of(claimed.access_key_id, now)
     if secret is None:

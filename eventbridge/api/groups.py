@@ -76,10 +76,10 @@ def tag(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
 
 def untag(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """UntagResource"""
-    fewer = request.query.get("TagKeys")
-    if fewer is None:
+    removed_keys = request.query.get("TagKeys")
+    if removed_keys is None:
         raise InvalidInput("TagKeys", "is missing", accepted="the keys of the tags to remove")
-    return _tagged(services, request, {}, fewer)
+    return _tagged(services, request, {}, removed_keys)
 
 
 def list_tags(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
@@ -89,10 +89,10 @@ def list_tags(services: Services, request: SchedulerRequest) -> Mapping[str, Any
 
 
 def _tagged(
-    services: Services, request: SchedulerRequest, more: Mapping[str, str], fewer: Sequence[str]
+    services: Services, request: SchedulerRequest, set_tags: Mapping[str, str], removed_keys: Sequence[str]
 ) -> Mapping[str, Any]:
     group_request, audited = _group_request(request, None), services.store.audited
-    _stored(services).tag(request.tenant, _group(request), more, fewer, request.now, audited, group_request)
+    _stored(services).tag(group_request, _group(request), set_tags, removed_keys, request.now, audited)
     return {}
 
 

@@ -56,7 +56,7 @@ def test_a_group_of_schedules_that_is_tagged_meanwhile_is_deleted(stage: Stage) 
         stage.restore()
         steps = {
             "tag": lambda: groups.tag(
-                "alice", "billing", {"team": "a"}, (), now, audited, GroupRequest("alice", "tag")
+                GroupRequest("alice", "tag"), "billing", {"team": "a"}, (), now, audited
             ),
             "delete": lambda: deletions.begin("alice", "billing", now, GroupRequest("alice", "delete")),
         }
