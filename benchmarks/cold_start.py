@@ -5,12 +5,10 @@ Ours imports from its layer, whose botocore is smaller. The empty handler has th
 
 from __future__ import annotations
 
-import io
 import os
 import statistics
 import subprocess
 import sys
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +71,7 @@ def run(scale: float) -> Result:
     return Result(
         "cold_start",
         scale,
-        tables=[Table("Before the first event", head, rows), _sizes()],
+        tables=[Table("Before the first event", head, rows)],
         goals=[
             Goal(
                 "cold start: scheduler and executor / an empty handler with boto3 and powertools",
@@ -117,24 +115,3 @@ def _fresh(name: str, statements: str) -> str:
     command = [sys.executable, "-c", statements]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
-
-
-def _sizes() -> Table:
-    """The archives of each cold start: one package for all functions and one layer; an API with tokens has two."""
-    code = [path for name in _SOURCES for path in (ROOT / name).rglob("*.py")]
-    rows = [["code of all functions", *_packed(code)]]
-    for name, requirements in build_layer.LAYERS.items():
-        layer = ROOT / "build" / f"{name}-local"
-        if layer.exists():
-            files = [path for path in layer.rglob("*") if path.is_file()]
-            rows.append([f"{layer.name}: what {requirements.name} lists", *_packed(files)])
-    return Table("Package size", ["part", "unpacked, MB", "packed, MB"], rows)
-
-
-def _packed(files: list[Path]) -> list[str]:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, path in enumerate(files):
-            archive.write(path, str(number))
-    unpacked = sum(path.stat().st_size for path in files)
-    return [f"{unpacked / 1e6:.2f}", f"{len(content.getvalue()) / 1e6:.2f}"]
