@@ -25,7 +25,7 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "timezone": Annotated[Text, typer.Option("--timezone", "--tz", help="An IANA zone.")],
     "dialect": Annotated[Text, typer.Option(help="How --cron is read: minute8 or eventbridge.")],
     "dst": Annotated[Text, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")],
-    "anchor": Annotated[Text, typer.Option(help="With --every: a time that it counts from.")],
+    "anchor": Annotated[Text, typer.Option(help="With --every: the time from which the intervals count.")],
     "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
     "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
     "spread_s": Annotated[
@@ -35,7 +35,10 @@ _SCHEDULE: Final[dict[str, Any]] = {
 }
 _PACE: Final[dict[str, Any]] = {
     "per_second": Annotated[
-        Number, typer.Option(help="So many executions a second of all jobs with its target, or --pace-key.")
+        Number,
+        typer.Option(
+            help="At most this many executions a second, of all jobs with the same target or --pace-key."
+        ),
     ],
     "tolerance_s": Annotated[
         Number, typer.Option("--tolerance", help="Seconds by which --per-second may delay a run.")
@@ -44,37 +47,47 @@ _PACE: Final[dict[str, Any]] = {
 }
 _EXCLUDE: Final[dict[str, Any]] = {
     "dates": Annotated[
-        Texts, typer.Option("--exclude-date", help="A date on which it does not fire; repeatable.")
+        Texts, typer.Option("--exclude-date", help="A date on which the job does not fire; repeatable.")
     ],
     "calendars": Annotated[
         Texts,
-        typer.Option("--exclude-calendar", help="A calendar on whose dates it does not fire; repeatable."),
+        typer.Option(
+            "--exclude-calendar", help="A calendar on whose dates the job does not fire; repeatable."
+        ),
     ],
 }
 _TARGET: Final[dict[str, Any]] = {
     "target": Annotated[Text, typer.Option(help="The ARN or URL to call.")],
     "invocation": Annotated[
-        Text, typer.Option(help="Of a function: RequestResponse (wait for it) or Event.")
+        Text, typer.Option(help="For a function: RequestResponse (wait for the result) or Event.")
     ],
     "envelope": Annotated[
         bool | None,
-        typer.Option("--envelope/--no-envelope", help="Without it the target gets the payload alone."),
+        typer.Option(
+            "--envelope/--no-envelope", help="With --no-envelope the target gets the payload alone."
+        ),
     ],
     "role_arn": Annotated[Text, typer.Option(help="A role to assume for the call.")],
-    "external_id": Annotated[Text, typer.Option(help="What follows minute8:<tenant>: in the external id.")],
+    "external_id": Annotated[
+        Text, typer.Option(help="The external id after its first part, minute8:<tenant>:")
+    ],
     "schedule_arn": Annotated[Text, typer.Option(help="An EventBridge schedule that the job replaces.")],
-    "method": Annotated[Text, typer.Option(help="Of a URL: POST, PUT, PATCH, GET or DELETE.")],
-    "headers": Annotated[Texts, typer.Option("--header", help='Of a URL: "name: value"; repeatable.')],
-    "subject": Annotated[Text, typer.Option(help="Of a topic: what e-mail subscribers see.")],
-    "message_group_id": Annotated[Text, typer.Option(help="Of a queue or topic: the message group.")],
-    "deduplication_id": Annotated[Text, typer.Option(help="Of a FIFO queue or topic.")],
-    "source": Annotated[Text, typer.Option(help="Of a bus: the event's source.")],
-    "detail_type": Annotated[Text, typer.Option(help="Of a bus: the event's detail type.")],
+    "method": Annotated[Text, typer.Option(help="For a URL: POST, PUT, PATCH, GET or DELETE.")],
+    "headers": Annotated[Texts, typer.Option("--header", help='For a URL: "name: value"; repeatable.')],
+    "subject": Annotated[Text, typer.Option(help="For a topic: the subject that e-mail subscribers see.")],
+    "message_group_id": Annotated[Text, typer.Option(help="For a queue or topic: the message group.")],
+    "deduplication_id": Annotated[
+        Text, typer.Option(help="For a FIFO queue or topic: the deduplication id.")
+    ],
+    "source": Annotated[Text, typer.Option(help="For a bus: the event's source.")],
+    "detail_type": Annotated[Text, typer.Option(help="For a bus: the event's detail type.")],
 }
 _RETRY: Final[dict[str, Any]] = {
-    "max_attempts": Annotated[Number, typer.Option(help="How many attempts a run has.")],
+    "max_attempts": Annotated[Number, typer.Option(help="The number of attempts of a run.")],
     "base_s": Annotated[Number, typer.Option("--retry-base", help="Seconds before the second attempt.")],
-    "factor": Annotated[float | None, typer.Option("--retry-factor", help="How each wait grows.")],
+    "factor": Annotated[
+        float | None, typer.Option("--retry-factor", help="The factor by which each wait grows.")
+    ],
     "cap_s": Annotated[Number, typer.Option("--retry-cap", help="The longest wait in seconds.")],
     "max_age_s": Annotated[
         Number, typer.Option("--retry-max-age", help="No attempt starts later, in seconds.")
@@ -88,8 +101,10 @@ _JOB: Final[dict[str, Any]] = {
     "start_deadline_s": Annotated[
         Number, typer.Option("--start-deadline", help="Skip a run that is later than this many seconds.")
     ],
-    "catch_up": Annotated[Text, typer.Option(help="Of missed fire times: none, latest or all still run.")],
-    "overlap": Annotated[Text, typer.Option(help="While a run goes: allow, skip or queue_one.")],
+    "catch_up": Annotated[Text, typer.Option(help="Missed fire times that still run: none, latest or all.")],
+    "overlap": Annotated[
+        Text, typer.Option(help="While a run is going: allow, skip or queue_one further runs.")
+    ],
     "pause_after_failures": Annotated[
         Number, typer.Option(help="Pause the job after this many failed runs in a row.")
     ],
@@ -98,8 +113,8 @@ _JOB: Final[dict[str, Any]] = {
         Text, typer.Option(help="When its last run has ended: keep or delete the job.")
     ],
     "dead_letter": Annotated[Text, typer.Option(help="An SQS queue for runs that fail: its ARN.")],
-    "owner": Annotated[Text, typer.Option(help="Who answers for it.")],
-    "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
+    "owner": Annotated[Text, typer.Option(help="The person or team that answers for the job.")],
+    "runbook": Annotated[Text, typer.Option(help="The URL of the instructions for a failure.")],
 }
 OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
 _TARGET_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}

@@ -137,7 +137,7 @@ class ApplyOptions:
 
     prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are in no file.")] = False
     prefix: Annotated[
-        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins so.")
+        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins with this.")
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")

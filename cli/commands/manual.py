@@ -24,7 +24,7 @@ def run_now(
     ctx: typer.Context,
     job_id: JobId,
     payload: Annotated[
-        str | None, typer.Option(help="JSON or @file.json: this run's payload in place of the job's.")
+        str | None, typer.Option(help="JSON or @file.json: a payload for this run in place of the job's.")
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for its end; exit code 1 if it failed or was skipped.")
@@ -66,7 +66,7 @@ def skip(
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a job's next fire times beforehand; the job stays active. Again, it skips the same ones."""
+    """Cancel a job's next fire times beforehand; the job stays active. Repeated, it skips the same fire times."""
     with session(ctx).client() as client:
         skipped = client.skip_fires(job_id, number, note)
     if as_json:
@@ -184,7 +184,7 @@ def cancel_backfill(
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cancel what a backfill has not started; what runs goes on to its end."""
+    """Cancel the rest of a backfill. Its runs that have started go on to their end."""
     with session(ctx).client() as client:
         cancelled = client.cancel_backfill(job_id, backfill_id, note)
     if as_json:

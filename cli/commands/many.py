@@ -24,11 +24,12 @@ from cli.time_range import range_of
 from minute8_client import Client
 from minute8_client.shapes import ManyDone
 
-Tag = Annotated[str | None, typer.Option(help="Only those with this tag.", autocompletion=complete_tags)]
+Tag = Annotated[str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)]
 Error = Annotated[
-    str | None, typer.Option("--error", help="Only those that failed with this type of error in 7 days.")
+    str | None,
+    typer.Option("--error", help="Only jobs that failed with this type of error in the last 7 days."),
 ]
-Note = Annotated[str, typer.Option(help="Why.")]
+Note = Annotated[str, typer.Option(help="The reason.")]
 
 Operation = Callable[[Client], Callable[..., Iterator[ManyDone]]]
 
@@ -39,17 +40,21 @@ class JobFilters:
 
     job_state: Annotated[
         str | None,
-        typer.Option("--state", help="Only active or paused ones.", autocompletion=complete_states),
+        typer.Option("--state", help="Only active or only paused jobs.", autocompletion=complete_states),
     ] = None
     tag: Tag = None
-    name_prefix: Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")] = None
-    target: Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")] = None
+    name_prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None
     error_type: Error = None
     fingerprint: Annotated[
         str | None,
-        typer.Option(help="Only those of this group of failures; failures --groups --json shows it."),
+        typer.Option(
+            help="Only jobs in the group of failures with this fingerprint; see failures --groups --json."
+        ),
     ] = None
-    every: Annotated[bool, typer.Option("--all", help="All jobs, where no filter is given.")] = False
+    every: Annotated[bool, typer.Option("--all", help="All jobs, without a filter.")] = False
 
     def query(self, state: str | None = None) -> dict[str, Any]:
         """The fields of the request; `state` is the default. Raises typer.BadParameter without a filter."""
@@ -66,21 +71,25 @@ class JobFilters:
 class FailedRuns:
     """Which failed runs."""
 
-    since: Annotated[str, typer.Option(help="What failed in the last 2h, 7d…, or from a time on.")]
+    since: Annotated[str, typer.Option(help="Only runs that failed in the last 2h, 7d…, or since a time.")]
     until: Until = None
     job_id: Annotated[
-        str | None, typer.Option("--job", help="Only of this job.", autocompletion=complete_job_ids)
+        str | None, typer.Option("--job", help="Only runs of this job.", autocompletion=complete_job_ids)
     ] = None
-    tag: Annotated[str | None, typer.Option(help="Only of jobs that have this tag now.")] = None
-    error_type: Annotated[str | None, typer.Option("--error", help="Only with this type of error.")] = None
+    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None
+    error_type: Annotated[
+        str | None, typer.Option("--error", help="Only runs that failed with this type of error.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingRuns:
     """Which runs that wait."""
 
-    status: Annotated[str, typer.Option(help="Which wait: retrying, or queued.")] = "retrying"
-    prefix: Annotated[str | None, typer.Option("--prefix", help="Only of jobs whose id begins so.")] = None
+    status: Annotated[str, typer.Option(help="Only runs with this status: retrying or queued.")] = "retrying"
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Only runs of jobs whose id begins with this.")
+    ] = None
     since: Since = None
     until: Until = None
 
@@ -98,7 +107,7 @@ class Confirmation:
 
 @with_options
 def pause_all(ctx: typer.Context, jobs: JobFilters, note: Note = "", *, confirmation: Confirmation) -> None:
-    """Pause the jobs that the filters take. They are counted first."""
+    """Pause the jobs that match the filters. They are counted first."""
     _change_many(
         ctx, "Pause", "job", lambda client: client.pause_jobs, jobs.query() | {"note": note}, confirmation
     )
@@ -106,13 +115,13 @@ def pause_all(ctx: typer.Context, jobs: JobFilters, note: Note = "", *, confirma
 
 @with_options
 def resume_all(ctx: typer.Context, jobs: JobFilters, confirmation: Confirmation) -> None:
-    """Resume the jobs that the filters take, from now on. They are counted first."""
+    """Resume the jobs that match the filters, from now on. They are counted first."""
     _change_many(ctx, "Resume", "job", lambda client: client.resume_jobs, jobs.query("paused"), confirmation)
 
 
 @with_options
 def run_all(ctx: typer.Context, jobs: JobFilters, confirmation: Confirmation) -> None:
-    """Run the jobs that the filters take now, once each. They are counted first."""
+    """Run the jobs that match the filters now, once each. They are counted first."""
     _change_many(ctx, "Run", "job", lambda client: client.run_jobs, jobs.query(), confirmation)
 
 
@@ -132,7 +141,7 @@ def retry_all(ctx: typer.Context, runs: FailedRuns, confirmation: Confirmation) 
 
 @with_options
 def cancel_all(ctx: typer.Context, runs: WaitingRuns, note: Note = "", *, confirmation: Confirmation) -> None:
-    """Cancel the runs that wait, with fire times of the last 24 hours by default. They are counted first."""
+    """Cancel waiting runs with fire times of the last 24 hours by default. They are counted first."""
     from_at, until_at = range_of(runs.since, runs.until, session(ctx).clock.now())
     query = {
         "status": runs.status,

@@ -20,7 +20,9 @@ from minute8_client.shapes import DeadLetter, DeadLettersDone, Hold, PlatformPla
 
 def planning(
     ctx: typer.Context,
-    windows: Annotated[int, typer.Option(min=1, max=144, help="How many of the last windows.")] = 12,
+    windows: Annotated[
+        int, typer.Option(min=1, max=144, help="The number of windows to show, the newest ones.")
+    ] = 12,
     as_json: AsJson = False,
 ) -> None:
     """Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key."""
@@ -207,7 +209,7 @@ def list_letters(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count the given-up messages, or list what those of a queue are about."""
+    """Count the given-up messages of each queue, or list those of one queue."""
     with operator_api(ctx) as api:
         if queue is None:
             counts = api.dead_letter_counts()
@@ -229,7 +231,7 @@ def list_letters(
 
 @dead_letters_app.command()
 def redrive(ctx: typer.Context, queue: Queue, message_ids: Ids = None, as_json: AsJson = False) -> None:
-    """Send them to their queue again; those that cannot be read stay."""
+    """Send given-up messages to their queue again; unreadable messages stay."""
     with operator_api(ctx) as api:
         _print_result(ctx, api.redrive(queue, message_ids or None), as_json)
 
@@ -242,7 +244,7 @@ def discard(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete them; asks first."""
+    """Delete given-up messages; asks first."""
     if not yes:
         typer.confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
     with operator_api(ctx) as api:

@@ -33,17 +33,23 @@ class SubscriptionOptions:
         typer.Option(help="failures, recoveries or overdue; may be repeated; all unless given."),
     ] = None
     job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None
-    name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins so.")] = None
+    name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins with this.")] = (
+        None
+    )
     tag: Annotated[
         str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
     ] = None
     delay: Annotated[
         str | None,
-        typer.Option(help="A problem that ends within this time is not reported: 90s; 1m unless given."),
+        typer.Option(
+            help="A problem that ends within this time, such as 90s, is not reported; 1m unless given."
+        ),
     ] = None
     group: Annotated[
         str | None,
-        typer.Option(help="So long after a message no further problem is reported: 1h unless given."),
+        typer.Option(
+            help="After a message, further problems are not reported for this time; 1h unless given."
+        ),
     ] = None
 
     def fields(self) -> dict[str, Any]:
@@ -105,7 +111,7 @@ def show(ctx: typer.Context, name: _Name) -> None:
 
 @app.command("delete")
 def delete(ctx: typer.Context, name: _Name) -> None:
-    """Delete a subscription. What waits is not sent."""
+    """Delete a subscription. Waiting messages are not sent."""
     with session(ctx).client() as client:
         client.delete_subscription(name)
     console().print(f"{name} is deleted")

@@ -30,9 +30,9 @@ QuotaList = Annotated[
     list[str] | None,
     typer.Option("--quota", help="A quota, jobs=100; may be repeated.", metavar="NAME=NUMBER"),
 ]
-Days = Annotated[int | None, typer.Option(help="How long its runs are kept.")]
+Days = Annotated[int | None, typer.Option(help="The number of days for which its runs are kept.")]
 Spread = Annotated[
-    int | None, typer.Option("--spread", help="Jobs that name no second are due within so many seconds.")
+    int | None, typer.Option("--spread", help="Spread jobs that name no second over this many seconds.")
 ]
 
 
@@ -61,7 +61,7 @@ class TenantChanges:
         list[str] | None, typer.Option(help="A pattern to add to the others; may be repeated.")
     ] = None
     remove_target: Annotated[
-        list[str] | None, typer.Option(help="One of the patterns, to remove; may be repeated.")
+        list[str] | None, typer.Option(help="A pattern to remove from the others; may be repeated.")
     ] = None
     quota: QuotaList = None
     retention_days: Days = None

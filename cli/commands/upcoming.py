@@ -87,7 +87,7 @@ def clock_changes(
     tzdata: Annotated[
         str | None,
         typer.Option(
-            help="Instead: the jobs that the update from this tzdata release moved; `last` is the one before."
+            help="List the jobs that the update from this tzdata release moved instead; `last`: the previous one."
         ),
     ] = None,
     as_json: AsJson = False,
