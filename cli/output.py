@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.timing.instants import relative as relative
-from common.timing.instants import when as when
 from common.timing.schedule import EVENTBRIDGE
 
 if TYPE_CHECKING:

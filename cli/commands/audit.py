@@ -11,10 +11,11 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Limit, Since, Until, with_options
-from cli.output import console, print_json, relative
+from cli.output import console, print_json
 from cli.platform import Stage, platform
 from cli.session import session
 from cli.time_range import range_of
+from common.timing.instants import relative
 from minute8_client import AuditEntry
 
 # --json shows everything.

@@ -13,10 +13,11 @@ import typer
 
 from cli import output
 from cli.options import AsJson, with_options
-from cli.output import console, plural, print_json, relative
+from cli.output import console, plural, print_json
 from cli.session import session
 from common.errors import InvalidInput
 from common.registration.calendar_sources import resolved
+from common.timing.instants import relative
 
 app = typer.Typer(no_args_is_help=True, help="Dates on which the jobs that name them do not fire.")
 

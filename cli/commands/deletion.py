@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from cli.options import AsJson, Yes
-from cli.output import console, print_json, relative
+from cli.output import console, print_json
 from cli.platform import Platform, Stage, platform
 from cli.session import session
 from common.clock import Clock
+from common.timing.instants import relative
 from minute8_client import TenantDeletion
 
 _POLL_S = 2.0

@@ -12,11 +12,12 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Limit, Since, Until, with_options
-from cli.output import console, print_json, relative, seconds, state
+from cli.output import console, print_json, seconds, state
 from cli.session import session
 from cli.time_range import range_of
 from common.history.expected import QUIET, TO_COME
 from common.timing.durations import parse_instant
+from common.timing.instants import relative
 from minute8_client.shapes import ExpectedFire
 
 

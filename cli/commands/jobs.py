@@ -13,19 +13,9 @@ from rich.text import Text
 from cli import output
 from cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
 from cli.options import AsJson, JobId, complete_states, complete_tags, with_options
-from cli.output import (
-    console,
-    field_text,
-    print_json,
-    relative,
-    schedule_words,
-    seconds,
-    state,
-    target_words,
-    when,
-    why,
-)
+from cli.output import console, field_text, print_json, schedule_words, seconds, state, target_words, why
 from cli.session import session
+from common.timing.instants import relative, when
 from minute8_client import Client, definition_in
 from minute8_client.shapes import Job, JobHealth
 

@@ -12,12 +12,12 @@ from rich.table import Table
 
 from cli import output
 from cli.options import AsJson, with_options
-from cli.output import console, print_json, relative, state, when
+from cli.output import console, print_json, state
 from cli.platform import Stage, platform
 from cli.session import session
 from common.errors import InvalidInput
 from common.timing.durations import instant_hint, parse_duration, parse_instant
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import DAY_S, relative, rfc3339, when
 from minute8_client.shapes import Key, MadeKey
 
 app = typer.Typer(

@@ -9,10 +9,10 @@ import typer
 
 from cli.job_options import read_payload
 from cli.options import AsJson, ExitCode, JobId, Yes, with_options
-from cli.output import console, plural, print_json, relative, table, why
+from cli.output import console, plural, print_json, table, why
 from cli.session import session
 from cli.time_range import since_at
-from common.timing.instants import rfc3339
+from common.timing.instants import relative, rfc3339
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
 _POLL_S = 1.0

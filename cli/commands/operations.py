@@ -10,11 +10,11 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Yes, with_options
-from cli.output import console, print_json, relative, seconds, when
+from cli.output import console, print_json, seconds
 from cli.platform import Platform, Stage, operator_api, platform
 from cli.session import session
 from cli.time_range import since_at
-from common.timing.instants import rfc3339
+from common.timing.instants import relative, rfc3339, when
 from minute8_client.shapes import DeadLetter, DeadLettersDone, Hold, PlatformPlanning, RanUnrecorded
 
 

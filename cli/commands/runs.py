@@ -25,12 +25,12 @@ from cli.options import (
     complete_triggers,
     with_options,
 )
-from cli.output import console, print_json, relative, seconds, state, when, why
+from cli.output import console, print_json, seconds, state, why
 from cli.session import session
 from cli.time_range import range_of, since_at
 from common.errors import NotFound
 from common.history.summary import RunTotals, Summary
-from common.timing.instants import rfc3339
+from common.timing.instants import relative, rfc3339, when
 from minute8_client import Client, Run
 from minute8_client.shapes import FailureGroup
 

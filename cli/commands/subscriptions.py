@@ -9,9 +9,10 @@ import typer
 
 from cli import output
 from cli.options import AsJson, ExitCode, complete_job_ids, complete_tags, with_options
-from cli.output import console, print_json, relative
+from cli.output import console, print_json
 from cli.session import session
 from common.timing.durations import parse_duration
+from common.timing.instants import relative
 
 app = typer.Typer(
     no_args_is_help=True, help="Addresses that get messages about failures, recoveries and overdue jobs."

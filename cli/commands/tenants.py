@@ -11,11 +11,12 @@ from rich.table import Table
 from cli import output
 from cli.commands.keys import key_table
 from cli.options import AsJson, Since, Until, with_options
-from cli.output import console, print_json, relative, seconds, state, when
+from cli.output import console, print_json, seconds, state
 from cli.platform import Stage, operator_api, platform
 from cli.session import session
 from cli.time_range import range_of
 from common.errors import InvalidInput
+from common.timing.instants import relative, when
 from minute8_client.shapes import RuleEffects, TenantView
 
 app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")

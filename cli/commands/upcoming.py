@@ -11,13 +11,13 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Limit
-from cli.output import console, print_json, relative
+from cli.output import console, print_json
 from cli.platform import operator_api
 from cli.session import session
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, crowded
 from common.timing.durations import parse_duration, parse_instant
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import DAY_S, relative, rfc3339
 
 Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MAX_AHEAD_DAYS}d.")]
 
