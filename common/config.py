@@ -17,7 +17,7 @@ class MissingSetting(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a function needs to know about its deployment. A value is empty if the function does not use it."""
+    """The settings of a function in its deployment. A value is empty if the function does not use it."""
 
     stage: str
     jobs_table: str
@@ -40,7 +40,7 @@ class Config:
     # Of the executor's pollers; empty: Lambda's default.
     maximum_concurrency: str
     maximum_pollers: str
-    # How many runs a tick reads to find executions without a record (scheduler/reconcile.py); 0: none.
+    # A tick reads so many runs to find executions without a record (scheduler/reconcile.py); 0: none.
     reconciled_a_tick: int
     # The spread of jobs that name none, where the tenant has no default of its own.
     spread_s: int

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from itertools import islice
 
 _MAX_SHOWN_CHARS = 120
-# The most problems of one input that an answer names.
 MAX_PROBLEMS = 50
 
 

@@ -79,7 +79,7 @@ def put_in_directory(due: Table, sk: str, jobs: object = 1) -> None:
 
 
 def damage_entry(world: World, tenant: str, job_id: str) -> None:
-    """As after an edit of the due table by hand."""
+    """Make the job's due entry unreadable, as an edit by hand could."""
     job = world.store.get(tenant, job_id)
     world.table("due").put({**keys.due_entry(job.group, job.shard, tenant, job_id), "entry": "[9]"})
 

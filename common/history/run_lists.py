@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from common.history.runs_cursor import Rank, RunsCursor
 from common.history.summary import Summary
-from common.runs.claims import ATTEMPTS_KEPT
+from common.runs.claims import MAX_ATTEMPTS_KEPT
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
@@ -47,7 +47,7 @@ class RunFilter:
 def retries_in(item: Mapping[str, Any]) -> int:
     """The most attempts that a record can hold beyond one. The item may come without them."""
     attempts: int = item.get("attempt", 0)
-    return max(0, min(attempts, ATTEMPTS_KEPT) - 1)
+    return max(0, min(attempts, MAX_ATTEMPTS_KEPT) - 1)
 
 
 class RunLists:

@@ -22,12 +22,12 @@ from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
-# Its runs may all end at once, and only one of them moves the pointer at each try. A backfill runs 100 at most.
+# A backfill has at most 100 runs at once. All may end together, and each try lets one of them move the pointer.
 _MAX_TRIES = 100
-# How long it is kept after its last run ended.
+# Counted from the end of its last run.
 _RETENTION_S = 90 * DAY_S
-# A mark on a run's record: the end of this run has moved its backfill's pointer. The fire time that it took; True as
-# soon as that is enqueued.
+# An attribute of a run's record: the end of this run has moved its backfill's pointer. It holds the fire time that was
+# taken, and True as soon as that one is enqueued.
 MOVED_ON = "moved_on"
 _STORED_NAMES = {"is_started": "begun"}
 
@@ -50,7 +50,7 @@ class Backfill:
     sent: int = 0
     # Its first executions are known to be enqueued. Stored as `begun`.
     is_started: bool = True
-    # When a person cancelled it; 0: not.
+    # 0: nobody has cancelled it.
     cancelled_at: int = 0
 
     @property

@@ -20,7 +20,7 @@ _NOT_DELETING: Final = Expression(f"attribute_exists(pk) AND attribute_not_exist
 
 
 class Guard(Protocol):
-    """What else a change of jobs must respect. The methods here ask for nothing."""
+    """A condition of other data on a change of jobs. The methods of this class accept every change."""
 
     def revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The job to store in the place of `new`."""

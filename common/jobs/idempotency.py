@@ -28,7 +28,7 @@ RECORD_LIFETIME_S: Final = DAY_S
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What a job was given when it was created, apart from its definition."""
+    """The fields that a job got when it was created, apart from its definition."""
 
     job_id: str
     revision: int

@@ -156,7 +156,7 @@ def most_per_day(schedule: Schedule) -> int:
 
 
 def deltas_of(moved: JobChanges) -> dict[str, int]:
-    """How much the changes move each count. Pure."""
+    """The difference that the changes make to each count. Pure."""
     counted = [(_counted(old), _counted(new)) for old, new in moved]
     return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}
 
@@ -204,7 +204,7 @@ class JobTimes:
 
 
 def encode_times(old: Job | None, new: Job, planned_until: int) -> str:
-    """What an audit entry keeps: the times before a change, and up to where ticks had planned. Empty: no change."""
+    """The text in an audit entry: the times before a change, and up to where ticks had planned. Empty: no change."""
     before = JobTimes.of(old)
     if before == JobTimes.of(new):
         return ""

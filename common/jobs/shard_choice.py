@@ -23,7 +23,7 @@ class ShardChoice:
         self._directory = directory
         self._rng = rng
         self._tries = 0
-        # How many entries each shard gains or loses.
+        # The entries that each shard gains, or loses (negative).
         self._entries: Counter[tuple[str, int]] = Counter()
         self._may_be_empty: set[tuple[str, int]] = set()
 

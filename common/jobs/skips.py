@@ -18,8 +18,7 @@ from common.timing.instants import DAY_S
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
 SKIPPED_AHEAD_S = 366 * DAY_S
 
-# The most fire times that one call skips, takes back, or notes: one transaction has a record and an audit entry
-# of each.
+# One call skips, takes back or notes them in a transaction, which has a record and an audit entry of each.
 MAX_SKIPPED: Final = MAX_WRITES // 2
 
 
@@ -31,9 +30,9 @@ def note_skips(
     cancelled: Callable[[], Sequence[int]],
     sleep: Callable[[float], None],
 ) -> None:
-    """Replace what is noted by what `cancelled` reads. Nothing is written if the job's times have changed.
+    """Store the fire times that `cancelled` reads as the note. Nothing is written if the job's times have changed.
 
-    Two calls may read and write in any order, so each reads again afterwards and repeats if it finds something else.
+    Two calls may read and write in any order. So each reads again after its write, and repeats if the result differs.
     Raises Busy.
     """
     key = keys.job(tenant, job_id)
@@ -58,5 +57,5 @@ def same_skips(old: Job) -> Expression:
 
 
 def kept_skips(old: Job | None, new: Job) -> tuple[int, ...]:
-    """What stays noted when a job changes: all, unless its times change."""
+    """The noted fire times after a change of the job: all of them, unless its times change."""
     return old.skips if old and old.schedule_revision == new.schedule_revision else ()

@@ -34,8 +34,8 @@ from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
 
-# How long a deleted job is remembered: as long as its runs can exist, plus some days.
-_FORMER_KEPT_S = 410 * DAY_S
+# A deleted job is remembered as long as its runs can exist, plus some days.
+_FORMER_JOB_LIFETIME_S = 410 * DAY_S
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
 # counts and pending entry. The tenant's counts are one more, and so is each calendar that they newly name.
 MAX_AT_ONCE = 14
@@ -68,7 +68,7 @@ class JobStore:
     )
 
     def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
-        """Start no execution of it any more, not even queued ones. Raises NotFound, RevisionMismatch, Busy."""
+        """Stop the job: no execution starts, not even a queued one. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             return paused(existing(old, job_id, expected_revision), note, now)
@@ -76,7 +76,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def resume(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """Let it fire again from now on. Raises NotFound, RevisionMismatch, Busy."""
+        """Let the job fire again from now on. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             return resumed(existing(old, job_id, expected_revision), now)
@@ -84,7 +84,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """Delete it and keep a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
+        """Delete the job and keep a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             return deleted(existing(old, job_id, expected_revision), now)
@@ -244,7 +244,7 @@ class JobStore:
         """Add the change of one job to `tx`."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
         if new.state == DELETED:
-            kept_until = math.floor(now) + _FORMER_KEPT_S
+            kept_until = math.floor(now) + _FORMER_JOB_LIFETIME_S
             tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
@@ -294,7 +294,7 @@ def _is_first_http(old: Job | None, new: Job) -> bool:
 
 
 def _starts_anew(old: Job | None, new: Job) -> bool:
-    """Whether ticks cannot know all of its fire times: it is new, resumed, or its times have changed."""
+    """Whether ticks may have missed fire times of the job: it is new, resumed, or its times have changed."""
     if old is None or old.state != ACTIVE:
         return True
     # Compare both: two changes within one second have the same effective_at.

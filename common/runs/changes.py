@@ -14,11 +14,10 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression
 
-# How a change is committed; a manual change is committed together with its audit entries.
+# Commits the transaction of a change. A manual change commits its audit entries with it.
 Commit = Callable[[Transaction], None]
-# How many records `cancelled` reads at most, and how many a request.
-MAX_SEEN = 1_000
-_PAGE = 100
+MAX_RECORDS_READ = 1_000
+_PAGE_RECORDS = 100
 
 
 class RunChanges:
@@ -90,7 +89,7 @@ class RunChanges:
     ) -> list[Execution]:
         """The fire times of a schedule in [from_at, until_at) that are cancelled, at most so many.
 
-        Looks at the first MAX_SEEN records there: those of former schedules are among them.
+        Looks at the first MAX_RECORDS_READ records there: those of former schedules are among them.
         """
         cancelled = {
             "status": SKIPPED,
@@ -102,8 +101,8 @@ class RunChanges:
             Query(
                 keys.runs_of_job(tenant, job_id),
                 sk_between=keys.runs_between(from_at, until_at),
-                limit=MAX_SEEN,
-                page=_PAGE,
+                limit=MAX_RECORDS_READ,
+                page=_PAGE_RECORDS,
                 attributes=("fire_at", "due_at", *cancelled),
             )
         )

@@ -14,13 +14,13 @@ from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 30 * DAY_S
-# How many calls of dead executors a record keeps; each takes some 60 bytes.
-LOST_CALLS_KEPT: Final = 20
+# Calls of executors that died; each takes some 60 bytes.
+MAX_LOST_CALLS: Final = 20
 # A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
 # first throttled ones.
-ATTEMPTS_KEPT: Final = 110
-THROTTLES_KEPT: Final = 10
-# The run's first claim decides these, or what queued it.
+MAX_ATTEMPTS_KEPT: Final = 110
+MAX_THROTTLES_KEPT: Final = 10
+# The run's first claim sets these, or the request that queued it.
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "first_started_at")
 
 
@@ -34,14 +34,13 @@ class Claim:
     lease_until: float
     # When the call goes out: foreseen in a claim, measured in a finish. None: not known.
     called_at: float | None = None
-    # How long the record is kept.
     kept_s: int = RETENTION_S
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
     @property
     def starts_at(self) -> float:
-        """What the record has as the attempt's start."""
+        """The start of the attempt, as the record has it."""
         return self.started_at if self.called_at is None else self.called_at
 
     @property
@@ -87,7 +86,7 @@ def taking_over(claim: Claim, status: str, record: Item) -> Expression:
     written = fields(claim, status)
     kept = tuple(name for name in _FIRST if name != "lateness_s" or claim.execution.attempt > 1)
     more, values = "", {f":{name}": value for name, value in written.items()}
-    if len(record.get("lost_calls", ())) < LOST_CALLS_KEPT:
+    if len(record.get("lost_calls", ())) < MAX_LOST_CALLS:
         more = ", #lost_calls = list_append(if_not_exists(#lost_calls, :none), :lost_calls)"
         started_at = record["started_at"]
         late_s = max(0.0, started_at - claim.execution.due_at)
@@ -122,20 +121,20 @@ def finishing(
         written |= {"failed_tenant": execution.tenant, "failed_at": finished_at}
     words = [f"#{name} = :{name}" for name in written]
     values = {f":{name}": value for name, value in written.items()}
-    if not outcome.throttled or throttles <= THROTTLES_KEPT:
+    if not outcome.throttled or throttles <= MAX_THROTTLES_KEPT:
         attempt = _attempt(claim, outcome, finished_at)
-        if execution.attempt - throttles + min(throttles, THROTTLES_KEPT) <= ATTEMPTS_KEPT:
+        if execution.attempt - throttles + min(throttles, MAX_THROTTLES_KEPT) <= MAX_ATTEMPTS_KEPT:
             words.append("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)")
             values |= {":none": [], ":attempts": [attempt]}
         else:  # an index beyond the end appends
-            words.append(f"#attempts[{ATTEMPTS_KEPT}] = :attempt_made")
+            words.append(f"#attempts[{MAX_ATTEMPTS_KEPT}] = :attempt_made")
             values[":attempt_made"] = attempt
             removed.append("#attempts[0]")
     return Expression(f"SET {', '.join(words)} REMOVE {', '.join(removed)}", values)
 
 
 def _attempt(claim: Claim, outcome: Outcome, finished_at: float) -> Item:
-    """What the record keeps of one attempt."""
+    """An attempt as the record keeps it."""
     item = {
         "attempt": claim.execution.attempt,
         "started_at": claim.starts_at,

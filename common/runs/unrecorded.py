@@ -1,6 +1,6 @@
-"""Executions that were enqueued and have no record, in the due table: found by the ticks, run again by an operator.
+"""Executions that were enqueued and have no record. Ticks list them in the due table, an operator runs them again.
 
-Each is kept as its message. Running it again sends that message: it is the same execution, and runs once.
+Each is kept as its message. Running one again sends that message: it is the same execution, and runs once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
-# How many are listed. Ticks look for no others before these are run or dismissed.
+# At this number ticks look for no others until these are run or dismissed.
 MAX_LISTED: Final = 10_000
 _RETENTION_S: Final = 30 * DAY_S
 
@@ -40,7 +40,7 @@ class Unrecorded:
         self._runs = runs
 
     def missing(self, executions: Sequence[Execution], *, consistent: bool = True) -> list[Execution]:
-        """Those of these executions that have no record, each once."""
+        """The executions without a record, each once."""
         unseen = {
             (key["pk"], key["sk"]): execution
             for execution in executions
@@ -52,7 +52,7 @@ class Unrecorded:
         return list(unseen.values())
 
     def add(self, executions: Iterable[Execution], now: float) -> None:
-        """List them; those that are listed keep when they were found, and when they were sent."""
+        """Add executions to the list. One that is listed already keeps its `found_at` and `sent_at`."""
         known = {listed.execution.execution_id for listed in self.all()}
         items = [
             {
@@ -68,7 +68,7 @@ class Unrecorded:
         self._due.put_many(items)
 
     def remove(self, executions: Sequence[Execution]) -> None:
-        """Take these from the list: they have a record now, or nobody waits for one."""
+        """Take executions from the list: they have a record now, or an operator dismissed them."""
         self._due.delete_many([keys.unrecorded(execution.execution_id) for execution in executions])
 
     def all(self) -> Iterator[UnrecordedExecution]:
@@ -78,7 +78,7 @@ class Unrecorded:
     def page(
         self, after_id: str = "", from_at: int = 0, limit: int = MAX_LISTED
     ) -> tuple[list[UnrecordedExecution], str]:
-        """Those due from `from_at` on that have no record now, by their ids, and where the list continues."""
+        """The executions that are due from `from_at` on and have no record now, and the id of the next page."""
         after = keys.unrecorded(after_id) if after_id else None
         items = list(self._due.query(Query(keys.UNRECORDED, after=after, limit=limit + 1)))
         page = [listed for listed in _read(items[:limit]) if listed.execution.due_at >= from_at]
@@ -89,14 +89,14 @@ class Unrecorded:
         return [listed for listed in page if listed.execution.execution_id in missing], next_id
 
     def named(self, execution_ids: Sequence[str]) -> dict[str, UnrecordedExecution]:
-        """Those of these ids that are listed."""
+        """The listed executions with these ids."""
         items = self._due.get_many(
             [keys.unrecorded(execution_id) for execution_id in dict.fromkeys(execution_ids)]
         )
         return {listed.execution.execution_id: listed for listed in _read(items)}
 
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
-        """Enqueue them again; the age of their retries counts from now. Raises HandOverFailed."""
+        """Enqueue executions again; the age of their retries counts from now. Raises HandOverFailed."""
         queue.send(
             [replace(execution, first_due_at=execution.first_due_at or int(now)) for execution in executions]
         )

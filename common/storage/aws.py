@@ -192,7 +192,7 @@ def _goes_out(**_: object) -> None:
 
 
 def set_read_timeout(read_timeout_s: float) -> None:
-    """How long the calling thread's next calls of target clients wait for an answer."""
+    """Set the time limit for answers to the calling thread's next calls of target clients."""
     _read_timeout_s.set(read_timeout_s)
 
 

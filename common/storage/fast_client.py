@@ -74,7 +74,7 @@ class _NotHttp(HTTPException):
 
 
 class _AnswerFile:
-    """What http.client reads answers from. It stays open between answers, and its lines are checked strictly."""
+    """The file that http.client reads answers from. It stays open between answers, and checks each line strictly."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -122,7 +122,7 @@ class _Connection:
         self._answers: Any = _AnswerFile(self._file)
 
     def is_usable(self) -> bool:
-        """Whether nothing came since its last answer but TLS's own records: an endpoint that closes says so."""
+        """Whether nothing but TLS's own records came since the last answer. An endpoint that closes sends its end."""
         self.socket.settimeout(0)
         try:
             return self._file.read(1) is None

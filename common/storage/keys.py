@@ -301,7 +301,7 @@ def webhook_secret(tenant_id: str) -> Key:
 
 
 def pace_carryover(pace: int, end: int, group: str = "", shard: int = 0) -> Key:
-    """What a share of the window that ends at `end` takes of later seconds; group and shard are the share's first."""
+    """The places in later seconds that a share of the window up to `end` takes; group and shard are its first."""
     return {"pk": f"CARRIED#{pace}", "sk": f"{end}#{group}#{shard}"}
 
 

@@ -1,4 +1,4 @@
-"""When the calling thread's last request went out, as near to the wire as a process can tell."""
+"""The moment at which the calling thread's last request was sent, measured just before its first byte."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _went_at: ContextVar[float | None] = ContextVar("_went_at", default=None)
 
 
 def forget() -> None:
-    """Before a call: what went out until now does not count."""
+    """Start anew before a call: `went_s_ago` is None until the next request is sent."""
     _went_at.set(None)
 
 
 def goes_out() -> None:
-    """The connection stands, the request is complete, and its first byte is sent next."""
+    """Note the time. The connection is open, the request is complete, and its first byte is sent next."""
     _went_at.set(time.monotonic())
 
 
 def went_s_ago() -> float | None:
-    """How long ago the last request went out; None: none has since `forget`, or it did not say so."""
+    """The seconds since the last request was sent; None if none was since `forget`, or its client does not note it."""
     went_at = _went_at.get()
     return None if went_at is None else time.monotonic() - went_at

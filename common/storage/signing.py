@@ -24,7 +24,7 @@ class Credentials(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a signature adds to a request: its date and its Authorization header."""
+    """The headers that a signature adds to a request: its date and its authorization."""
 
     date: str
     authorization: str

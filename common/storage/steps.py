@@ -1,6 +1,6 @@
-"""Work that stops where it would wait, so that one thread can have several requests under way.
+"""Work in steps: it pauses where it would wait, so one thread can have several requests in flight.
 
-Each step ends with the socket whose answer the next one reads, or with None: what comes next may take long otherwise.
+A step yields the socket whose answer the next step reads. It yields None if the next step may block for another reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Steps: TypeAlias = Generator[socket | None, None, Result]
 
 
 def at_once(steps: Steps[Result]) -> Result:
-    """Do all steps in this thread, which waits where they do. Raises what they raise."""
+    """Run all steps in this thread. Blocks where they wait, and raises what they raise."""
     while True:
         try:
             next(steps)

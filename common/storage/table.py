@@ -46,8 +46,7 @@ MAX_WRITE_TRIES = 6
 MAX_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
 MAX_TRANSACTION_BYTES = 4_000_000
-# How many items fit whatever their sizes are.
-_ALWAYS_FIT = MAX_TRANSACTION_BYTES // MAX_ITEM_BYTES
+_WRITES_OF_ANY_SIZE = MAX_TRANSACTION_BYTES // MAX_ITEM_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +341,7 @@ class Transaction:
         if count > MAX_WRITES:
             raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MAX_WRITES}")
         # The JSON is longer than the items, and is made in a fifth of the time that counting them takes.
-        if count > _ALWAYS_FIT and (size := len(json.dumps(self._writes))) > MAX_TRANSACTION_BYTES:
+        if count > _WRITES_OF_ANY_SIZE and (size := len(json.dumps(self._writes))) > MAX_TRANSACTION_BYTES:
             raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MAX_TRANSACTION_BYTES}")
 
     def commit(self) -> None:

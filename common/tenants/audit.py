@@ -30,8 +30,7 @@ AWS: Final = "aws"
 ITSELF: Final = "minute8"
 _MAX_VALUE: Final = 1_000
 _MAX_WORD: Final = 200
-# How many entries one call reads.
-MAX_SEEN: Final = 2_000
+MAX_ENTRIES_READ: Final = 2_000
 # Sorts after every entry's id.
 _LAST: Final = "~"
 
@@ -158,14 +157,14 @@ class Audit:
     ) -> tuple[list[Entry], str]:
         """The entries, newest first, and the id after which the next page starts; empty at the end.
 
-        A call reads at most MAX_SEEN entries, and returns where the next call continues even if it found none.
+        A call reads at most MAX_ENTRIES_READ entries, and returns where the next call continues even if it found none.
         """
         entries: list[Entry] = []
         seen_id = before_id
-        most = MAX_SEEN if entry_filter.subject or entry_filter.action else limit
+        most = MAX_ENTRIES_READ if entry_filter.subject or entry_filter.action else limit
         for seen, item in enumerate(self._between(tenant, entry_filter, before_id, most + 2)):
             entry = _entry(item)
-            if seen == MAX_SEEN or (len(entries) == limit and entry_filter.takes(entry)):
+            if seen == MAX_ENTRIES_READ or (len(entries) == limit and entry_filter.takes(entry)):
                 return entries, seen_id
             if entry_filter.takes(entry):
                 entries.append(entry)

@@ -22,8 +22,8 @@ from common.timing.instants import DAY_S
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.
 TRUSTED_FOR_S: Final = 15
-# How long cached rules are valid if the log does not name the tenant. This bounds the effect of a writer that does not
-# write the log: an earlier version during a deployment.
+# Cached rules expire after this time even if the log does not name the tenant. An earlier version does not write the
+# log, and may run during a deployment.
 _MAX_TRUST_S: Final = 3_600
 _MAX_TENANTS: Final = 10_000
 # Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
@@ -58,13 +58,13 @@ class KnownTenants:
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
         self._asked_at = -math.inf
-        # Up to which instant the log was read, and which tenants it named.
+        # The log was read up to this instant, and named these tenants.
         self._known_until = -math.inf
         self._named: set[str] = set()
         self._holding = threading.Lock()
         self._holds: Sequence[Hold] = ()
         self._holds_at = -math.inf
-        # How often a tenant was read.
+        # Counts reads of tenants.
         self.reads = 0
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:

@@ -29,10 +29,10 @@ PREFIX: Final = "whsec_"
 TRUSTED_FOR_S: Final = 60
 _MAX_KNOWN: Final = 10_000
 _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
-# How long calls carry both signatures after a rotation, so that a receiver can change over at any time.
+# After a rotation, calls carry both signatures for this time, so a receiver can change over at any moment.
 ROTATION_S: Final = DAY_S
-# How many replaced secrets sign at most. Each makes the header of a call longer by 48 bytes.
-MAX_OLD: Final = 3
+# Each adds 48 bytes to the header of a call.
+MAX_OLD_SECRETS: Final = 3
 
 
 class SigningSecrets:
@@ -73,7 +73,7 @@ class WebhookSecrets(SigningSecrets):
         return fresh
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """Create a new secret; the old one still signs for a day. Raises Conflict (MAX_OLD still sign), Busy."""
+        """Create a new secret; the old one signs for another day. Raises Busy; Conflict if too many old ones sign."""
         fresh = new_secret()
 
         def attempt() -> str:
@@ -82,9 +82,9 @@ class WebhookSecrets(SigningSecrets):
             unchanged = Expression("attribute_not_exists(pk)", {})
             if before:
                 olds = old_secrets(before, now)
-                if len(olds) >= MAX_OLD:
+                if len(olds) >= MAX_OLD_SECRETS:
                     raise Conflict(
-                        f"{MAX_OLD} replaced secrets still sign, which are the most;"
+                        f"{MAX_OLD_SECRETS} replaced secrets still sign, which are the most;"
                         f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
                     )
                 item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}

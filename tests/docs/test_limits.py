@@ -49,7 +49,7 @@ BOUNDS = {
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
     "fire times of a backfill": manual.BACKFILL_LIMIT,
     "fire times that one call skips, or takes back": manual.MAX_SKIPPED,
-    "records that a call reads to take fire times back": changes.MAX_SEEN,
+    "records that a call reads to take fire times back": changes.MAX_RECORDS_READ,
     "API keys": api_keys.MAX_KEYS,
     "page of a list": routing.MAX_PAGE,
     "an item in DynamoDB": wire.MAX_LEVELS,

@@ -10,7 +10,7 @@ import pytest
 
 from api.views import run_view
 from common.planning.execution import Execution
-from common.runs.claims import LOST_CALLS_KEPT, Claim
+from common.runs.claims import MAX_LOST_CALLS, Claim
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED
 from common.storage import outgoing
@@ -125,8 +125,8 @@ def test_a_hundred_calls_of_one_claim_do_not_overshoot() -> None:
 def test_a_record_keeps_so_many_lost_calls(world: World) -> None:
     world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z"))
     execution = Execution.decode(world.sqs.bodies[0])
-    for n in range(LOST_CALLS_KEPT + 3):
+    for n in range(MAX_LOST_CALLS + 3):
         assert world.runs.claim(Claim(execution, "m", DUE + 100 * n, DUE + 100 * n + 10), DISPATCHED) is None
     (run,) = world.run_items("alice", "a")
-    assert (run["claims"], len(run["lost_calls"])) == (LOST_CALLS_KEPT + 3, LOST_CALLS_KEPT)
-    assert run["lateness_s"] == 100 * (LOST_CALLS_KEPT + 2)
+    assert (run["claims"], len(run["lost_calls"])) == (MAX_LOST_CALLS + 3, MAX_LOST_CALLS)
+    assert run["lateness_s"] == 100 * (MAX_LOST_CALLS + 2)

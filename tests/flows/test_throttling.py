@@ -10,7 +10,7 @@ import pytest
 from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.planning.execution import Execution
-from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
+from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.runs.outcome import Outcome
 from executor.messages import Message
 from executor.retry import retry_at
@@ -57,7 +57,7 @@ def test_as_many_attempts_as_eventbridge_scheduler_makes_within_a_day(world: Wor
     world.run_until("2026-11-22T04:15:00Z", ticks=True)
     (run,) = world.run_items("alice", "once")
     assert (run["status"], run["attempt"], len(world.target.calls)) == ("failed", 186, 186)
-    assert len(run["attempts"]) == ATTEMPTS_KEPT
+    assert len(run["attempts"]) == MAX_ATTEMPTS_KEPT
     assert run["attempts"][-1]["attempt"] == 186
     with pytest.raises(InvalidInput, match="186"):
         world.registry.create("alice", "more", job(at=FIRE_AT, retry={**retry, "max_attempts": 187}))
@@ -69,7 +69,7 @@ def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(
     world.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
     world.run_until("2026-11-21T05:15:00Z")
     (run,) = world.run_items("alice", "once")
-    assert (run["status"], len(run["attempts"])) == ("failed", THROTTLES_KEPT)
+    assert (run["status"], len(run["attempts"])) == ("failed", MAX_THROTTLES_KEPT)
     assert run["throttles"] == len(world.target.calls)
     assert 60 < len(world.target.calls) < 140, "half a minute to a minute apart, whatever the tenant's curve"
     assert world.target.calls[-1][0] <= at(FIRE_AT) + 3_600

@@ -108,7 +108,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long botocore waited before each repetition; it does not."""
+    """The pauses of botocore before each repetition, in seconds. It does not really sleep."""
     waits_s: list[float] = []
 
     class Time:

@@ -16,7 +16,7 @@ from common.planning.execution import Execution
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES
-from common.runs.claims import ATTEMPTS_KEPT, Claim
+from common.runs.claims import MAX_ATTEMPTS_KEPT, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.keys import Key
@@ -116,11 +116,11 @@ def largest_run(runs: Runs) -> None:
     first = Execution(
         TENANT, JOB_ID, 1_795_230_900, 1_795_230_900, 999_999_999, trigger_id="m-" + "n" * NONCE_CHARS
     )
-    for attempt in range(1, ATTEMPTS_KEPT + 1):
+    for attempt in range(1, MAX_ATTEMPTS_KEPT + 1):
         claim = Claim(replace(first, attempt=attempt), "m" * 100, 1_795_230_900.125, 1_795_230_999.125)
         assert runs.claim(claim) is None
         assert runs.finish(claim, outcome, 1_795_230_901.125, 1_795_230_902.125)
-    runs.give_up(replace(first, attempt=ATTEMPTS_KEPT + 1), WIDE * 25, WIDE * 100, 1_795_230_903.125)
+    runs.give_up(replace(first, attempt=MAX_ATTEMPTS_KEPT + 1), WIDE * 25, WIDE * 100, 1_795_230_903.125)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ AT_LEAST = {
     "jobs:JOB": 160_000,
     "jobs:ONCE": 400,
     "jobs:CALENDAR": 29_000,
-    "runs": ATTEMPTS_KEPT * 1_400,
+    "runs": MAX_ATTEMPTS_KEPT * 1_400,
     "audit": 2_000,
     "due": 5_000,
 }

@@ -9,7 +9,7 @@ import pytest
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.changes import RunChanges
-from common.runs.claims import ATTEMPTS_KEPT, RETENTION_S, THROTTLES_KEPT, Claim
+from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, RETENTION_S, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.states import RETRYING
@@ -38,11 +38,11 @@ def runs(tables: dict[str, Table]) -> Runs:
 
 def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -> list[int]:
     """Add attempts after some that are stored directly; returns the numbers of the attempts in the record."""
-    kept = [*range(1, min(throttles, THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
+    kept = [*range(1, min(throttles, MAX_THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
     items = [{"attempt": n, "started_at": DUE, "outcome": "failed", **LOUD.to_item()} for n in kept]
     key = keys.run("alice", "job", FIRST.run_name)
     if before:
-        table.put({**key, "status": RETRYING, "attempt": before, "attempts": items[-ATTEMPTS_KEPT:]})
+        table.put({**key, "status": RETRYING, "attempt": before, "attempts": items[-MAX_ATTEMPTS_KEPT:]})
     for n in range(before + 1, before + more + 1):
         claim = Claim(replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
         assert runs.claim(claim) is None
@@ -58,17 +58,17 @@ def test_whatever_a_target_said_it_is_recorded(runs: Runs, tables: dict[str, Tab
     assert attempts(runs, tables["runs"], 0, 0, 2) == [1, 2]
 
 
-@pytest.mark.parametrize("before", [ATTEMPTS_KEPT - 1, 400])
+@pytest.mark.parametrize("before", [MAX_ATTEMPTS_KEPT - 1, 400])
 def test_of_many_attempts_the_newest_are_kept(runs: Runs, tables: dict[str, Table], before: int) -> None:
     kept = attempts(runs, tables["runs"], before, 0, 4)
-    assert kept == list(range(before + 4 - ATTEMPTS_KEPT + 1, before + 5))
+    assert kept == list(range(before + 4 - MAX_ATTEMPTS_KEPT + 1, before + 5))
 
 
 def test_a_hundred_attempts_and_the_first_throttled_ones_are_kept(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
     kept = attempts(runs, tables["runs"], 117, 20, 3)
-    assert kept == [*range(1, THROTTLES_KEPT + 1), *range(21, 121)]
+    assert kept == [*range(1, MAX_THROTTLES_KEPT + 1), *range(21, 121)]
 
 
 def expires_at(runs: Runs) -> int:

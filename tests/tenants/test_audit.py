@@ -35,7 +35,7 @@ def test_two_changes_within_a_millisecond_are_two_entries(world: World) -> None:
 
 
 def test_a_call_reads_a_bounded_number_of_entries(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_file, "MAX_SEEN", 5)
+    monkeypatch.setattr(audit_file, "MAX_ENTRIES_READ", 5)
     write(world, "rare")
     for _ in range(12):
         world.clock.sleep(1)

@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import Conflict
 from common.tenants.webhook_secrets import (
-    MAX_OLD,
+    MAX_OLD_SECRETS,
     ROTATION_S,
     TRUSTED_FOR_S,
     WebhookSecrets,
@@ -40,7 +40,7 @@ def test_after_a_change_both_sign_for_a_day(world: World) -> None:
 
 def test_several_changes_within_a_day_drop_no_secret(world: World) -> None:
     secrets = [secrets_of(world).ensure("alice", 100)]
-    for hour in range(1, MAX_OLD + 1):
+    for hour in range(1, MAX_OLD_SECRETS + 1):
         secrets.append(secrets_of(world).rotate("alice", 3_600 * hour))
     newest_first = tuple(reversed(secrets))
     assert secrets_of(world).signing("alice", 90_000 - 3_600) == newest_first
