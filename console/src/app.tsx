@@ -64,7 +64,9 @@ export function App(): JSX.Element {
   const current = session.value;
   if (!current) return <SignIn />;
   const { path } = place.value;
-  const view = (current.role === "operator" ? OF_PLATFORM : OF_TENANT)[path[0] ?? ""];
+  const views = current.role === "operator" ? OF_PLATFORM : OF_TENANT;
+  const name = path[0] ?? "";
+  const view = Object.hasOwn(views, name) ? views[name] : undefined;
   return (
     <Shell>
       {view ? (

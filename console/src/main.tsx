@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import { keepFocus } from "./lib/focus";
 import { startClock } from "./lib/load";
 import { resume } from "./lib/session";
 import { loadSettings } from "./lib/settings";
@@ -8,4 +9,5 @@ import "./style.css";
 loadSettings();
 startClock();
 const root = document.getElementById("app");
+if (root) keepFocus(root);
 if (root) resume().then(() => render(<App />, root));

@@ -143,7 +143,7 @@ export class Minute8 {
     if (response.ok) {
       if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return (await response.text()) as A;
       const body = await response.text();
-      return (body ? JSON.parse(body) : undefined) as A;
+      return (body ? parsed(body, path) : undefined) as A;
     }
     // An earlier try deleted it, and its answer was lost.
     if (method === "delete" && lost && response.status === 404) return undefined as A;
@@ -201,6 +201,15 @@ export class Minute8 {
   #signal(own: AbortSignal | null | undefined): AbortSignal {
     const limit = AbortSignal.timeout(this.#timeoutS * 1000);
     return own ? AbortSignal.any([own, limit]) : limit;
+  }
+}
+
+/** What came from a gateway or a proxy instead of the API is no answer of the API. */
+function parsed(body: string, path: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (error) {
+    throw new Unreachable(`the answer to ${path} is not JSON: ${body.slice(0, 100)}`, { cause: error });
   }
 }
 

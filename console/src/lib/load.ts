@@ -1,7 +1,7 @@
 /** Data of the API in a view: loaded when it is shown, again while updates are live, and never after it has gone. */
 
 import { effect, signal } from "@preact/signals";
-import { Minute8Problem } from "minute8-client";
+import { Minute8Problem, Unreachable } from "minute8-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { session, signOut } from "./session";
 import { now } from "./time";
@@ -10,6 +10,17 @@ import { now } from "./time";
 export const live = signal(true);
 /** Grows when everything shown is to be loaded again. */
 export const round = signal(0);
+
+/** What is wrong with all requests alike: it is said once, not by each part of a view. */
+export type Trouble = "offline" | "failing" | "throttled";
+export const trouble = signal<Trouble | null>(null);
+
+export function troubleOf(error: unknown): Trouble | null {
+  if (error instanceof Unreachable) return "offline";
+  if (!(error instanceof Minute8Problem)) return null;
+  if (error.status === 429) return "throttled";
+  return error.status >= 500 ? "failing" : null;
+}
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -80,12 +91,16 @@ export function useLoad<T>(
       .then((data) => {
         if (ended.signal.aborted) return;
         if (keeps) kept.set(key, { data, round: turn });
+        trouble.value = null;
         setState({ key, data, whole: true, loading: false });
       })
       .catch((error: unknown) => {
         if (ended.signal.aborted) return;
         if (error instanceof Minute8Problem && error.status === 401) signOut("The key is no longer valid.");
-        else setState((before) => ({ ...before, error, loading: false }));
+        else {
+          trouble.value = troubleOf(error) ?? trouble.value;
+          setState((before) => ({ ...before, error, loading: false }));
+        }
       })
       .finally(() => {
         if (!ended.signal.aborted) restsUntil.current = Date.now() + REST * (Date.now() - begunAt);

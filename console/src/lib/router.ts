@@ -24,13 +24,52 @@ export function to(path: readonly string[], query: Record<string, string | undef
 
 export const place = signal<Place>(parsePlace(location.hash));
 
-// What is kept with a place that was seen: on the way back to it, the browser shows again what was in sight there.
-const SEEN = "seen";
+/** What the browser's history keeps with a place that was seen: how far it was scrolled. */
+interface Seen {
+  y: number;
+}
+
+// A list has to be drawn before it can be scrolled.
+const PATIENCE_MS = 3000;
+const SETTLED_MS = 150;
+
+function seenOf(state: unknown): Seen | null {
+  return typeof state === "object" && state !== null && "y" in state ? (state as Seen) : null;
+}
+
+/** Scroll to where the place was left, as soon as the page is that long; not against who scrolls meanwhile. */
+function scrollBack(y: number): void {
+  const until = performance.now() + PATIENCE_MS;
+  const stop = new AbortController();
+  for (const kind of ["wheel", "touchstart", "keydown", "hashchange"])
+    addEventListener(kind, () => stop.abort(), { signal: stop.signal, passive: true });
+  const step = () => {
+    if (stop.signal.aborted) return;
+    scrollTo(0, y);
+    if (Math.abs(scrollY - y) < 2 || performance.now() > until) stop.abort();
+    else requestAnimationFrame(step);
+  };
+  step();
+}
+
+history.scrollRestoration = "manual";
+let settling: ReturnType<typeof setTimeout> | undefined;
+addEventListener(
+  "scroll",
+  () => {
+    clearTimeout(settling);
+    // Browsers refuse more than some 20 changes a second.
+    settling = setTimeout(() => history.replaceState({ y: scrollY } satisfies Seen, ""), SETTLED_MS);
+  },
+  { passive: true },
+);
 
 addEventListener("hashchange", () => {
-  if (history.state !== SEEN) scrollTo(0, 0);
-  history.replaceState(SEEN, "");
+  clearTimeout(settling);
+  const seen = seenOf(history.state);
   place.value = parsePlace(location.hash);
+  if (!seen) history.replaceState({ y: 0 } satisfies Seen, "");
+  scrollBack(seen?.y ?? 0);
 });
 
 export function go(path: readonly string[], query: Record<string, string | undefined> = {}): void {
@@ -40,7 +79,7 @@ export function go(path: readonly string[], query: Record<string, string | undef
 /** Change filters without a step in the browser's history. */
 export function setQuery(changes: Record<string, string | undefined>): void {
   const { path, query } = place.value;
-  history.replaceState(SEEN, "", to(path, { ...query, ...changes }));
+  history.replaceState({ y: scrollY } satisfies Seen, "", to(path, { ...query, ...changes }));
   place.value = parsePlace(location.hash);
 }
 

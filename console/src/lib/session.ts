@@ -1,7 +1,11 @@
-/** Who is signed in. The key is kept in this tab's session alone: never in an address, never in localStorage. */
+/**
+ * Who is signed in. The key is kept in this tab's session alone: never in an address, never in localStorage. A new tab
+ * of the same origin asks the open ones for it (docs/console.md has the threats).
+ */
 
 import { signal } from "@preact/signals";
 import { Minute8, Minute8Problem, type Shapes } from "minute8-client";
+import { dropDrafts } from "./drafts";
 
 export type Tenant = Shapes["Tenant"];
 export type Role = "read" | "write" | "admin" | "operator";
@@ -14,6 +18,10 @@ export interface Session {
 }
 
 const PLACE = "minute8.key";
+// Somebody signed out of this tab on purpose: it asks no other tab.
+const LEFT = "minute8.signed-out";
+const OTHER_TAB_MS = 150;
+const tabs = new BroadcastChannel("minute8");
 const RANK: Record<Role, number> = { read: 0, write: 1, admin: 2, operator: 3 };
 
 export const session = signal<Session | null>(null);
@@ -32,11 +40,32 @@ export async function signIn(key: string): Promise<void> {
   session.value = await sessionOf(api);
   signedOutBecause.value = "";
   sessionStorage.setItem(PLACE, key);
+  sessionStorage.removeItem(LEFT);
 }
 
-/** Sign in again after a reload of the tab. */
-export async function resume(): Promise<void> {
+tabs.addEventListener("message", ({ data }) => {
   const key = sessionStorage.getItem(PLACE);
+  if (data === "key?" && key && session.value) tabs.postMessage({ key });
+});
+
+/** The key of another open tab; null if there is none that is signed in. */
+function keyOfOtherTab(): Promise<string | null> {
+  return new Promise((resolve) => {
+    const ended = new AbortController();
+    const end = (key: string | null) => {
+      ended.abort();
+      resolve(key);
+    };
+    const listen = ({ data }: MessageEvent) => typeof data?.key === "string" && end(data.key);
+    tabs.addEventListener("message", listen, { signal: ended.signal });
+    tabs.postMessage("key?");
+    setTimeout(end, OTHER_TAB_MS, null);
+  });
+}
+
+/** Sign in again after a reload of the tab, or as another open tab is. */
+export async function resume(): Promise<void> {
+  const key = sessionStorage.getItem(PLACE) ?? (sessionStorage.getItem(LEFT) ? null : await keyOfOtherTab());
   if (!key) return;
   try {
     await signIn(key);
@@ -45,8 +74,13 @@ export async function resume(): Promise<void> {
   }
 }
 
+/** Somebody who signs out leaves nothing; if the API ended the session, drafts stay for the next sign-in. */
 export function signOut(because = ""): void {
   sessionStorage.removeItem(PLACE);
+  if (!because) {
+    dropDrafts();
+    sessionStorage.setItem(LEFT, "1");
+  }
   session.value = null;
   signedOutBecause.value = because;
 }
@@ -68,6 +102,16 @@ export function hasRole(needed: Role): boolean {
 /** Whether the role may change what needs `needed`: of a tenant that is not active, nothing. */
 export function may(needed: Role): boolean {
   return hasRole(needed) && (session.value?.tenant?.state ?? "active") === "active";
+}
+
+/** Read the tenant again: its state, note and name can change while somebody looks. */
+export async function rereadTenant(): Promise<void> {
+  const current = session.value;
+  if (!current?.tenant) return;
+  const tenant = await current.api.get("/v1/tenant").catch(() => null);
+  // A new session empties what views keep, so it is set only if something changed.
+  if (tenant && session.value === current && JSON.stringify(tenant) !== JSON.stringify(current.tenant))
+    session.value = { ...current, tenant };
 }
 
 async function sessionOf(api: Minute8): Promise<Session> {

@@ -1,6 +1,6 @@
 /** Words for people. Pure. */
 
-/** `1 job`, `1,200 jobs`. */
-export function counted(count: number, what: string): string {
-  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+/** `1 job`, `1,200 jobs`; `1+ jobs` if there may be more. */
+export function counted(count: number, what: string, orMore = false): string {
+  return `${count.toLocaleString("en")}${orMore ? "+" : ""} ${what}${count === 1 && !orMore ? "" : "s"}`;
 }

@@ -4,7 +4,7 @@ import { Minute8Problem, Unreachable } from "minute8-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { linked } from "../lib/links";
-import type { Loaded } from "../lib/load";
+import { type Loaded, trouble, troubleOf } from "../lib/load";
 import { lookOf } from "../lib/states";
 import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
 import { Icon } from "./icons";
@@ -25,18 +25,21 @@ export function State({ state, more }: { state: string; more?: string | undefine
 export function Time({
   at,
   zone,
+  inZone,
   full,
 }: {
   at: string | null | undefined;
   zone?: string | undefined;
+  /** The zone of an instant that is about a zone's own clock, whatever the reader has chosen. */
+  inZone?: string | undefined;
   full?: boolean;
 }): JSX.Element {
   if (!at) return <span class="muted">–</span>;
   const instant = Date.parse(at);
-  const shownIn = zoneOf(zoneChoice.value, zone);
+  const shownIn = inZone ?? zoneOf(zoneChoice.value, zone);
   const text =
     relative.value && !full ? fromNow(instant, now.value) : absolute(instant, shownIn, full ? undefined : now.value);
-  const zones = [...new Set(["UTC", zone ?? "UTC", BROWSER_ZONE])];
+  const zones = [...new Set(["UTC", inZone ?? zone ?? "UTC", BROWSER_ZONE])];
   const title = zones.map((one) => `${absolute(instant, one)} ${local(instant, one).offset} ${one}`).join("\n");
   return (
     <time dateTime={at} title={title}>
@@ -74,6 +77,8 @@ export function Linked({ children, most = 200 }: { children: string; most?: numb
 
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }): JSX.Element | null {
   if (!error) return null;
+  // The shell says it once for all parts of the view.
+  if (retry && trouble.value && troubleOf(error) === trouble.value) return null;
   const problem = error instanceof Minute8Problem ? error : null;
   return (
     <div class="problem" role="alert">

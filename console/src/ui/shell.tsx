@@ -3,9 +3,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import icon from "../icon.svg";
-import { live, refresh } from "../lib/load";
+import { live, refresh, type Trouble, trouble } from "../lib/load";
 import { go, place, to } from "../lib/router";
-import { hasRole, type Role, session, signOut } from "../lib/session";
+import { hasRole, type Role, rereadTenant, session, signOut } from "../lib/session";
 import { nextTheme, nextZone } from "../lib/settings";
 import { BROWSER_ZONE, relative, zoneChoice } from "../lib/time";
 import { Messages } from "./actions";
@@ -41,6 +41,27 @@ function entries(): Entry[] {
   return [...(isOperator ? OF_PLATFORM : OF_TENANT), { ...API, needs: isOperator ? "operator" : "read" }];
 }
 
+const TENANT_EVERY_MS = 60_000;
+
+const TROUBLES: Record<Trouble, string> = {
+  offline: "The API does not answer. What is shown was true when it was read.",
+  failing: "The API fails. What is shown was true when it was read.",
+  throttled: "The tenant’s requests of this minute are used up. What is shown was true when it was read.",
+};
+
+/** What is wrong with all requests alike, and one button for all that is shown. */
+function InTrouble(): JSX.Element | null {
+  if (!trouble.value) return null;
+  return (
+    <div class="notice bad" role="alert">
+      {TROUBLES[trouble.value]}{" "}
+      <button type="button" onClick={refresh}>
+        Try again
+      </button>
+    </div>
+  );
+}
+
 export function Shell({ children }: { children: ComponentChildren }): JSX.Element {
   const [help, setHelp] = useState(false);
   const search = useRef<HTMLInputElement>(null);
@@ -51,6 +72,13 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
     // On a phone the views are in one line, wider than the window.
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [here]);
+  useEffect(() => {
+    // The platform may suspend or rename the tenant while somebody looks.
+    const timer = setInterval(() => {
+      if (live.value && !document.hidden) void rereadTenant();
+    }, TENANT_EVERY_MS);
+    return () => clearInterval(timer);
+  }, []);
   const tenant = current?.tenant;
   return (
     <div class="shell">
@@ -103,14 +131,14 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
           </button>
           <button
             type="button"
-            class={`quiet live ${live.value ? "on" : ""}`}
+            class={`quiet live ${live.value && !trouble.value ? "on" : ""}`}
             aria-pressed={live.value}
             title="Live updates (p)"
             onClick={() => {
               live.value = !live.value;
             }}
           >
-            <span class="dot" /> {live.value ? "Live" : "Paused"}
+            <span class="dot" /> {trouble.value === "offline" ? "Offline" : live.value ? "Live" : "Paused"}
           </button>
           <button type="button" class="quiet" title="Dark or light (d)" aria-label="Dark or light" onClick={nextTheme}>
             ◐
@@ -153,6 +181,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
         </div>
       </nav>
       <main id="main" tabIndex={-1}>
+        <InTrouble />
         {tenant?.state === "suspended" ? (
           <div class="notice bad" role="status">
             The platform has suspended this tenant: everything can be read, nothing runs and nothing can be changed.{" "}

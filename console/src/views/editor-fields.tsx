@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { BLANK, type Form, withEnvelope } from "../lib/definition";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
@@ -22,6 +22,12 @@ const TARGETS: Record<string, object> = {
 
 export function EditorFields(props: Props): JSX.Element {
   const { form, set } = props;
+  // What was typed for another kind of target comes back with that kind.
+  const targets = useRef<Record<string, string>>({});
+  const chooseKind = (kind: string) => {
+    targets.current[kindOf(form.target)] = form.target;
+    set({ target: targets.current[kind] ?? JSON.stringify(TARGETS[kind] ?? {}, null, 2) });
+  };
   return (
     <>
       <Card title="Job">
@@ -121,12 +127,12 @@ export function EditorFields(props: Props): JSX.Element {
       </Card>
       <Card title="Target">
         <div class="form">
-          <Field label="Kind" hint="Choosing one writes its fields below.">
+          <Field label="Kind" hint="Its fields are written below.">
             {(attributes) => (
               <select
                 {...attributes}
                 value={kindOf(form.target)}
-                onChange={(event) => set({ target: JSON.stringify(TARGETS[event.currentTarget.value] ?? {}, null, 2) })}
+                onChange={(event) => chooseKind(event.currentTarget.value)}
               >
                 {Object.keys(TARGETS).map((kind) => (
                   <option key={kind}>{kind}</option>

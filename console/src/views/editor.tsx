@@ -2,9 +2,10 @@
 
 import { Minute8Problem, type Shapes } from "minute8-client";
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
 import { diffOf } from "../lib/diff";
+import { type Draft, draftOf, dropDraft, keepDraft, keyOf, rebased } from "../lib/drafts";
 import { type Job, putJob } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
@@ -38,11 +39,41 @@ function byField(error: unknown): Record<string, string> {
   return found;
 }
 
-function Editor({ before }: { before: Job | null }): JSX.Element {
+function Editor({ before: opened }: { before: Job | null }): JSX.Element {
+  const place = opened?.job_id ?? "";
+  const [before, setBefore] = useState(opened);
   const stored = useMemo(() => (before ? definitionOf(before) : undefined), [before]);
-  const [form, setForm] = useState<Form>(() => (before && stored ? formOf(before.job_id, stored) : BLANK));
+  const blank: Form = before && stored ? formOf(before.job_id, stored) : BLANK;
+  const [kept] = useState(() => draftOf(place));
+  const [draft, setDraft] = useState<Draft>(kept ?? { form: blank, revision: before?.revision ?? 0 });
+  const [isBack, setBack] = useState(kept !== undefined);
+  const { form } = draft;
   const [error, setError] = useState<unknown>();
+  const [refusals, setRefusals] = useState(0);
   const [busy, setBusy] = useState(false);
+  const change = (next: Draft) => {
+    setDraft(next);
+    keepDraft(place, next);
+  };
+  const discard = () => {
+    dropDraft(place);
+    setDraft({ form: blank, revision: before?.revision ?? 0 });
+    setError(undefined);
+    setBack(false);
+  };
+  const takeStored = async () => {
+    const fresh = await api().get("/v1/jobs/{job_id}", { path: { job_id: place } });
+    setBefore(fresh);
+    change({ form: rebased(form, blank, formOf(place, definitionOf(fresh))), revision: fresh.revision });
+    setError(undefined);
+  };
+  const isOutdated =
+    (before !== null && draft.revision !== before.revision) ||
+    (error instanceof Minute8Problem && error.name === "revision-mismatch");
+  useEffect(() => {
+    // After the render that marks the fields.
+    if (refusals) document.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [refusals]);
   const text = useSettled(JSON.stringify(written(form, stored)), 300);
   const settled = useMemo(() => JSON.parse(text) as ReturnType<typeof written>, [text]);
   const id = useSettled(form.job_id.trim(), 300);
@@ -63,10 +94,10 @@ function Editor({ before }: { before: Job | null }): JSX.Element {
     setBusy(true);
     setError(undefined);
     try {
-      await store(before, form);
+      await store(before, draft, change);
     } catch (refused) {
       setError(refused);
-      document.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+      setRefusals(refusals + 1);
     }
     setBusy(false);
   };
@@ -78,18 +109,39 @@ function Editor({ before }: { before: Job | null }): JSX.Element {
       />
       <form class="editor" onSubmit={save} noValidate>
         <div>
+          {isBack ? (
+            <div class="notice late" role="status">
+              Your unsaved changes are back.{" "}
+              <button type="button" onClick={discard}>
+                Discard them
+              </button>
+            </div>
+          ) : null}
           <EditorFields
             form={form}
             problems={problems}
             isNew={!before}
-            set={(changes) => setForm({ ...form, ...changes })}
+            set={(changes) => change({ ...draft, form: { ...form, ...changes } })}
           />
-          <Problem error={error} />
+          {isOutdated ? (
+            <div class="notice late" role="alert">
+              The job was changed since you opened it.{" "}
+              <button type="button" onClick={() => takeStored().catch(setError)}>
+                Show that version with my changes
+              </button>
+            </div>
+          ) : (
+            <Problem error={error} />
+          )}
           <div class="buttons apart">
             <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
               {busy ? "…" : before ? "Save" : "Create"}
             </button>
-            <a class="button" href={before ? to(["jobs", before.job_id]) : to(["jobs"])}>
+            <a
+              class="button"
+              href={before ? to(["jobs", before.job_id]) : to(["jobs"])}
+              onClick={() => dropDraft(place)}
+            >
               Cancel
             </a>
           </div>
@@ -103,20 +155,27 @@ function Editor({ before }: { before: Job | null }): JSX.Element {
   );
 }
 
-async function store(before: Job | null, form: Form): Promise<void> {
+/** Store what the draft says. Throws what the API refuses; then the draft stays. */
+async function store(before: Job | null, draft: Draft, change: (draft: Draft) => void): Promise<void> {
+  const { form } = draft;
   const { definition } = written(form, before ? definitionOf(before) : undefined);
   const id = form.job_id.trim();
   if (before) {
     const path = { job_id: before.job_id };
     const body = definition as Shapes["NewJob"];
-    const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: before.revision });
+    const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: draft.revision });
+    dropDraft(before.job_id);
     putJob(job);
     say(`${job.job_id} is stored as revision ${job.revision}`);
     go(["jobs", job.job_id]);
     return;
   }
   const body = { ...definition, ...(id ? { job_id: id } : {}) } as Shapes["NewJob"];
-  const job = await api().post("/v1/jobs", { body, idempotencyKey: crypto.randomUUID() });
+  const text = JSON.stringify(body);
+  const key = keyOf(draft, text);
+  change({ ...draft, sent: { text, key } });
+  const job = await api().post("/v1/jobs", { body, idempotencyKey: key });
+  dropDraft("");
   putJob(job);
   say(`${job.job_id} is created`);
   go(["jobs", job.job_id]);
@@ -165,7 +224,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
                       .filter((zone, n, all) => all.indexOf(zone) === n)
                       .map((zone) => (
                         <td key={zone}>
-                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone).slice(5)}
+                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone)}
                         </td>
                       ))}
                   </tr>

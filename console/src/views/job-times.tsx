@@ -62,7 +62,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
                     <tr key={fire.fire_at} class={fire.skipped ? "skipped" : ""}>
                       {zones.map((one) => (
                         <td key={one}>
-                          <span class="muted">{local(at, one).weekday}</span> {absolute(at, one).slice(5)}
+                          <span class="muted">{local(at, one).weekday}</span> {absolute(at, one)}
                         </td>
                       ))}
                       <td class="num muted">{fire.skipped ? "skipped" : fromNow(at, now.value).replace("in ", "")}</td>
@@ -108,7 +108,7 @@ function ClockChangePicture({ job, zone, change }: { job: Job; zone: string; cha
   return (
     <Card
       title={`The next clock change in ${zone}`}
-      side={`${absolute(change.at, "UTC").slice(0, 16)} UTC: ${change.before} → ${change.after}, the clock ${what}`}
+      side={`${absolute(change.at - 1000, zone).slice(0, 10)}: ${change.before} → ${change.after}, the clock ${what}`}
     >
       <Problem error={preview.error} />
       {preview.data ? (

@@ -31,10 +31,7 @@ export function ClockChanges(): JSX.Element | null {
   const groups = movedTogether(data.moved);
   const shown = all ? groups : groups.slice(0, FIRST);
   return (
-    <Card
-      title="Moved by the next clock change"
-      side={`${data.moved.length.toLocaleString("en")}${data.more ? "+" : ""} jobs`}
-    >
+    <Card title="Moved by the next clock change" side={counted(data.moved.length, "job", data.more)}>
       <Problem error={found.error} retry={found.reload} />
       <List label="Jobs that a clock change moves" columns={COLUMNS} rows={shown} keyOf={([moved]) => moved.job_id} />
       {groups.length > shown.length ? (
@@ -52,7 +49,7 @@ const COLUMNS: Column<Together>[] = [
     name: "",
     cell: ([moved]) => (
       <>
-        <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
+        <Time at={moved.change_at} inZone={moved.timezone} full /> <span class="muted small">{moved.timezone}</span>
       </>
     ),
   },

@@ -95,7 +95,8 @@ function Figures({ found }: { found: Expectation | undefined }): JSX.Element {
   const ofFires: Known = found ? (found.complete ? "all" : "part") : "nothing";
   const failed = counts.get("failed") ?? 0;
   const succeeded = (fires ?? []).filter((fire) => fire.run?.status === "succeeded").length;
-  const rate = succeeded + failed ? (100 * succeeded) / (succeeded + failed) : null;
+  // A rate of a part says nothing about the whole.
+  const rate = found?.complete && succeeded + failed ? (100 * succeeded) / (succeeded + failed) : null;
   return (
     <dl class="figures">
       <Figure
@@ -108,13 +109,18 @@ function Figures({ found }: { found: Expectation | undefined }): JSX.Element {
       <Figure
         name="Succeeded, 24 h"
         value={rate === null ? "–" : `${rate.toFixed(rate > 99.9 || rate === 0 ? 0 : 1)} %`}
-        tone={rate === null || !found?.complete ? undefined : rate < 95 ? "late" : "good"}
+        tone={toneOfRate(rate)}
         hint={known(found !== undefined, `${failed.toLocaleString("en")}${found?.complete ? "" : "+"} failed`)}
       />
       <Figure name="Late, 24 h" {...figureOf(counts.get("late") ?? 0, ofFires, "late")} hint="started over 10 s late" />
       <Figure name="No record" {...figureOf(counts.get("no_record") ?? 0, ofFires)} hint="must always be 0" />
     </dl>
   );
+}
+
+function toneOfRate(rate: number | null): "late" | "good" | undefined {
+  if (rate === null) return undefined;
+  return rate < 95 ? "late" : "good";
 }
 
 function Attention(): JSX.Element {

@@ -1,0 +1,198 @@
+/** What a page does at any width, while it loads, when requests fail, and with what somebody typed. */
+
+import type { Page, Route } from "playwright-core";
+import { afterAll, describe, expect, it } from "vitest";
+import { close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+
+afterAll(close);
+
+const WIDTHS = [320, 391, 480, 640, 768, 801, 1280, 2560];
+const MIN_TARGET_PX = 24;
+
+/** The controls of the frame that another element covers, or that are too small for a finger. In the browser. */
+function unreachable(minPx: number): string[] {
+  const problems: string[] = [];
+  for (const control of document.querySelectorAll<HTMLElement>("header a, header button, header select, .who button")) {
+    const box = control.getBoundingClientRect();
+    const name = control.getAttribute("aria-label") ?? control.textContent?.trim() ?? control.tagName;
+    if (Math.min(box.width, box.height) < minPx) problems.push(`${name} has ${box.width} × ${box.height} px`);
+    const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+    if (!top || !(control.contains(top) || top.contains(control))) problems.push(`${name} is below ${top?.outerHTML}`);
+  }
+  return problems;
+}
+
+describe("the frame", () => {
+  it.each(WIDTHS)("has each control within reach at %i px", async (width) => {
+    const page = await newPage({ viewport: { width, height: 800 } });
+    await signIn(page, stage.keys.bob);
+    await settled(page);
+    expect(await page.evaluate(unreachable, MIN_TARGET_PX)).toEqual([]);
+    await expectNoSideScroll(page, `${width} px`);
+    await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.context().close();
+  });
+});
+
+describe("a view that is not whole", () => {
+  it("makes no rate of a part, and no good news", async () => {
+    const page = await newPage();
+    const run = { status: "succeeded" };
+    const fire = { fire_at: new Date().toISOString(), status: "on_time", run, job_id: "evil" };
+    let rest: Route | undefined;
+    await page.route("**/v1/expected?*", (route) => {
+      if (route.request().url().includes("cursor")) rest = route;
+      else void route.fulfill({ json: { expected: [fire], by_job: [{}], next_cursor: "second" } });
+    });
+    await signIn(page, stage.keys.mallory);
+    const rate = page.locator(".figure", { hasText: "Succeeded, 24 h" });
+    await expect.poll(() => rest).toBeDefined();
+    expect(await rate.locator(".value").textContent()).toBe("–");
+    expect(await page.locator(".figure.good", { hasText: "+" }).count()).toBe(0);
+    await rest?.fulfill({ json: { expected: [], by_job: [{}], next_cursor: null } });
+    await rate.getByText("100 %").waitFor();
+    await page.context().close();
+  });
+
+  it("says once that the API does not answer, and goes on when it does", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    await settled(page);
+    const refused = (route: Route) => route.fulfill({ status: 400, body: "<html>", contentType: "text/html" });
+    await page.route("**/v1/**", (route) => route.fulfill({ body: "<html>a proxy</html>", contentType: "text/html" }));
+    await show(page, "calendars");
+    await page.getByText("The API does not answer").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(1);
+    await page.getByText("Offline").waitFor();
+    await page.unroute("**/v1/**");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("The API does not answer").waitFor({ state: "detached" });
+    await page.route("**/v1/**", refused);
+    await show(page, "subscriptions");
+    await page.getByRole("alert").waitFor();
+    expect(await page.getByText("The API does not answer").count()).toBe(0);
+    await page.context().close();
+  });
+
+  it("is none for a name that objects have by themselves", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    await page.evaluate(() => {
+      location.hash = "#/__proto__";
+    });
+    await page.getByText("There is no such view").waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+});
+
+const nameField = (page: Page) => page.getByLabel("Name", { exact: true });
+const targetField = (page: Page) => page.getByRole("textbox", { name: "Target", exact: true });
+
+describe("what somebody typed", () => {
+  it("survives leaving, a reload, the end of the session and a change of the target’s kind", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.mallory);
+    await show(page, "new-job");
+    await nameField(page).fill("half an hour of work");
+    await targetField(page).fill('{"kind": "lambda", "arn": "mine"}');
+    await page.getByLabel("Kind", { exact: true }).selectOption("http");
+    await page.getByLabel("Kind", { exact: true }).selectOption("lambda");
+    expect(await targetField(page).inputValue()).toContain("mine");
+    await show(page, "jobs");
+    await show(page, "new-job");
+    await page.getByText("Your unsaved changes are back").waitFor();
+    expect(await nameField(page).inputValue()).toBe("half an hour of work");
+    await page.reload();
+    await nameField(page).waitFor();
+    expect(await nameField(page).inputValue()).toBe("half an hour of work");
+    const refuse = (route: Route) =>
+      route.fulfill({ status: 401, json: { type: "urn:minute8:problem:unauthenticated", title: "no", status: 401 } });
+    await page.route("**/v1/**", refuse);
+    await show(page, "calendars");
+    await page.getByText("The key is no longer valid").waitFor();
+    await page.unroute("**/v1/**");
+    await page.getByLabel("API key or token").fill(stage.keys.mallory);
+    await page.keyboard.press("Enter");
+    await show(page, "new-job");
+    expect(await nameField(page).inputValue()).toBe("half an hour of work");
+    await page.getByRole("button", { name: "Discard them" }).click();
+    expect(await nameField(page).inputValue()).toBe("");
+    await page.context().close();
+  });
+
+  it("makes one job, also if the first answer is lost", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.mallory);
+    await show(page, "new-job");
+    await targetField(page).fill(JSON.stringify({ kind: "lambda", arn: stage.target }));
+    const keys: (string | undefined)[] = [];
+    await page.route("**/v1/jobs", (route) => {
+      if (route.request().method() !== "POST") return route.fallback();
+      keys.push(route.request().headers()["idempotency-key"]);
+      return route.fulfill({ status: 400, json: { type: "urn:minute8:problem:conflict", title: "lost", status: 400 } });
+    });
+    for (const times of [1, 2]) {
+      await page.getByRole("button", { name: "Create" }).click();
+      await expect.poll(() => keys.length).toBe(times);
+      await page.locator(".problem", { hasText: "lost" }).waitFor();
+    }
+    expect(keys[0]).toBe(keys[1]);
+    await nameField(page).fill("another");
+    await page.getByRole("button", { name: "Create" }).click();
+    await expect.poll(() => keys.length).toBe(3);
+    expect(keys[2]).not.toBe(keys[0]);
+    await page.context().close();
+  });
+
+  it("is kept if somebody else changes the job meanwhile, and is stored with that change", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.mallory);
+    await show(page, "jobs/evil/edit");
+    await page.getByLabel("Owner", { exact: true }).fill("mine");
+    const other = await newPage();
+    await signIn(other, stage.keys.mallory);
+    await show(other, "jobs/evil/edit");
+    await nameField(other).fill("theirs");
+    await other.getByRole("button", { name: "Save" }).click();
+    await other.getByText("is stored as revision").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The job was changed since you opened it").waitFor();
+    await page.getByRole("button", { name: "Show that version with my changes" }).click();
+    await expect.poll(() => nameField(page).inputValue()).toBe("theirs");
+    expect(await page.getByLabel("Owner", { exact: true }).inputValue()).toBe("mine");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("is stored as revision").waitFor();
+    await expectSound(page);
+    for (const each of [page, other]) await each.context().close();
+  });
+});
+
+describe("a place", () => {
+  it("is where it was left: the scroll after Back, the focus after a dialog, the session in a new tab", async () => {
+    const page = await newPage({ viewport: { width: 1280, height: 300 } });
+    await signIn(page, stage.keys.mallory);
+    await show(page, "jobs/evil/edit");
+    await page.evaluate(() => scrollTo(0, 200));
+    await expect.poll(() => page.evaluate(() => (history.state as { y?: number } | null)?.y)).toBe(200);
+    await show(page, "jobs");
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
+    await page.goBack();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(200);
+    await show(page, "jobs/evil");
+    const run = page.getByRole("button", { name: "Run now" });
+    await run.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => run.evaluate((button) => button === document.activeElement)).toBe(true);
+    const tab = await page.context().newPage();
+    await tab.goto(stage.url);
+    await tab.getByRole("button", { name: "Sign out" }).click();
+    await tab.reload();
+    await tab.getByLabel("API key or token").waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+});
