@@ -2,12 +2,15 @@ import { render } from "preact";
 import { App } from "./app";
 import { keepFocus } from "./lib/focus";
 import { startClock } from "./lib/load";
-import { resume } from "./lib/session";
+import { followAddress } from "./lib/router";
+import { answerTabs, resume } from "./lib/session";
 import { loadSettings } from "./lib/settings";
 import "./style.css";
 
 loadSettings();
 startClock();
+followAddress();
+answerTabs();
 const root = document.getElementById("app");
 if (root) keepFocus(root);
 if (root) resume().then(() => render(<App />, root));

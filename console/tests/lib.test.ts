@@ -167,7 +167,7 @@ describe("a role", () => {
     session.value = { role, tenant } as unknown as NonNullable<typeof session.value>;
     expect(ALL.filter(hasRole)).toEqual(sees);
     expect(ALL.filter(may)).toEqual(changes);
-    vi.stubGlobal("sessionStorage", { removeItem: () => undefined });
+    vi.stubGlobal("sessionStorage", { removeItem: () => undefined, setItem: () => undefined });
     signOut();
     expect(ALL.filter((one) => hasRole(one) || may(one))).toEqual([]);
   });

@@ -52,25 +52,24 @@ function scrollBack(y: number): void {
   step();
 }
 
-history.scrollRestoration = "manual";
-let settling: ReturnType<typeof setTimeout> | undefined;
-addEventListener(
-  "scroll",
-  () => {
+/** Follow the address, and bring somebody back to where a place was left. */
+export function followAddress(): void {
+  history.scrollRestoration = "manual";
+  let settling: ReturnType<typeof setTimeout> | undefined;
+  const keepScroll = () => {
     clearTimeout(settling);
     // Browsers refuse more than some 20 changes a second.
     settling = setTimeout(() => history.replaceState({ y: scrollY } satisfies Seen, ""), SETTLED_MS);
-  },
-  { passive: true },
-);
-
-addEventListener("hashchange", () => {
-  clearTimeout(settling);
-  const seen = seenOf(history.state);
-  place.value = parsePlace(location.hash);
-  if (!seen) history.replaceState({ y: 0 } satisfies Seen, "");
-  scrollBack(seen?.y ?? 0);
-});
+  };
+  addEventListener("scroll", keepScroll, { passive: true });
+  addEventListener("hashchange", () => {
+    clearTimeout(settling);
+    const seen = seenOf(history.state);
+    place.value = parsePlace(location.hash);
+    if (!seen) history.replaceState({ y: 0 } satisfies Seen, "");
+    scrollBack(seen?.y ?? 0);
+  });
+}
 
 export function go(path: readonly string[], query: Record<string, string | undefined> = {}): void {
   location.hash = to(path, query);

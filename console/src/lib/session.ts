@@ -21,7 +21,7 @@ const PLACE = "minute8.key";
 // Somebody signed out of this tab on purpose: it asks no other tab.
 const LEFT = "minute8.signed-out";
 const OTHER_TAB_MS = 150;
-const tabs = new BroadcastChannel("minute8");
+const TABS = "minute8";
 const RANK: Record<Role, number> = { read: 0, write: 1, admin: 2, operator: 3 };
 
 export const session = signal<Session | null>(null);
@@ -43,21 +43,24 @@ export async function signIn(key: string): Promise<void> {
   sessionStorage.removeItem(LEFT);
 }
 
-tabs.addEventListener("message", ({ data }) => {
-  const key = sessionStorage.getItem(PLACE);
-  if (data === "key?" && key && session.value) tabs.postMessage({ key });
-});
+/** Answer new tabs that ask for the key while somebody is signed in here. */
+export function answerTabs(): void {
+  const tabs = new BroadcastChannel(TABS);
+  tabs.addEventListener("message", ({ data }) => {
+    const key = sessionStorage.getItem(PLACE);
+    if (data === "key?" && key && session.value) tabs.postMessage({ key });
+  });
+}
 
 /** The key of another open tab; null if there is none that is signed in. */
 function keyOfOtherTab(): Promise<string | null> {
   return new Promise((resolve) => {
-    const ended = new AbortController();
+    const tabs = new BroadcastChannel(TABS);
     const end = (key: string | null) => {
-      ended.abort();
+      tabs.close();
       resolve(key);
     };
-    const listen = ({ data }: MessageEvent) => typeof data?.key === "string" && end(data.key);
-    tabs.addEventListener("message", listen, { signal: ended.signal });
+    tabs.addEventListener("message", ({ data }) => typeof data?.key === "string" && end(data.key));
     tabs.postMessage("key?");
     setTimeout(end, OTHER_TAB_MS, null);
   });
