@@ -8,7 +8,7 @@ export default defineConfig({
     include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/*.journey.ts"],
     testTimeout: 150_000,
     hookTimeout: 60_000,
-    // Two files, on two cores or more: one mostly waits for what fires.
+    // Two files at once, on two cores or more: one mostly waits for what fires.
     maxWorkers: 2,
     bail: 1,
   },
