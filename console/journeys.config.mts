@@ -8,6 +8,8 @@ export default defineConfig({
     include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/*.journey.ts"],
     testTimeout: 150_000,
     hookTimeout: 60_000,
+    // A busy machine takes longer than the usual second.
+    expect: { poll: { timeout: 30_000 } },
     // Two files at once, on two cores or more: one mostly waits for what fires.
     maxWorkers: 2,
     bail: 1,
