@@ -24,9 +24,11 @@ function ancestorsOf(element: Element): Element[] {
 export function keepFocus(root: Element): void {
   let control: HTMLElement | null = null;
   let places: Element[] = [];
+  let wasDisabled = false;
   root.addEventListener("focusin", (event) => {
     control = event.target as HTMLElement;
     places = ancestorsOf(control);
+    wasDisabled = false;
   });
   // Who clicks beside all controls wants none of them to have the focus.
   root.addEventListener("pointerdown", (event) => {
@@ -34,11 +36,14 @@ export function keepFocus(root: Element): void {
   });
   const bringBack = () => {
     if (!control || (document.activeElement && document.activeElement !== document.body)) return;
-    if (control.isConnected && control.matches(":disabled")) return;
-    (control.isConnected ? control : nearest(places))?.focus({ preventScroll: true });
+    if (!control.isConnected) nearest(places)?.focus({ preventScroll: true });
+    else if (wasDisabled && !control.matches(":disabled")) control.focus({ preventScroll: true });
   };
   const observer = new MutationObserver(() => {
-    if (control && document.activeElement === document.body) setTimeout(bringBack, PATIENCE_MS);
+    if (!control || document.activeElement !== document.body) return;
+    // A control that is there and enabled was left on purpose.
+    wasDisabled ||= control.matches(":disabled");
+    if (wasDisabled || !control.isConnected) setTimeout(bringBack, PATIENCE_MS);
   });
   observer.observe(root, { childList: true, subtree: true, attributeFilter: ["disabled"] });
 }
