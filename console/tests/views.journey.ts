@@ -25,37 +25,17 @@ const PHONE = { width: 320, height: 640 };
 const WIDE = { width: 1280, height: 900 };
 
 describe("the first view", () => {
-  const LOADS = 5;
-  // A busy machine slows both.
-  const MOST = 2.5;
-
-  it("takes three requests, and is painted soon after them", async () => {
-    const ratios: number[] = [];
-    for (let load = 0; load < LOADS; load++) {
-      const page = await newPage(); // with nothing cached
-      const asked: string[] = [];
-      page.on("request", (request) => asked.push(request.url()));
-      await page.goto(stage.url);
-      await page.getByLabel("API key or token").waitFor();
-      // Images that are part of the page, but not of what makes it work.
-      expect(asked.filter((url) => !url.endsWith(".svg"))).toHaveLength(3);
-      // The browser notes it a little after it painted.
-      await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
-      ratios.push(await page.evaluate(paintedAgainstLoaded));
-      await page.context().close();
-    }
-    ratios.sort((one, other) => one - other);
-    expect(ratios[LOADS >> 1], `${ratios}`).toBeLessThan(MOST);
+  it("takes three requests", async () => {
+    const page = await newPage(); // with nothing cached
+    const requested: string[] = [];
+    page.on("request", (request) => requested.push(request.url()));
+    await page.goto(stage.url);
+    await page.getByLabel("API key or token").waitFor();
+    // Images are part of the page, but not of what makes it work.
+    expect(requested.filter((url) => !url.endsWith(".svg"))).toHaveLength(3);
+    await page.context().close();
   });
 });
-
-/** When the page was first painted, as a multiple of when its script and style were there. In the browser. */
-function paintedAgainstLoaded(): number {
-  const files = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
-  const loaded = Math.max(...files.filter((one) => /\.(js|css)$/.test(one.name)).map((one) => one.responseEnd));
-  const painted = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY;
-  return painted / loaded;
-}
 
 /** What is wrong with a view, as far as a machine sees it. */
 async function look(page: Page, view: string): Promise<string[]> {
