@@ -10,8 +10,8 @@ interface Stage {
   target: string;
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
-  /** Admins of the tenants ada, bob and mallory, whose texts are attacks; an operator; mallory's other roles. */
-  keys: Record<"ada" | "bob" | "mallory" | "operator" | "reads" | "writes", string>;
+  /** Admins of the tenants ada, bob, cleo, who has the job `plain`, and mallory, whose texts are attacks; an operator; mallory's other roles. */
+  keys: Record<"ada" | "bob" | "cleo" | "mallory" | "operator" | "reads" | "writes", string>;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;

@@ -93,7 +93,7 @@ const targetField = (page: Page) => page.getByRole("textbox", { name: "Target", 
 describe("what somebody typed", () => {
   it("survives leaving, a reload, the end of the session and a change of the target’s kind", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.mallory);
+    await signIn(page, stage.keys.cleo);
     await show(page, "new-job");
     await nameField(page).fill("half an hour of work");
     await targetField(page).fill('{"kind": "lambda", "arn": "mine"}');
@@ -113,7 +113,7 @@ describe("what somebody typed", () => {
     await show(page, "calendars");
     await page.getByText("The key is no longer valid").waitFor();
     await page.unroute("**/v1/**");
-    await page.getByLabel("API key or token").fill(stage.keys.mallory);
+    await page.getByLabel("API key or token").fill(stage.keys.cleo);
     await page.keyboard.press("Enter");
     await show(page, "new-job");
     expect(await nameField(page).inputValue()).toBe("half an hour of work");
@@ -124,7 +124,7 @@ describe("what somebody typed", () => {
 
   it("makes one job, also if the first answer is lost", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.mallory);
+    await signIn(page, stage.keys.cleo);
     await show(page, "new-job");
     await targetField(page).fill(JSON.stringify({ kind: "lambda", arn: stage.target }));
     const keys: (string | undefined)[] = [];
@@ -148,12 +148,12 @@ describe("what somebody typed", () => {
 
   it("is kept if somebody else changes the job meanwhile, and is stored with that change", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.mallory);
-    await show(page, "jobs/evil/edit");
+    await signIn(page, stage.keys.cleo);
+    await show(page, "jobs/plain/edit");
     await page.getByLabel("Owner", { exact: true }).fill("mine");
     const other = await newPage();
-    await signIn(other, stage.keys.mallory);
-    await show(other, "jobs/evil/edit");
+    await signIn(other, stage.keys.cleo);
+    await show(other, "jobs/plain/edit");
     await nameField(other).fill("theirs");
     await other.getByRole("button", { name: "Save" }).click();
     await other.getByText("is stored as revision").waitFor();
@@ -172,15 +172,15 @@ describe("what somebody typed", () => {
 describe("a place", () => {
   it("is where it was left: the scroll after Back, the focus after a dialog, the session in a new tab", async () => {
     const page = await newPage({ viewport: { width: 1280, height: 300 } });
-    await signIn(page, stage.keys.mallory);
-    await show(page, "jobs/evil/edit");
+    await signIn(page, stage.keys.cleo);
+    await show(page, "jobs/plain/edit");
     await page.evaluate(() => scrollTo(0, 200));
     await expect.poll(() => page.evaluate(() => (history.state as { y?: number } | null)?.y)).toBe(200);
     await show(page, "jobs");
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
     await page.goBack();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(200);
-    await show(page, "jobs/evil");
+    await show(page, "jobs/plain");
     const run = page.getByRole("button", { name: "Run now" });
     await run.focus();
     await page.keyboard.press("Enter");

@@ -34,7 +34,7 @@ _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>java
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of `ada` and `bob`, of `mallory`, whose texts are attacks, of an operator."""
+    """Where the console is, and keys: of `ada`, `bob` and `cleo`, of `mallory`, whose texts are attacks, of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
@@ -42,12 +42,14 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
         server.reply = lambda handler: _reply(aws, handler)
         hooks = f"http://127.0.0.1:{server.port}"
         allowed = {"allowed_targets": [target, hooks.removeprefix("http://")]}
-        for name, called in (("ada", "Ada"), ("bob", "Bob"), ("mallory", LONG_ATTACK)):
+        for name, called in (("ada", "Ada"), ("bob", "Bob"), ("cleo", "Cleo"), ("mallory", LONG_ATTACK)):
             tenants.create(name, called, now, allowed)
-        keys = {name: make(name, "admin", now)[0] for name in ("ada", "bob", "mallory")}
+        keys = {name: make(name, "admin", now)[0] for name in ("ada", "bob", "cleo", "mallory")}
         keys |= {f"{role}s": make("mallory", role, now, name=LONG_ATTACK)[0] for role in ("read", "write")}
         keys["operator"] = tenants.api_keys.create_operator_key(now)[0]
         _attack(embedded, keys["mallory"], target, hooks)
+        with Client(str(embedded.api_url), keys["cleo"]) as cleo:
+            cleo.put_job("plain", {"schedule": {"every": "1h"}, "target": {"kind": "lambda", "arn": target}})
         _round(aws)
         letters = aws("sqs").get_queue_url(QueueName="minute8-test-executions-dead")["QueueUrl"]
         aws("sqs").send_message(QueueUrl=letters, MessageBody=ATTACK)
