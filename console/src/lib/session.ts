@@ -22,6 +22,7 @@ const PLACE = "minute8.key";
 const LEFT = "minute8.signed-out";
 const OTHER_TAB_MS = 150;
 const TABS = "minute8";
+const SHOWN_OF_TENANT = ["state", "note", "name"] as const;
 const RANK: Record<Role, number> = { read: 0, write: 1, admin: 2, operator: 3 };
 
 export const session = signal<Session | null>(null);
@@ -112,9 +113,9 @@ export async function rereadTenant(): Promise<void> {
   const current = session.value;
   if (!current?.tenant) return;
   const tenant = await current.api.get("/v1/tenant").catch(() => null);
-  // A new session empties what views keep, so it is set only if something changed.
-  if (tenant && session.value === current && JSON.stringify(tenant) !== JSON.stringify(current.tenant))
-    session.value = { ...current, tenant };
+  // A new session empties what views keep. The counts of the tenant's use change all the time.
+  const isSame = tenant && SHOWN_OF_TENANT.every((field) => tenant[field] === current.tenant?.[field]);
+  if (tenant && !isSame && session.value === current) session.value = { ...current, tenant };
 }
 
 async function sessionOf(api: Minute8): Promise<Session> {
