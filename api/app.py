@@ -112,24 +112,24 @@ def _path(event: Event) -> str:
 def _route(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""
     segments = path.split("/")
-    found = [
+    matches = [
         (route, parameters) for route in ROUTES if (parameters := _parameters(route, segments)) is not None
     ]
-    of_method = [one for one in found if one[0].method == method]
+    of_method = [match for match in matches if match[0].method == method]
     if of_method:
-        return min(of_method, key=lambda one: len(one[1]))  # `/v1/jobs/x` before `/v1/jobs/{job_id}`
-    if found:
-        raise MethodNotAllowed(method, sorted(route.method for route, _ in found))
+        return min(of_method, key=lambda match: len(match[1]))  # `/v1/jobs/x` before `/v1/jobs/{job_id}`
+    if matches:
+        raise MethodNotAllowed(method, sorted(route.method for route, _ in matches))
     raise NoSuchRoute(f"nothing is at {shown(path)}")
 
 
 def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
     """The values of the route's parameters in a path; None if the path does not match the route."""
-    wanted = route.path.split("/")
-    if len(wanted) != len(segments):
+    parts = route.path.split("/")
+    if len(parts) != len(segments):
         return None
     parameters = {}
-    for part, segment in zip(wanted, segments, strict=True):
+    for part, segment in zip(parts, segments, strict=True):
         if part.startswith("{") and _PARAMETER.fullmatch(segment):
             parameters[part[1:-1]] = segment
         elif part != segment:

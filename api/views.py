@@ -70,8 +70,8 @@ def _next_fire_at(job: Job, now: float, excluded: Container[str]) -> str | None:
     skips = {at for at in job.skips if from_at <= at < now + SKIPPED_AHEAD_S}
     behind = max(skips) + 1 if skips else from_at
     between = (at for at in fires(job.schedule, from_at, behind, excluded=excluded) if at not in skips)
-    found = list(islice(between, 1)) or next_fires(job.schedule, behind, 1, excluded=excluded)
-    return rfc3339(found[0]) if found else None
+    next_times = list(islice(between, 1)) or next_fires(job.schedule, behind, 1, excluded=excluded)
+    return rfc3339(next_times[0]) if next_times else None
 
 
 def job_line(job: Job) -> dict[str, Any]:
@@ -114,8 +114,8 @@ def run_view(item: Item) -> dict[str, Any]:
 def _calls(item: Item) -> list[dict[str, Any]]:
     """Every call, in order: those that ended, those whose executor died, and the one that is being made."""
     ended = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
-    lost = [{**_instants(call), **_DIED} for call in item.get("lost_calls", [])]
-    calls = sorted([*ended, *lost], key=lambda call: (call["attempt"], call["outcome"] != _UNKNOWN))
+    lost_calls = [{**_instants(call), **_DIED} for call in item.get("lost_calls", [])]
+    calls = sorted([*ended, *lost_calls], key=lambda call: (call["attempt"], call["outcome"] != _UNKNOWN))
     newest = ended[-1]["attempt"] if ended else 0
     if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > newest:
         going = {

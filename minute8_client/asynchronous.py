@@ -43,27 +43,27 @@ class AsyncTransport(AnyCall, Awaiting):
         await self._http.aclose()
 
     async def _result_of(self, steps: Steps[T]) -> T:
-        came: Any = None
+        answer: Any = None
         while True:
             try:
-                step = steps.send(came)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            came = await self._execute(step)
+            answer = await self._execute(step)
 
     async def _items_of(self, steps: ListSteps[T]) -> AsyncIterator[T]:
-        came: Any = None
+        answer: Any = None
         while True:
             try:
-                step = steps.send(came)
+                step = steps.send(answer)
             except StopIteration:
                 return
             if isinstance(step, list):
                 for item in step:
                     yield item
             else:
-                came = await self._execute(step)
+                answer = await self._execute(step)
 
     async def _execute(self, step: Request[Any] | Wait | httpx.Request) -> Any:
         if isinstance(step, Request):

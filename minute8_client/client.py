@@ -77,16 +77,16 @@ class ClientCalls(JobCalls, RunCalls):
 
     @Operation
     def audit_page(
-        self, /, *, limit: int | None = None, cursor: str | None = None, **wanted: str | None
+        self, /, *, limit: int | None = None, cursor: str | None = None, **filters: str | None
     ) -> Request[AuditPage]:
         """One page; `wanted` are `subject`, `action`, `from_at` and `until_at`. Needs an admin key."""
-        query = {"limit": limit, "cursor": cursor, **wanted}
+        query = {"limit": limit, "cursor": cursor, **filters}
         return Request("GET", "/v1/audit", query=query)
 
     @Listing
-    def audit(self, /, **wanted: str | None) -> ListSteps[AuditEntry]:
+    def audit(self, /, **filters: str | None) -> ListSteps[AuditEntry]:
         """Who changed what, newest first, page by page as they are consumed; `wanted` as for `audit_page`."""
-        return entries_of("/v1/audit", "entries", **wanted)
+        return entries_of("/v1/audit", "entries", **filters)
 
     @Operation
     def tenant(self) -> Request[Tenant]:

@@ -96,9 +96,11 @@ _BY_NAME = {
 
 def _foreign(response: httpx.Response) -> str:
     """Words for a refusal that is not the API's own."""
-    said = "" if response.text.lstrip()[:1] in ("", "<") else f": {response.text[:500]}"
+    quoted = "" if response.text.lstrip()[:1] in ("", "<") else f": {response.text[:500]}"
     address = response.request.url.copy_with(query=None)
-    return f"{address} answers {response.status_code}, but not as Minute8's API; is the address right?{said}"
+    return (
+        f"{address} answers {response.status_code}, but not as Minute8's API; is the address right?{quoted}"
+    )
 
 
 def problem_of(response: httpx.Response) -> Minute8Problem:

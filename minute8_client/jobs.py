@@ -99,18 +99,18 @@ class JobCalls:
         return Request("GET", "/v1/jobs", query=query)
 
     @Listing
-    def jobs(self, /, **wanted: Any) -> ListSteps[Job]:
+    def jobs(self, /, **filters: Any) -> ListSteps[Job]:
         """All jobs, page by page while they are consumed; `wanted` as for `jobs_page`."""
         return pages(
-            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, **wanted),
+            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, **filters),
             lambda page: page["jobs"],
         )
 
     @Listing
-    def jobs_with_health(self, /, **wanted: Any) -> ListSteps[tuple[Job, JobHealth]]:
+    def jobs_with_health(self, /, **filters: Any) -> ListSteps[tuple[Job, JobHealth]]:
         """All jobs with their health; `wanted` as for `jobs_page`."""
         return pages(
-            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, health=True, **wanted),
+            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, health=True, **filters),
             lambda page: [(job, page["health"][job["job_id"]]) for job in page["jobs"]],
         )
 
@@ -168,8 +168,8 @@ class JobCalls:
             query = {name: "true" if flag else None for name, flag in flags.items()}
             body = b"\n".join(lines)
             result: BulkResult = yield Request("POST", "/v1/jobs/_bulk", query=query, lines=body)
-            for one in result["results"]:
-                one["line"] += first - 1
+            for line in result["results"]:
+                line["line"] += first - 1
             yield result["results"]
             first += len(lines)
 
@@ -185,27 +185,27 @@ class JobCalls:
             cursor = httpx.URL(page.links["next"]["url"]).params["cursor"]
 
     @Listing
-    def pause_jobs(self, /, *, note: str = "", **wanted: Any) -> ListSteps[ManyDone]:
-        return _all("/v1/jobs/_all/pause", {"note": note, **wanted})
+    def pause_jobs(self, /, *, note: str = "", **filters: Any) -> ListSteps[ManyDone]:
+        return _all("/v1/jobs/_all/pause", {"note": note, **filters})
 
     @Listing
-    def resume_jobs(self, /, **wanted: Any) -> ListSteps[ManyDone]:
-        return _all("/v1/jobs/_all/resume", wanted)
+    def resume_jobs(self, /, **filters: Any) -> ListSteps[ManyDone]:
+        return _all("/v1/jobs/_all/resume", filters)
 
     @Listing
-    def run_jobs(self, /, *, nonce: str | None = None, **wanted: Any) -> ListSteps[ManyDone]:
+    def run_jobs(self, /, *, nonce: str | None = None, **filters: Any) -> ListSteps[ManyDone]:
         """Run jobs now. The nonce makes it safe to repeat; one is made if none is given."""
-        return _all("/v1/jobs/_all/run", {"nonce": nonce or uuid.uuid4().hex, **wanted})
+        return _all("/v1/jobs/_all/run", {"nonce": nonce or uuid.uuid4().hex, **filters})
 
     @Listing
-    def retry_runs(self, /, *, from_at: str, **wanted: Any) -> ListSteps[ManyDone]:
+    def retry_runs(self, /, *, from_at: str, **filters: Any) -> ListSteps[ManyDone]:
         """Try again what failed since `from_at`; also `until_at`, `job_id`, `tag`, `error_type`, `fingerprint`."""
-        return _all("/v1/runs/_all/retry", {"from_at": from_at, **wanted})
+        return _all("/v1/runs/_all/retry", {"from_at": from_at, **filters})
 
     @Listing
-    def cancel_runs(self, /, **wanted: Any) -> ListSteps[ManyDone]:
+    def cancel_runs(self, /, **filters: Any) -> ListSteps[ManyDone]:
         """Cancel runs that wait: `status`, `job_prefix`, `from_at`, `until_at`, `note`."""
-        return _all("/v1/runs/_all/cancel", wanted)
+        return _all("/v1/runs/_all/cancel", filters)
 
 
 def _past(past: bool) -> dict[str, str]:
@@ -231,8 +231,8 @@ def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _all(path: str, wanted: dict[str, Any]) -> ListSteps[ManyDone]:
-    body = {name: value for name, value in wanted.items() if value is not None}
+def _all(path: str, filters: dict[str, Any]) -> ListSteps[ManyDone]:
+    body = {name: value for name, value in filters.items() if value is not None}
     while True:
         done: ManyDone = yield Request("POST", path, body)
         yield [done]

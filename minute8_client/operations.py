@@ -67,11 +67,11 @@ def whole_pages(page_at: Callable[[str | None], Request[Page]]) -> ListSteps[Pag
     return pages(page_at, lambda page: [page])
 
 
-def entries_of(path: str, of: str, **wanted: str | None) -> ListSteps[Any]:
+def entries_of(path: str, of: str, **filters: str | None) -> ListSteps[Any]:
     """All entries of the list `of` that are `wanted`."""
 
     def page_at(cursor: str | None) -> Request[Any]:
-        return Request("GET", path, query={"limit": 200, "cursor": cursor, **wanted})
+        return Request("GET", path, query={"limit": 200, "cursor": cursor, **filters})
 
     return pages(page_at, lambda page: list(page[of]))
 
@@ -119,7 +119,7 @@ class Operation(Generic[P, T]):
     def __get__(self, client: Any, owner: object = None) -> Any:
         if client is None:
             return self
-        return _bound(self.__wrapped__, client, lambda said: client._result_of(_steps(said)))
+        return _bound(self.__wrapped__, client, lambda requested: client._result_of(_steps(requested)))
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
         """The request of an operation that has one, for another operation to yield."""
@@ -177,6 +177,6 @@ def _bound(method: Callable[..., Any], client: object, execute: Callable[[Any], 
     return bound
 
 
-def _steps(said: Request[T] | Steps[T]) -> Steps[T]:
-    result: T = (yield said) if isinstance(said, Request) else (yield from said)
+def _steps(requested: Request[T] | Steps[T]) -> Steps[T]:
+    result: T = (yield requested) if isinstance(requested, Request) else (yield from requested)
     return result

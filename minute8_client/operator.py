@@ -164,14 +164,14 @@ class OperatorCalls:
         return Request("DELETE", path_of("tenants", tenant_id, "keys", key_id))
 
     @Listing
-    def audit_of(self, /, tenant_id: str, **wanted: str | None) -> ListSteps[AuditEntry]:
+    def audit_of(self, /, tenant_id: str, **filters: str | None) -> ListSteps[AuditEntry]:
         """Who changed what of a tenant, newest first; `wanted` as for `Client.audit`."""
-        return entries_of(path_of("tenants", tenant_id, "audit"), "entries", **wanted)
+        return entries_of(path_of("tenants", tenant_id, "audit"), "entries", **filters)
 
     @Listing
-    def operator_audit(self, /, **wanted: str | None) -> ListSteps[AuditEntry]:
+    def operator_audit(self, /, **filters: str | None) -> ListSteps[AuditEntry]:
         """Who created and revoked the platform's own keys, and deleted tenants."""
-        return entries_of("/v1/operator-audit", "entries", **wanted)
+        return entries_of("/v1/operator-audit", "entries", **filters)
 
     @Listing
     def operator_keys(self) -> ListSteps[Key]:

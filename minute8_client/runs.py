@@ -75,15 +75,15 @@ class RunCalls:
         return Request("GET", path, query=query)
 
     @Listing
-    def runs(self, /, job_id: str | None = None, **wanted: str | None) -> ListSteps[Run]:
+    def runs(self, /, job_id: str | None = None, **filters: str | None) -> ListSteps[Run]:
         """The runs of a job or of all jobs, newest first, page by page while they are consumed.
 
         `wanted` as for `runs_page`. A run of all jobs is yielded when no newer one can follow.
         """
         if job_id is None:
-            return _in_order(lambda cursor: RunCalls.runs_page.request(limit=200, cursor=cursor, **wanted))
+            return _in_order(lambda cursor: RunCalls.runs_page.request(limit=200, cursor=cursor, **filters))
         return pages(
-            lambda cursor: RunCalls.runs_page.request(job_id, limit=100, cursor=cursor, **wanted),
+            lambda cursor: RunCalls.runs_page.request(job_id, limit=100, cursor=cursor, **filters),
             lambda page: page["runs"],
         )
 
@@ -138,21 +138,21 @@ class RunCalls:
         return Request("GET", "/v1/failures", query=query)
 
     @Listing
-    def failures(self, /, **wanted: str | None) -> ListSteps[Run]:
+    def failures(self, /, **filters: str | None) -> ListSteps[Run]:
         """The failed runs of all jobs, latest failure first; `wanted` as for `failures_page`."""
         return pages(
-            lambda cursor: RunCalls.failures_page.request(limit=100, cursor=cursor, **wanted),
+            lambda cursor: RunCalls.failures_page.request(limit=100, cursor=cursor, **filters),
             lambda page: page["runs"],
         )
 
     @Operation
-    def failure_groups(self, /, **wanted: str | None) -> Steps[list[FailureGroup]]:
+    def failure_groups(self, /, **filters: str | None) -> Steps[list[FailureGroup]]:
         """The failed runs of the last 7 days by job and error, the latest first; `wanted` as for `failures_page`."""
         groups: dict[tuple[str, str], FailureGroup] = {}
         cursor = None
         while True:
             page: FailureGroups = yield Request(
-                "GET", "/v1/failures/groups", query={"cursor": cursor, **wanted}
+                "GET", "/v1/failures/groups", query={"cursor": cursor, **filters}
             )
             for group in page["groups"]:
                 newer = groups.setdefault((group["job_id"], group["fingerprint"]), group)
@@ -199,10 +199,10 @@ class RunCalls:
         return Request("POST", path, {"note": note}, repeatable=False)
 
     @Operation
-    def start_backfill(self, job_id: str, wanted: Json) -> Request[dict[str, Any]]:
+    def start_backfill(self, job_id: str, backfill: Json) -> Request[dict[str, Any]]:
         """Run the fire times of a past range, or with `dry_run` count them."""
         return Request(
-            "POST", f"{job_path(job_id)}/backfills", wanted, repeatable=bool(wanted.get("dry_run"))
+            "POST", f"{job_path(job_id)}/backfills", backfill, repeatable=bool(backfill.get("dry_run"))
         )
 
     @Operation

@@ -18,7 +18,7 @@ from minute8_client.errors import Unreachable, problem_of
 from minute8_client.operations import AnyCall, Blocking, ListSteps, Request, Steps, Wait
 
 _TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
-_TRIES: Final = 4
+_MAX_TRIES: Final = 4
 _FIRST_WAIT_S: Final = 0.2
 _MAX_WAIT_S: Final = 10.0
 
@@ -61,26 +61,26 @@ class Transport(AnyCall, Blocking):
         self._http.close()
 
     def _result_of(self, steps: Steps[T]) -> T:
-        came: Any = None
+        answer: Any = None
         while True:
             try:
-                step = steps.send(came)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            came = self._execute(step)
+            answer = self._execute(step)
 
     def _items_of(self, steps: ListSteps[T]) -> Iterator[T]:
-        came: Any = None
+        answer: Any = None
         while True:
             try:
-                step = steps.send(came)
+                step = steps.send(answer)
             except StopIteration:
                 return
             if isinstance(step, list):
                 yield from step
             else:
-                came = self._execute(step)
+                answer = self._execute(step)
 
     def _execute(self, step: Request[Any] | Wait | httpx.Request) -> Any:
         if isinstance(step, Request):
@@ -104,10 +104,10 @@ def base_of(url: str, key: str) -> dict[str, Any]:
 
 def exchange(build: Callable[..., httpx.Request], request: Request[T]) -> Exchange[T]:
     """The request's result; `build` is `build_request` of the httpx client. Raises Minute8Problem, Unreachable."""
-    response, lost = yield from _tries(_built(build, request), _is_repeatable(request))
+    response, is_answer_lost = yield from _tries(_built(build, request), _is_repeatable(request))
     if response.is_success:
         return request.shape(_content_of(response))
-    if request.method == "DELETE" and lost and response.status_code == httpx.codes.NOT_FOUND:
+    if request.method == "DELETE" and is_answer_lost and response.status_code == httpx.codes.NOT_FOUND:
         return request.shape(None)  # an earlier try deleted it, and its answer was lost
     raise problem_of(response)
 
@@ -135,21 +135,21 @@ def _is_repeatable(request: Request[Any]) -> bool:
 
 def _tries(request: httpx.Request, repeatable: bool) -> Exchange[tuple[httpx.Response, bool]]:
     """The answer, and whether the answer to an earlier try was lost on its way."""
-    lost = False
-    for tries_left in reversed(range(_TRIES)):
-        wait_s = _wait_s(_TRIES - 1 - tries_left)
-        came = yield request
-        if isinstance(came, httpx.TransportError):
-            if not tries_left or not (repeatable or isinstance(came, _NOT_SENT)):
+    is_answer_lost = False
+    for tries_left in reversed(range(_MAX_TRIES)):
+        wait_s = _wait_s(_MAX_TRIES - 1 - tries_left)
+        answer = yield request
+        if isinstance(answer, httpx.TransportError):
+            if not tries_left or not (repeatable or isinstance(answer, _NOT_SENT)):
                 raise Unreachable(
-                    f"no answer from {request.url.copy_with(query=None)}: {_words(came)}"
-                ) from came
-            lost = lost or not isinstance(came, _NOT_SENT)
+                    f"no answer from {request.url.copy_with(query=None)}: {_words(answer)}"
+                ) from answer
+            is_answer_lost = is_answer_lost or not isinstance(answer, _NOT_SENT)
         else:
-            if not tries_left or not _is_to_be_repeated(came, repeatable):
-                return came, lost
-            lost = lost or came.status_code in _ANSWER_LOST
-            wait_s = max(wait_s, _asked_to_wait_s(came))
+            if not tries_left or not _is_to_be_repeated(answer, repeatable):
+                return answer, is_answer_lost
+            is_answer_lost = is_answer_lost or answer.status_code in _ANSWER_LOST
+            wait_s = max(wait_s, _asked_to_wait_s(answer))
         yield Wait(wait_s)
     raise AssertionError("unreachable: the last try returns or raises")
 

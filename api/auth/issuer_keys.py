@@ -70,11 +70,11 @@ class IssuerKeys:
             )
 
     def _read(self) -> Mapping[tuple[str, str], jwt.PyJWK]:
-        found = self._document(self._settings.jwks_url or self._discovered()).get("keys")
-        if not isinstance(found, list):
-            raise InvalidInput("keys", "must be a list", value=found, accepted="a JSON Web Key Set")
+        entries = self._document(self._settings.jwks_url or self._discovered()).get("keys")
+        if not isinstance(entries, list):
+            raise InvalidInput("keys", "must be a list", value=entries, accepted="a JSON Web Key Set")
         keys: dict[tuple[str, str], jwt.PyJWK] = {}
-        for raw in found[:_MAX_KEYS]:
+        for raw in entries[:_MAX_KEYS]:
             for algorithm in self._algorithms_of(raw):
                 try:
                     keys.setdefault((raw["kid"], algorithm), jwt.PyJWK(raw, algorithm))

@@ -85,8 +85,8 @@ class TokenSettings:
         if isinstance(value, str):
             value = value.split() if self.role_claim in _WORDS else [value]
         named = value if isinstance(value, list) else []
-        found = {self.roles[name] for name in named if isinstance(name, str) and name in self.roles}
-        return max(found, key=ROLES.index, default=self.default_role)
+        roles = {self.roles[name] for name in named if isinstance(name, str) and name in self.roles}
+        return max(roles, key=ROLES.index, default=self.default_role)
 
 
 def check_https(name: str, url: object) -> str:
@@ -124,7 +124,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
-_LONGEST: Final = 8_192
+_MAX_TOKEN_CHARS: Final = 8_192
 _MAX_KEY_ID: Final = 255
 # https://openid.net/specs/openid-connect-core-1_0.html#IDToken
 _MAX_SUBJECT: Final = 255
@@ -175,7 +175,7 @@ class Tokens:
         """The token's claims, if the issuer signed them for us and they are valid now."""
         import jwt
 
-        if len(token) > _LONGEST:
+        if len(token) > _MAX_TOKEN_CHARS:
             raise _Refused(f"it has {len(token)} characters")
         header, payload = (_part(token, number) for number in (0, 1))
         key_id, algorithm = self._checked_header(header)

@@ -91,10 +91,10 @@ def document(routes: Routes) -> dict[str, Any]:
 
     from api.shapes import SHAPES
 
-    taken = {route.takes for route in routes if route.takes}
-    given = {route.gives for route in routes if route.gives in SHAPES} | {"Problem"}
-    models = [(SHAPES[name], "validation") for name in sorted(taken)] + [
-        (SHAPES[name], "serialization") for name in sorted(given)
+    request_shapes = {route.takes for route in routes if route.takes}
+    response_shapes = {route.gives for route in routes if route.gives in SHAPES} | {"Problem"}
+    models = [(SHAPES[name], "validation") for name in sorted(request_shapes)] + [
+        (SHAPES[name], "serialization") for name in sorted(response_shapes)
     ]
     refs, schemas = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
     named = {shape.__name__: ref for (shape, _), ref in refs.items()}
@@ -250,16 +250,16 @@ def _responses(route: Route, summary: str, named: dict[str, Any]) -> dict[str, A
 
 def _refusals(route: Route) -> set[HTTPStatus]:
     """The statuses of all refusals of a route."""
-    found = {HTTPStatus.BAD_REQUEST}
+    statuses = {HTTPStatus.BAD_REQUEST}
     if route.role is not None:
-        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
-        found |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+        statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+        statuses |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
     if route.takes:
-        found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
+        statuses |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
-        found.add(HTTPStatus.PRECONDITION_FAILED)
+        statuses.add(HTTPStatus.PRECONDITION_FAILED)
     if route.takes_key or route.takes_type == NDJSON:
-        found.add(HTTPStatus.UNPROCESSABLE_ENTITY)
+        statuses.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     if route.method != "GET":
-        found.add(HTTPStatus.CONFLICT)
-    return found
+        statuses.add(HTTPStatus.CONFLICT)
+    return statuses

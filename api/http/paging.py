@@ -13,7 +13,7 @@ from common.errors import InvalidInput
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
-_LONGEST: Final = 2_000
+_MAX_CURSOR_CHARS: Final = 2_000
 _MAX_KEY: Final = 1_000
 
 Place = TypeVar("Place")
@@ -34,7 +34,7 @@ def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
     if cursor is None:
         return ""
     try:
-        if len(cursor) > _LONGEST:
+        if len(cursor) > _MAX_CURSOR_CHARS:
             raise ValueError
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         scope, last = json.loads(text)

@@ -157,7 +157,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
         case RateExceeded() | IssuerUnreachable():
             headers["Retry-After"] = str(error.retry_after_s)
         case BulkRefused():
-            body["results"] = [line_view(one) for one in error.refused]
+            body["results"] = [line_view(outcome) for outcome in error.refused]
         case Busy() | Unfinished() | RequestUnderWay():
             headers["Retry-After"] = "1"
     return Problem(kind, body | {"request_id": request_id}, headers)
@@ -175,7 +175,7 @@ def line_view(outcome: LineOutcome) -> dict[str, Any]:
         problem |= {"line": outcome.number, "detail": _cut(problem["detail"])}
         if "errors" in problem:
             shown = problem["errors"][:_MAX_LINE_PROBLEMS]
-            problem["errors"] = [{name: _cut(value) for name, value in one.items()} for one in shown]
+            problem["errors"] = [{name: _cut(value) for name, value in entry.items()} for entry in shown]
         del problem["request_id"]
         view["problem"] = problem
     return view
@@ -190,12 +190,12 @@ def _cut(value: Any) -> Any:
 
 
 def _errors(error: InvalidInput) -> Iterator[dict[str, Any]]:
-    for one in (error, *error.also):
+    for refusal in (error, *error.also):
         fields = {
-            "field": one.field,
-            "position": one.position,
-            "message": one.message,
-            "value": one.value or None,
-            "accepted": one.accepted or None,
+            "field": refusal.field,
+            "position": refusal.position,
+            "message": refusal.message,
+            "value": refusal.value or None,
+            "accepted": refusal.accepted or None,
         }
         yield {name: value for name, value in fields.items() if value is not None}

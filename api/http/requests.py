@@ -253,9 +253,9 @@ def _check_depth(value: Any) -> None:
     for _ in range(DEEPEST):
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for value_of_level in level
+            if isinstance(value_of_level, dict | list)
+            for inner in (value_of_level.values() if isinstance(value_of_level, dict) else value_of_level)
         ]
         if not level:
             return

@@ -56,7 +56,7 @@ _BULK_FLAGS = (
     PAST,
 )
 # The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
-AT_ONCE: Final = 100
+MAX_CHANGED: Final = 100
 _ACTING_S: Final = 18
 _ERROR_FIELDS: Final = ("error_type", "fingerprint")
 _JOB_CONDITIONS: Final = (*(query.name for query in FILTERS), *_ERROR_FIELDS)
@@ -123,8 +123,8 @@ def export_jobs(services: Services, request: Request) -> Response:
     lines: list[str] = []
     size, last, headers = 0, after, {}
     # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
-    found = services.store.list_jobs(request.tenant, after, MAX_LINES + 1, deleted=True)
-    for seen, job in enumerate(found):
+    stored = services.store.list_jobs(request.tenant, after, MAX_LINES + 1, deleted=True)
+    for seen, job in enumerate(stored):
         if seen == MAX_LINES or size >= MAX_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
@@ -232,29 +232,29 @@ def run_jobs(services: Services, request: Request) -> Response:
     body: RunJobs = request.shaped()
     nonce = body.nonce or secrets.token_hex(6)
     if not body.dry_run:
-        services.count_as(request.tenant, request.now, AT_ONCE, A_THOUSAND_JOBS)
+        services.count_as(request.tenant, request.now, MAX_CHANGED, A_THOUSAND_JOBS)
     return _jobs(
         services, request, body, lambda job_id: services.manual.run_now(request.tenant, job_id, nonce)
     )
 
 
 def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[str], object]) -> Response:
-    wanted = JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
+    job_filter = JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
     if body.error_type or body.fingerprint:
-        return _failing_jobs(services, request, body, wanted, act)
-    if wanted == JobFilter() and not body.all:
+        return _failing_jobs(services, request, body, job_filter, act)
+    if job_filter == JobFilter() and not body.all:
         raise InvalidInput(
             "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_CONDITIONS)}'
         )
-    list_name = f"many:{request.path}:{wanted.list_name}"
+    list_name = f"many:{request.path}:{job_filter.list_name}"
     last = read_cursor(request.tenant, list_name, body.cursor)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
-    found = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
-    for seen, job in enumerate(found):
-        full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
-        if seen == MAX_JOBS_READ or (wanted.takes(job) and full):
+    stored = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
+    for seen, job in enumerate(stored):
+        full = not done.dry_run and (len(done.ids) == MAX_CHANGED or services.clock.now() >= ends_at)
+        if seen == MAX_JOBS_READ or (job_filter.takes(job) and full):
             return done.reply(write_cursor(request.tenant, list_name, last))
-        if wanted.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
+        if job_filter.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
             return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
@@ -264,12 +264,12 @@ def _failing_jobs(
     services: Services,
     request: Request,
     body: ManyJobs,
-    wanted: JobFilter,
+    job_filter: JobFilter,
     act: Callable[[str], object],
 ) -> Response:
     """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
     error = {"error_type": body.error_type or "", "fingerprint": body.fingerprint or ""}
-    list_name = f"many:{request.path}:{wanted.list_name}:{error}"
+    list_name = f"many:{request.path}:{job_filter.list_name}:{error}"
     before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
     failed = FailureFilter(
         from_at=max(0, int(request.now) - SINCE_S),
@@ -278,9 +278,9 @@ def _failing_jobs(
     )
     groups, place = services.failed_runs.groups(request.tenant, failed, before)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
-    for job, at in failing_jobs(services, request.tenant, groups, wanted):
+    for job, at in failing_jobs(services, request.tenant, groups, job_filter):
         late = bool(done.ids) and services.clock.now() >= ends_at
-        full = not done.dry_run and (len(done.ids) == AT_ONCE or late)
+        full = not done.dry_run and (len(done.ids) == MAX_CHANGED or late)
         if full or not done.act(job.job_id, partial(act, job.job_id)):
             place = before
             break
@@ -306,7 +306,7 @@ def retry_runs(services: Services, request: Request) -> Response:
     """
     body: RetryRuns = request.shaped()
     check_order(body.from_at, body.until_at)
-    wanted = FailureFilter(
+    failure_filter = FailureFilter(
         from_at=body.from_at,
         until_at=body.until_at or 0,
         job_id=body.job_id or "",
@@ -314,12 +314,12 @@ def retry_runs(services: Services, request: Request) -> Response:
         error_type=body.error_type or "",
         fingerprint=body.fingerprint or "",
     )
-    list_name = f"many failures:{wanted}"
+    list_name = f"many failures:{failure_filter}"
     before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
     done = _Done(body.dry_run)
     if not done.dry_run:
-        services.count_as(request.tenant, request.now, AT_ONCE)
-    items, place = services.failed_runs.page(request.tenant, wanted, limit=AT_ONCE, before=before)
+        services.count_as(request.tenant, request.now, MAX_CHANGED)
+    items, place = services.failed_runs.page(request.tenant, failure_filter, limit=MAX_CHANGED, before=before)
     for item in items:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
         if not done.act(name, partial(services.manual.retry, request.tenant, name)):
@@ -352,8 +352,8 @@ def cancel_runs(services: Services, request: Request) -> Response:
     from_at, until_at = body.from_at, body.until_at
     if from_at is None:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
-    given = body.from_at is not None or until_at is not None
-    list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
+    has_range = body.from_at is not None or until_at is not None
+    list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
     place = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
     place = place or RunsCursor.start(request.now, from_at, until_at)
     page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
@@ -369,14 +369,14 @@ def cancel_runs(services: Services, request: Request) -> Response:
 
 
 def failing_jobs(
-    services: Services, tenant: str, groups: Sequence[FailureGroup], wanted: JobFilter
+    services: Services, tenant: str, groups: Sequence[FailureGroup], job_filter: JobFilter
 ) -> Iterator[tuple[Job, FailureCursor]]:
     """The jobs of these groups, the one that failed last first, each once, with its place among the failures."""
     newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
     for start in range(0, len(newest), _LOADED_AT_ONCE):
-        some = newest[start : start + _LOADED_AT_ONCE]
-        jobs = services.store.load_all(tenant, [group.job_id for group in some])
-        for group in some:
+        loaded_groups = newest[start : start + _LOADED_AT_ONCE]
+        jobs = services.store.load_all(tenant, [group.job_id for group in loaded_groups])
+        for group in loaded_groups:
             job = jobs.get(group.job_id)
-            if job and exists(job) and wanted.takes(job):
+            if job and exists(job) and job_filter.takes(job):
                 yield job, cursor_after(group.latest)

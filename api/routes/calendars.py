@@ -67,9 +67,9 @@ def list_calendars(services: Services, request: Request) -> Response:
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(request.tenant, "calendars", request.query.get("cursor"))
-    found = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))
-    page = found[:limit]
-    cursor = write_cursor(request.tenant, "calendars", page[-1].name) if len(found) > limit else None
+    calendars = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))
+    page = calendars[:limit]
+    cursor = write_cursor(request.tenant, "calendars", page[-1].name) if len(calendars) > limit else None
     return Response({"calendars": [_view(calendar) for calendar in page], "next_cursor": cursor})
 
 

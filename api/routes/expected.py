@@ -122,9 +122,9 @@ def list_expected(services: Services, request: Request) -> Response:
 
 def span_of(request: Request) -> tuple[int, int]:
     """The requested range; without one, a day on each side of now. Raises InvalidInput."""
-    given = bounds(request.query)
-    from_at = given.get("from_at", max(0, min(int(request.now), given.get("until_at", _LATEST)) - DAY_S))
-    until_at = given.get("until_at", max(int(request.now), from_at) + DAY_S)
+    span = bounds(request.query)
+    from_at = span.get("from_at", max(0, min(int(request.now), span.get("until_at", _LATEST)) - DAY_S))
+    until_at = span.get("until_at", max(int(request.now), from_at) + DAY_S)
     check_length(from_at, until_at, _MAX_DAYS)
     return from_at, until_at
 
@@ -140,21 +140,21 @@ def known_from(page: JobPage, start: int) -> str | None:
     return rfc3339(math.ceil(page.known_from_at)) if start < page.known_from_at < math.inf else None
 
 
-def expected_view(job_id: str, one: InstantOutcome) -> dict[str, Any]:
+def expected_view(job_id: str, instant: InstantOutcome) -> dict[str, Any]:
     """One instant. Fields that say nothing are left out."""
     view: dict[str, Any] = {
         "job_id": job_id,
-        "fire_at": rfc3339(one.fire_at),
-        "due_at": rfc3339(one.due_at),
-        "schedule_revision": one.schedule_revision,
-        "status": one.status,
-        "is_due": one.is_due,
+        "fire_at": rfc3339(instant.fire_at),
+        "due_at": rfc3339(instant.due_at),
+        "schedule_revision": instant.schedule_revision,
+        "status": instant.status,
+        "is_due": instant.is_due,
     }
-    if one.late_s is not None:
-        view["late_s"] = round(one.late_s, 3)
-    view |= {name: value for name in ("reason", "detail") if (value := getattr(one, name))}
-    if one.record:
-        record = one.record
+    if instant.late_s is not None:
+        view["late_s"] = round(instant.late_s, 3)
+    view |= {name: value for name in ("reason", "detail") if (value := getattr(instant, name))}
+    if instant.record:
+        record = instant.record
         view["run"] = {
             "execution_id": execution_id(record["tenant"], record["job_id"], record["sk"]),
             "status": record["status"],
@@ -166,10 +166,10 @@ def expected_view(job_id: str, one: InstantOutcome) -> dict[str, Any]:
 def _shown(request: Request, pages: list[JobPage]) -> list[dict[str, Any]]:
     problems = request.flag("problems")
     return [
-        expected_view(page.job_id, one)
+        expected_view(page.job_id, instant)
         for page in pages
-        for one in page.instants
-        if not problems or one.status not in QUIET
+        for instant in page.instants
+        if not problems or instant.status not in QUIET
     ]
 
 
@@ -227,10 +227,10 @@ def explain_job(services: Services, request: Request) -> Response:
 
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, at, at + 1, request.now, kept_s)
-    found = services.expected.explain(query, job_id, blocks, names_of)
-    if found.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
+    explained = services.expected.explain(query, job_id, blocks, names_of)
+    if explained.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
-    return Response(_explanation_view(job_id, at, found))
+    return Response(_explanation_view(job_id, at, explained))
 
 
 def _explained_instant(services: Services, request: Request, job_id: str) -> int:
@@ -258,39 +258,40 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
     rules = services.known_tenants.rules(request.tenant, request.now)
     if rules is None or job is None or job.state == DELETED:
         return []
-    found = []
+    reasons = []
     if rules.state == tenant_states.SUSPENDED:
         note = services.tenants.get(request.tenant).note
         words = f": {note}" if note else ""
-        found.append(Reason(SUSPENDED, f"The platform has suspended the tenant{words}.", {"note": note}))
+        reasons.append(Reason(SUSPENDED, f"The platform has suspended the tenant{words}.", {"note": note}))
     if not is_allowed(job.target, rules.allowed_targets):
         target = job.target.get("arn") or job.target.get("url")
         text = f"The platform does not allow the tenant the target {target}."
-        found.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
+        reasons.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
     for hold in services.known_tenants.holds(request.now):
         if is_held(job.target, (hold.pattern,)):
             note = f": {hold.note}" if hold.note else ""
-            found.append(
+            reasons.append(
                 Reason(HELD, f"The platform holds the job's target{note}.", {"pattern": hold.pattern})
             )
-    return found
+    return reasons
 
 
-def _explanation_view(job_id: str, at: int, found: ExplainedInstant) -> dict[str, Any]:
-    zone = _zone(found.job) if found.job else "UTC"
-    change = found.version.began_by if found.version else None
-    times = found.version.times if found.version else None
+def _explanation_view(job_id: str, at: int, explained: ExplainedInstant) -> dict[str, Any]:
+    zone = _zone(explained.job) if explained.job else "UTC"
+    change = explained.version.began_by if explained.version else None
+    times = explained.version.times if explained.version else None
     return {
         "job_id": job_id,
         "at": rfc3339(at),
         "timezone": zone,
         "local": datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(),
-        "status": found.explanation.status,
-        "text": found.explanation.text,
+        "status": explained.explanation.status,
+        "text": explained.explanation.text,
         "reasons": [
-            {"code": one.code, "text": one.text, "data": dict(one.data)} for one in found.explanation.reasons
+            {"code": reason.code, "text": reason.text, "data": dict(reason.data)}
+            for reason in explained.explanation.reasons
         ],
-        "found": [expected_view(job_id, one) for one in found.explanation.instants],
+        "found": [expected_view(job_id, instant) for instant in explained.explanation.instants],
         "schedule_revision": times.schedule_revision if times else None,
         "since": change
         and {
@@ -299,5 +300,5 @@ def _explanation_view(job_id: str, at: int, found: ExplainedInstant) -> dict[str
             **({"by_name": change.by_name} if change.by_name else {}),
             "action": change.action,
         },
-        "next_due_at": rfc3339(found.following.due_at) if found.following else None,
+        "next_due_at": rfc3339(explained.following.due_at) if explained.following else None,
     }

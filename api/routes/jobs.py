@@ -187,21 +187,21 @@ def list_jobs(services: Services, request: Request) -> Response:
     With `health=true` it costs a query for each job, and 50 jobs count as a further request.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    wanted = JobFilter.of(request.query)
-    after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
+    job_filter = JobFilter.of(request.query)
+    after = read_cursor(request.tenant, job_filter.list_name, request.query.get("cursor"))
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
     # Few jobs may match, and many may be deleted. So a page can be empty and have a next one.
-    at_once = limit + 1 if wanted == JobFilter() else None
-    found = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=at_once, deleted=True)
-    for seen, job in enumerate(found):
+    at_once = limit + 1 if job_filter == JobFilter() else None
+    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=at_once, deleted=True)
+    for seen, job in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        if seen == MAX_JOBS_READ or (full and wanted.takes(job)):
-            cursor = write_cursor(request.tenant, wanted.list_name, last)
+        if seen == MAX_JOBS_READ or (full and job_filter.takes(job)):
+            cursor = write_cursor(request.tenant, job_filter.list_name, last)
             break
-        if wanted.takes(job):
+        if job_filter.takes(job):
             jobs.append(job)
             page.append(job_view(job, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode())
@@ -220,8 +220,8 @@ def job_health(services: Services, request: Request) -> Response:
     that has no run. One query of runs.
     """
     job = services.store.get(request.tenant, existing_id(request))
-    found = health_of_jobs(services, request.tenant, request.now, [job], _calendars(services))
-    return Response(found[job.job_id])
+    health = health_of_jobs(services, request.tenant, request.now, [job], _calendars(services))
+    return Response(health[job.job_id])
 
 
 @ROUTES.add(
@@ -329,18 +329,18 @@ class JobFilter:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> JobFilter:
         """Raises InvalidInput."""
-        given = {parameter.name: query.get(parameter.name, "") for parameter in FILTERS}
+        texts = {parameter.name: query.get(parameter.name, "") for parameter in FILTERS}
         for parameter in FILTERS:
-            value = given[parameter.name]
+            value = texts[parameter.name]
             if len(value) > parameter.schema.get("maxLength", _MAX_FILTER_CHARS):
                 raise InvalidInput(parameter.name, "is too long", value=value, accepted="a shorter text")
             if parameter.name in query and not value:
                 raise InvalidInput(parameter.name, "is empty", accepted="a text, or no such parameter")
-        if given["state"] not in ("", ACTIVE, PAUSED):
+        if texts["state"] not in ("", ACTIVE, PAUSED):
             raise InvalidInput(
-                "state", "must be a state", value=given["state"], accepted=f"{ACTIVE}, {PAUSED}"
+                "state", "must be a state", value=texts["state"], accepted=f"{ACTIVE}, {PAUSED}"
             )
-        return cls(**given)
+        return cls(**texts)
 
     @property
     def list_name(self) -> str:
@@ -365,12 +365,12 @@ def health_of_jobs(
     services.count_as(tenant, now, len(jobs) // JOBS_A_REQUEST + 1)
     mark = services.store.index.mark()
     as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
-    found = services.health.of_jobs(jobs, as_of, calendars)
+    health_of = services.health.of_jobs(jobs, as_of, calendars)
     last_runs = services.health.with_errors(
-        [health.outcomes[0] for health in found.values() if health.outcomes]
+        [health.outcomes[0] for health in health_of.values() if health.outcomes]
     )
     last_of = {record["job_id"]: run_view(dict(record)) for record in last_runs}
-    return {job_id: _health_view(health, last_of.get(job_id)) for job_id, health in found.items()}
+    return {job_id: _health_view(health, last_of.get(job_id)) for job_id, health in health_of.items()}
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:

@@ -107,7 +107,9 @@ def unskip_fires(services: Services, request: Request) -> Response:
     skipped = services.manual.skipped(request.tenant, existing_id(request))
     services.count_as(request.tenant, request.now, len(skipped), THOUSANDS)
     restored = services.manual.take_back(skipped)
-    return Response({"job_id": request.path["job_id"], "fires": [rfc3339(one.fire_at) for one in restored]})
+    return Response(
+        {"job_id": request.path["job_id"], "fires": [rfc3339(execution.fire_at) for execution in restored]}
+    )
 
 
 @ROUTES.add(
@@ -163,8 +165,8 @@ def list_backfills(services: Services, request: Request) -> Response:
 
     One query, and one read of the job. A deleted job is `not-found`.
     """
-    found = services.manual.backfills.listed(request.tenant, existing_id(request))
-    return Response({"backfills": [_backfill_view(one) for one in found]})
+    backfills = services.manual.backfills.listed(request.tenant, existing_id(request))
+    return Response({"backfills": [_backfill_view(backfill) for backfill in backfills]})
 
 
 @ROUTES.add(

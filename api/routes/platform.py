@@ -76,11 +76,11 @@ def overview(services: Services, request: Request) -> Response:
         ["overview", *(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))]
     )
     after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
-    found = list(services.tenants.list_tenants(after, limit + 1))
-    page = services.tenants.with_counts([tenant.tenant_id for tenant in found[:limit]])
+    tenants = list(services.tenants.list_tenants(after, limit + 1))
+    page = services.tenants.with_counts([tenant.tenant_id for tenant in tenants[:limit]])
     failed = services.tenant_health.failures([tenant.tenant_id for tenant in page], from_at, until_at)
     problems = request.flag("problems")
-    cursor = found[limit - 1].tenant_id if len(found) > limit else ""
+    cursor = tenants[limit - 1].tenant_id if len(tenants) > limit else ""
     return Response(
         {
             "from_at": rfc3339(from_at),
@@ -150,19 +150,19 @@ def check_tenant(services: Services, request: Request) -> Response:
     changes = body.model_dump(exclude_unset=True)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
-    found = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
+    effects = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
     return Response(
         {
             "tenant": tenant_view(after),
-            "jobs_read": found.jobs_read,
-            "complete": found.complete,
-            "not_allowed": found.not_allowed.total(),
+            "jobs_read": effects.jobs_read,
+            "complete": effects.complete,
+            "not_allowed": effects.not_allowed.total(),
             "targets": [
                 {"target": target, "jobs": count}
-                for target, count in found.not_allowed.most_common(TARGETS_NAMED)
+                for target, count in effects.not_allowed.most_common(TARGETS_NAMED)
             ],
-            "interval_too_short": found.interval_too_short,
-            "payload_too_large": found.payload_too_large,
+            "interval_too_short": effects.interval_too_short,
+            "payload_too_large": effects.payload_too_large,
             "overused": [{"quota": name, **counts} for name, counts in overused(after).items()],
         }
     )
@@ -170,9 +170,9 @@ def check_tenant(services: Services, request: Request) -> Response:
 
 def _span(request: Request) -> tuple[int, int]:
     """The requested range; without one, the last day. Raises InvalidInput."""
-    given = bounds(request.query)
-    until_at = given.get("until_at", int(request.now) + 1)
-    from_at = given.get("from_at", max(0, until_at - DAY_S))
+    span = bounds(request.query)
+    until_at = span.get("until_at", int(request.now) + 1)
+    from_at = span.get("from_at", max(0, until_at - DAY_S))
     check_length(from_at, until_at, _MAX_DAYS)
     return from_at, until_at
 
@@ -207,19 +207,24 @@ def planning_of_platform(services: Services, request: Request) -> Response:
             "mark": _mark_view(mark, request.now) if mark else None,
             "shares_left": len(state.shares().unconfirmed(mark)) if mark and mark.is_divided else 0,
             "calls_at_once": services.calls_at_once,
-            "windows": [_window_view(one, mark) for one in state.index().windows.newest(windows)],
-            "set_aside": [_set_aside_view(one) for one in set_aside],
+            "windows": [_window_view(record, mark) for record in state.index().windows.newest(windows)],
+            "set_aside": [_set_aside_view(record) for record in set_aside],
             "findings": [
-                {"check": one.check, "level": _LEVELS[one.level], "found": one.message, "remedy": one.remedy}
-                for one in [*_alarms(services, request.now), *findings(state)]
+                {
+                    "check": record.check,
+                    "level": _LEVELS[record.level],
+                    "found": record.message,
+                    "remedy": record.remedy,
+                }
+                for record in [*_alarms(services, request.now), *findings(state)]
             ],
         }
     )
 
 
 def _alarms(services: Services, now: float) -> list[Finding]:
-    found = services.alarms.findings(now) if services.alarms else []
-    return [replace(one, check="alarms") for one in found]
+    ringing = services.alarms.findings(now) if services.alarms else []
+    return [replace(finding, check="alarms") for finding in ringing]
 
 
 def _mark_view(mark: Mark, now: float) -> dict[str, Any]:
@@ -234,32 +239,32 @@ def _mark_view(mark: Mark, now: float) -> dict[str, Any]:
     }
 
 
-def _window_view(one: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
+def _window_view(window: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
     return {
-        "start_at": rfc3339(one.start),
-        "end_at": rfc3339(one.end),
-        "began_at": rfc3339(one.began_at),
-        "took_s": round(max(0.0, one.ended_at - one.began_at), 3),
+        "start_at": rfc3339(window.start),
+        "end_at": rfc3339(window.end),
+        "began_at": rfc3339(window.began_at),
+        "took_s": round(max(0.0, window.ended_at - window.began_at), 3),
         # Negative: it was planned after it had begun.
-        "ahead_s": round(one.start - one.ended_at, 3),
-        "finished": bool(mark and mark.planned_until >= one.end),
-        "executions": one.planned,
-        "missed": one.missed,
-        "bad_entries": one.bad_entries,
-        "ticks": one.ticks,
-        "planners": one.planners,
+        "ahead_s": round(window.start - window.ended_at, 3),
+        "finished": bool(mark and mark.planned_until >= window.end),
+        "executions": window.planned,
+        "missed": window.missed,
+        "bad_entries": window.bad_entries,
+        "ticks": window.ticks,
+        "planners": window.planners,
     }
 
 
-def _set_aside_view(one: QuarantinedRecord) -> dict[str, Any]:
+def _set_aside_view(record: QuarantinedRecord) -> dict[str, Any]:
     return {
-        "kind": one.kind,
-        "name": one.name,
-        "reason": one.reason,
-        "seen_at": rfc3339(one.seen_at),
-        "start_at": rfc3339(one.start_at) if one.start_at else None,
-        "end_at": rfc3339(one.end_at) if one.end_at else None,
-        "tries": one.tries,
+        "kind": record.kind,
+        "name": record.name,
+        "reason": record.reason,
+        "seen_at": rfc3339(record.seen_at),
+        "start_at": rfc3339(record.start_at) if record.start_at else None,
+        "end_at": rfc3339(record.end_at) if record.end_at else None,
+        "tries": record.tries,
     }
 
 
@@ -297,7 +302,7 @@ def release_target(services: Services, request: Request) -> Response:
 
 
 def _holds_response(holds: list[Hold]) -> Response:
-    return Response({"holds": [hold_view(one) for one in holds]})
+    return Response({"holds": [hold_view(hold) for hold in holds]})
 
 
 @ROUTES.add(
@@ -310,14 +315,14 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     stay in the list for 30 days.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    given = request.query.get("from_at", "")
-    from_at = parse_instant(given, "from_at") if "from_at" in request.query else 0
-    list_name = f"unrecorded:{given}"
+    from_text = request.query.get("from_at", "")
+    from_at = parse_instant(from_text, "from_at") if "from_at" in request.query else 0
+    list_name = f"unrecorded:{from_text}"
     after_id = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
-    found, next_id = services.run_again.unrecorded.page(after_id, from_at, limit)
+    executions, next_id = services.run_again.unrecorded.page(after_id, from_at, limit)
     return Response(
         {
-            "executions": [unrecorded_view(one) for one in found],
+            "executions": [unrecorded_view(execution) for execution in executions],
             "next_cursor": write_cursor(keys.OPERATORS, list_name, next_id) if next_id else None,
         }
     )
@@ -365,9 +370,13 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     Up to 100 messages without their texts, within 15 s. The messages stay in their queue.
     """
     queue, limit = request.path["queue"], request.number("limit", MAX_LETTERS, MAX_LETTERS)
-    found = services.dead_letters.peek(queue, limit)
+    peeked = services.dead_letters.peek(queue, limit)
     return Response(
-        {"queue": queue, "letters": [_dead_letter_view(one) for one in found.remaining], "more": found.more}
+        {
+            "queue": queue,
+            "letters": [_dead_letter_view(letter) for letter in peeked.remaining],
+            "more": peeked.more,
+        }
     )
 
 
@@ -414,7 +423,7 @@ def _done(services: Services, request: Request, done: HandledLetters) -> Respons
         {
             "queue": queue,
             "done": count,
-            "left": [_dead_letter_view(one) for one in done.remaining],
+            "left": [_dead_letter_view(letter) for letter in done.remaining],
             "more": done.more,
         }
     )

@@ -89,10 +89,12 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     """
     job_id = existing_id(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
-    wanted = _filter(request.query)
-    list_name = f"runs:{job_id}:{wanted}"
+    run_filter = _filter(request.query)
+    list_name = f"runs:{job_id}:{run_filter}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    page, next_place = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
+    page, next_place = services.run_lists.of_job(
+        request.tenant, job_id, run_filter, limit=limit, before=before
+    )
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
@@ -110,19 +112,19 @@ def list_runs(services: Services, request: Request) -> Response:
     job cost one query.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    wanted = _filter(request.query)
-    list_name = f"runs::{wanted}"
+    run_filter = _filter(request.query)
+    list_name = f"runs::{run_filter}"
     place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
-    place = place or _newest(request.now, wanted)
-    page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
+    place = place or _newest(request.now, run_filter)
+    page = services.tenant_runs.page(request.tenant, place, run_filter, limit=limit)
     return Response(
         {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
     )
 
 
-def _newest(now: float, wanted: RunFilter) -> RunsCursor:
-    until_at = wanted.until_at
-    from_at = wanted.from_at
+def _newest(now: float, run_filter: RunFilter) -> RunsCursor:
+    until_at = run_filter.until_at
+    from_at = run_filter.from_at
     if from_at is None:
         from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
     return RunsCursor.start(now, from_at, until_at)
@@ -211,9 +213,9 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
 
 def _summary_start(request: Request) -> RunsCursor:
     """The start of the requested range; without one, whole days. Raises InvalidInput."""
-    given = bounds(request.query)
-    until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
-    from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_SUMMARY_DAYS - 1) * DAY_S))
+    span = bounds(request.query)
+    until_at = span.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
+    from_at = span.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_SUMMARY_DAYS - 1) * DAY_S))
     check_length(from_at, until_at, _MAX_SUMMARY_DAYS)
     return RunsCursor.start(request.now, from_at, until_at)
 
@@ -226,10 +228,10 @@ def list_failures(services: Services, request: Request) -> Response:
     page are read, too.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    wanted = _failure_filter(request, 0)
+    failure_filter = _failure_filter(request, 0)
     list_name = f"failures:{_failure_list(request)}"
     before = _read_failure_cursor(request, list_name)
-    page, place = services.failed_runs.page(request.tenant, wanted, limit=limit, before=before)
+    page, place = services.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
     return Response(
         {
             "runs": [run_view(item) for item in page],
@@ -252,15 +254,15 @@ def list_failure_groups(services: Services, request: Request) -> Response:
     Errors that differ only in numbers and ids are one group. A request reads up to 2,000 failed runs; if there are
     more, the same group can be on two pages, and its counts add up.
     """
-    wanted = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
+    failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
     list_name = f"failure groups:{_failure_list(request)}"
-    found, place = services.failed_runs.groups(
-        request.tenant, wanted, _read_failure_cursor(request, list_name)
+    groups, place = services.failed_runs.groups(
+        request.tenant, failure_filter, _read_failure_cursor(request, list_name)
     )
     return Response(
         {
-            "from_at": rfc3339(wanted.from_at),
-            "groups": [_group_view(group) for group in found],
+            "from_at": rfc3339(failure_filter.from_at),
+            "groups": [_group_view(group) for group in groups],
             "next_cursor": _write_failure_cursor(request, list_name, place),
         }
     )

@@ -21,8 +21,8 @@ def list_subscriptions(services: Services, request: Request) -> Response:
 
     One query; a tenant has 20 at most.
     """
-    found = services.subscriptions.stored.of_tenant(request.tenant)
-    return Response({"subscriptions": [_subscription_view(one) for one in found]})
+    subscriptions = services.subscriptions.stored.of_tenant(request.tenant)
+    return Response({"subscriptions": [_subscription_view(subscription) for subscription in subscriptions]})
 
 
 @ROUTES.add(
@@ -73,10 +73,10 @@ def test_subscription(services: Services, request: Request) -> Response:
     The message goes to the address even if nothing failed; `delivery.last_test` shows the result. While a test
     waits, another one is not added. One read and one transaction.
     """
-    asked = services.subscriptions.ask_test(
+    subscription = services.subscriptions.ask_test(
         request.tenant, _existing(request), request.now, services.store.audited
     )
-    return Response(_subscription_view(asked), HTTPStatus.ACCEPTED)
+    return Response(_subscription_view(subscription), HTTPStatus.ACCEPTED)
 
 
 def _existing(request: Request) -> str:
@@ -104,8 +104,8 @@ def _delivery(state: SubscriptionState) -> dict[str, Any]:
         "disabled_at": _instant(state.disabled_at),
         "quiet_until": _instant(state.quiet_until or None),
         "waiting": {
-            "failed": sum(one.kind == FAILED for one in state.waiting.values()),
-            "overdue": sum(one.kind == OVERDUE for one in state.waiting.values()),
+            "failed": sum(notice.kind == FAILED for notice in state.waiting.values()),
+            "overdue": sum(notice.kind == OVERDUE for notice in state.waiting.values()),
             "recovered": len(state.over),
         },
         "message": None,

@@ -56,9 +56,9 @@ def list_tenants(services: Services, request: Request) -> Response:
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(keys.OPERATORS, "tenants", request.query.get("cursor"))
-    found = list(services.tenants.list_tenants(after, limit + 1))
-    page = found[:limit]
-    cursor = write_cursor(keys.OPERATORS, "tenants", page[-1].tenant_id) if len(found) > limit else None
+    tenants = list(services.tenants.list_tenants(after, limit + 1))
+    page = tenants[:limit]
+    cursor = write_cursor(keys.OPERATORS, "tenants", page[-1].tenant_id) if len(tenants) > limit else None
     return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
 
 
@@ -271,10 +271,10 @@ def create_operator_key(services: Services, request: Request) -> Response:
     `minute8 operator-keys create`.
     """
     body: NewOperatorKey = request.shaped()
-    made = services.tenants.api_keys.create_operator_key(
+    created = services.tenants.api_keys.create_operator_key(
         request.now, name=body.name or "", expires_at=body.expires_at, by=request.credential.by
     )
-    return _key_response(*made, request.now)
+    return _key_response(*created, request.now)
 
 
 @ROUTES.add("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView")
@@ -293,9 +293,9 @@ def _tenant_of_path(services: Services, request: Request) -> str:
 def _key_page(services: Services, request: Request, owner: str) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(owner, "keys", request.query.get("cursor"))
-    found = [key for key in services.tenants.api_keys.keys_of(owner) if _key_position(key) > after]
-    page = found[:limit]
-    cursor = write_cursor(owner, "keys", _key_position(page[-1])) if len(found) > limit else None
+    stored_keys = [key for key in services.tenants.api_keys.keys_of(owner) if _key_position(key) > after]
+    page = stored_keys[:limit]
+    cursor = write_cursor(owner, "keys", _key_position(page[-1])) if len(stored_keys) > limit else None
     return Response({"keys": [key_view(key, request.now) for key in page], "next_cursor": cursor})
 
 
@@ -307,7 +307,7 @@ def _key_position(key: ApiKey) -> str:
 def _create_key(services: Services, request: Request, tenant: str) -> Response:
     body: NewKey = request.shaped()
     # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
-    made = services.tenants.api_keys.create_key(
+    created = services.tenants.api_keys.create_key(
         tenant,
         body.role,
         request.now,
@@ -316,7 +316,7 @@ def _create_key(services: Services, request: Request, tenant: str) -> Response:
         masters=services.masters.required(request.now) if body.aws else None,
         by=request.credential.by,
     )
-    return _key_response(*made, request.now)
+    return _key_response(*created, request.now)
 
 
 def _key_response(raw_key: str, key: ApiKey, now: float) -> Response:
@@ -375,11 +375,11 @@ def list_operator_audit(services: Services, request: Request) -> Response:
 
 def audit_page(services: Services, request: Request, owner: str) -> Response:
     """A page of the entries of `owner` (a tenant or the platform), filtered by the query."""
-    wanted = EntryFilter.of(request.query)
+    entry_filter = EntryFilter.of(request.query)
     limit = request.number("limit", PAGE, MAX_PAGE)
-    list_name = f"audit:{wanted}"
+    list_name = f"audit:{entry_filter}"
     before = read_cursor(owner, list_name, request.query.get("cursor"))
-    entries, next_place = services.audit.page(owner, wanted, limit=limit, before_id=before)
+    entries, next_place = services.audit.page(owner, entry_filter, limit=limit, before_id=before)
     cursor = write_cursor(owner, list_name, next_place) if next_place else None
     names = services.tenants.api_keys.author_names(owner, {entry.by for entry in entries})
     return Response({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})

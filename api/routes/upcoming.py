@@ -68,14 +68,18 @@ def list_upcoming(services: Services, request: Request) -> Response:
     place = (
         parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
     )
-    found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
+    executions, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
     return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
             "executions": [
-                {"job_id": one.job_id, "fire_at": rfc3339(one.fire_at), "due_at": rfc3339(one.due_at)}
-                for one in found
+                {
+                    "job_id": execution.job_id,
+                    "fire_at": rfc3339(execution.fire_at),
+                    "due_at": rfc3339(execution.due_at),
+                }
+                for execution in executions
             ],
             "next_cursor": following
             and write_cursor(
@@ -154,18 +158,19 @@ def density_of_platform(services: Services, request: Request) -> Response:
 
 
 def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
-    found = [
-        {"key": key, "per_second": one.per_second, **one.forecast()._asdict()} for key, one in paces.items()
+    loads = [
+        {"key": key, "per_second": load.per_second, **load.forecast()._asdict()}
+        for key, load in paces.items()
     ]
-    return sorted(found, key=lambda one: (-one["over"], -one["delayed"], one["key"]))
+    return sorted(loads, key=lambda load: (-load["over"], -load["delayed"], load["key"]))
 
 
-def _density_view(found: Density) -> dict[str, Any]:
+def _density_view(density_of_range: Density) -> dict[str, Any]:
     return {
-        "executions": found.total,
+        "executions": density_of_range.total,
         "minutes": [
             {"minute_at": rfc3339(minute), "executions": count}
-            for minute, count in sorted(found.minutes.items())
+            for minute, count in sorted(density_of_range.minutes.items())
         ],
     }
 
@@ -173,9 +178,9 @@ def _density_view(found: Density) -> dict[str, Any]:
 def _span(request: Request, default_s: int) -> tuple[int, int]:
     """The requested range of fire times, from now on. Raises InvalidInput."""
     now = int(request.now)
-    given = bounds(request.query)
-    start = max(now, given.get("from_at", now))
-    end = given.get("until_at", start + default_s)
+    span = bounds(request.query)
+    start = max(now, span.get("from_at", now))
+    end = span.get("until_at", start + default_s)
     if end < now and not {"from_at", "cursor"} & request.query.keys():  # later pages may come after it
         raise InvalidInput(
             "until_at",
@@ -206,7 +211,10 @@ def _job_id_of(text: str) -> str:
 
 def _place_of(text: str) -> UpcomingCursor:
     after_job, at, job_id = json.loads(text)
-    named = all(one == "" or is_id(one, JOB_ID_CHARS) for one in (after_job, job_id))
+    named = all(
+        job_id_or_nothing == "" or is_id(job_id_or_nothing, JOB_ID_CHARS)
+        for job_id_or_nothing in (after_job, job_id)
+    )
     if not named or type(at) is not int or not 0 <= at < 10**11:
         raise ValueError
     return UpcomingCursor(after_job, at, job_id)
@@ -288,7 +296,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
         if len(timings) > MAX_COMPARED:
             jobs, after_job = jobs[:number], jobs[number - 1].job_id
             break
-    found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
+    changes = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
     return Response(
         {
             "tzdata": TZDATA_VERSION,
@@ -300,7 +308,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
                     "before_at": rfc3339(change.before_at) if change.before_at is not None else None,
                     "after_at": rfc3339(change.after_at) if change.after_at is not None else None,
                 }
-                for job, change in found
+                for job, change in changes
             ],
             "next_cursor": write_cursor(request.tenant, list_name, after_job) if after_job else None,
         }

@@ -29,7 +29,7 @@ Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
 
 # How many jobs are in memory at a time; with the largest payloads they take some 70 MB.
-_LOOKED_AT_ONCE: Final = 25
+_MAX_COMPARED_JOBS: Final = 25
 _OUT_OF_TIME: Final = "the time of the request is used up; nothing of this line was stored, send it again"
 
 
@@ -71,12 +71,14 @@ class BulkRefused(Minute8Error):
 class Unfinished(Minute8Error):
     """Some of a request was stored before it stopped. Sending it again completes it."""
 
-    def __init__(self, done: int, left: int, why: Minute8Error) -> None:
-        super().__init__(f"{done} lines are stored and {left} are not: {why}; send the same again to finish")
+    def __init__(self, done: int, remaining: int, why: Minute8Error) -> None:
+        super().__init__(
+            f"{done} lines are stored and {remaining} are not: {why}; send the same again to finish"
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _NamedLine:
     """A line that names its job."""
 
     line: Line
@@ -135,8 +137,8 @@ def put_all(
     Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause
     if nothing is stored, else Unfinished.
     """
-    looked_at = list(_looked_at(registry, tenant, lines))
-    outcomes = {outcome.number: outcome for _, outcome in looked_at}
+    compared = list(_compared(registry, tenant, lines))
+    outcomes = {outcome.number: outcome for _, outcome in compared}
     if dry_run:
         return list(outcomes.values())
     refused = [outcome for outcome in outcomes.values() if outcome.error]
@@ -144,49 +146,53 @@ def put_all(
         raise BulkRefused(refused, len(lines))
     # Jobs of one group together: each group in a transaction needs a query for a shard with room.
     changing = sorted(
-        (outcome.group, outcome.number, one)
-        for one, outcome in looked_at
-        if one and outcome.result in ("created", "replaced")
+        (outcome.group, outcome.number, named_line)
+        for named_line, outcome in compared
+        if named_line and outcome.result in ("created", "replaced")
     )
-    for done, outcome in enumerate(_written(registry, tenant, [one for *_, one in changing], until)):
+    for done, outcome in enumerate(
+        _written(registry, tenant, [named_line for *_, named_line in changing], until)
+    ):
         if atomic and outcome.error:
             raise Unfinished(done, len(changing) - done, outcome.error) if done else outcome.error
         outcomes[outcome.number] = outcome
     return list(outcomes.values())
 
 
-def _looked_at(
+def _compared(
     registry: Registry, tenant: str, lines: Sequence[Line]
-) -> Iterator[tuple[_Wanted | None, LineOutcome]]:
+) -> Iterator[tuple[_NamedLine | None, LineOutcome]]:
     """What each line would change in the stored jobs, after the lines before it."""
     checks = registry.checks(tenant)
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
     room = registry.store.ledger.room(tenant, now)
     groups = registry.origins.review(registry.store, tenant)
-    for start in range(0, len(lines), _LOOKED_AT_ONCE):
-        named = [_named(registry, checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
-        olds = registry.store.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
-        for one in named:
-            if isinstance(one, LineOutcome):
-                yield None, one
+    for start in range(0, len(lines), _MAX_COMPARED_JOBS):
+        named = [_named(registry, checks, line, times) for line in lines[start : start + _MAX_COMPARED_JOBS]]
+        olds = registry.store.load_all(
+            tenant, [named_line.job_id for named_line in named if isinstance(named_line, _NamedLine)]
+        )
+        for named_line in named:
+            if isinstance(named_line, LineOutcome):
+                yield None, named_line
                 continue
-            old = olds.get(one.job_id)
+            old = olds.get(named_line.job_id)
             try:
-                new = one.of(old, now)
+                new = named_line.of(old, now)
                 if new is not old:
                     groups.check(old, new)
                     room.take([(old, new)])
                     groups.take(old, new)
             except Minute8Error as error:
-                yield one, one.refused(error)
+                yield named_line, named_line.refused(error)
             else:
-                yield one, one.outcome(old, new)
+                yield named_line, named_line.outcome(old, new)
 
 
 def _named(
     registry: Registry, checks: Checks, line: Line, times: Mapping[str | None, int]
-) -> _Wanted | LineOutcome:
+) -> _NamedLine | LineOutcome:
     """The line with its job's id, or why it is refused."""
     job_id = None
     try:
@@ -198,7 +204,7 @@ def _named(
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
         origins = registry.origins
-        return _Wanted(line, checks, job_id, origins, origins.group_in(holds.get(origins.field)))
+        return _NamedLine(line, checks, job_id, origins, origins.group_in(holds.get(origins.field)))
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 
@@ -213,19 +219,19 @@ def _id_in(line: Line) -> str | None:
 
 
 def _written(
-    registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float
+    registry: Registry, tenant: str, changing: Sequence[_NamedLine], until: float
 ) -> Iterator[LineOutcome]:
     ensured: set[str] = set()
     for start in range(0, len(changing), MAX_AT_ONCE):
-        some = changing[start : start + MAX_AT_ONCE]
+        lines_of_batch = changing[start : start + MAX_AT_ONCE]
         if registry.store.clock.now() < until:
-            yield from _written_at_once(registry, tenant, some, ensured)
+            yield from _written_together(registry, tenant, lines_of_batch, ensured)
         else:
-            yield from (one.refused(Busy(_OUT_OF_TIME)) for one in some)
+            yield from (line.refused(Busy(_OUT_OF_TIME)) for line in lines_of_batch)
 
 
-def _written_at_once(
-    registry: Registry, tenant: str, some: Sequence[_Wanted], ensured: set[str]
+def _written_together(
+    registry: Registry, tenant: str, lines_of_batch: Sequence[_NamedLine], ensured: set[str]
 ) -> Iterator[LineOutcome]:
     """Write in one transaction; if a job prevents that, or the jobs are too much for one, in two halves.
 
@@ -233,21 +239,23 @@ def _written_at_once(
     """
     olds: dict[str, Job | None] = {}
 
-    def change(one: _Wanted, old: Job | None, now: float) -> Job:
-        olds[one.job_id] = old
-        return one.of(old, now)
+    def change(line: _NamedLine, old: Job | None, now: float) -> Job:
+        olds[line.job_id] = old
+        return line.of(old, now)
 
     try:
-        for group in sorted({one.group for one in some} - ensured):
+        for group in sorted({line.group for line in lines_of_batch} - ensured):
             registry.origins.ensure_group(registry.store, tenant, group)
             ensured.add(group)
-        news = registry.store.change_all(tenant, {one.job_id: partial(change, one) for one in some})
+        news = registry.store.change_all(
+            tenant, {line.job_id: partial(change, line) for line in lines_of_batch}
+        )
     except Minute8Error as error:
-        if len(some) == 1 or isinstance(error, Busy):
-            yield from (one.refused(error) for one in some)
+        if len(lines_of_batch) == 1 or isinstance(error, Busy):
+            yield from (line.refused(error) for line in lines_of_batch)
         else:
-            half = len(some) // 2
-            yield from _written_at_once(registry, tenant, some[:half], ensured)
-            yield from _written_at_once(registry, tenant, some[half:], ensured)
+            half = len(lines_of_batch) // 2
+            yield from _written_together(registry, tenant, lines_of_batch[:half], ensured)
+            yield from _written_together(registry, tenant, lines_of_batch[half:], ensured)
     else:
-        yield from (one.outcome(olds[one.job_id], news[one.job_id]) for one in some)
+        yield from (line.outcome(olds[line.job_id], news[line.job_id]) for line in lines_of_batch)

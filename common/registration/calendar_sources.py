@@ -55,25 +55,25 @@ def resolved(raw: object, now: int) -> Resolved:
     """
     if not isinstance(raw, Mapping):
         raise InvalidInput("calendar", "must be an object", value=raw, accepted='{"dates": ["2026-12-24"]}')
-    given = {key: value for key, value in raw.items() if value is not None}
-    kinds = [kind for kind in _KINDS if kind in given]
+    fields = {key: value for key, value in raw.items() if value is not None}
+    kinds = [kind for kind in _KINDS if kind in fields]
     if len(kinds) != 1:
         problem = f"{' and '.join(kinds)} together" if kinds else "says nothing about dates"
         raise InvalidInput("calendar", problem, accepted="exactly one of dates, icalendar, country")
-    fields, resolve = _SOURCES[kinds[0]]
-    for key in given:
-        if key not in fields:
+    known, resolve = _SOURCES[kinds[0]]
+    for key in fields:
+        if key not in known:
             raise InvalidInput(
-                "calendar", f"unknown field {shown(key)}", value=key, accepted=", ".join(fields)
+                "calendar", f"unknown field {shown(key)}", value=key, accepted=", ".join(known)
             )
-    dates, source = resolve(given, datetime.fromtimestamp(now, UTC).year)
+    dates, source = resolve(fields, datetime.fromtimestamp(now, UTC).year)
     if len(dates) > MAX_DATES:
         raise InvalidInput("calendar", f"has {len(dates)} dates", accepted=f"at most {MAX_DATES} dates")
     return dates, source
 
 
-def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
-    dates, source = given["dates"], given.get("source", {})
+def _of_dates(fields: Mapping[str, Any], year: int) -> Resolved:
+    dates, source = fields["dates"], fields.get("source", {})
     if not isinstance(dates, list | tuple):
         raise InvalidInput("dates", "is not a list", value=dates, accepted='a list such as ["2026-12-24"]')
     if len(dates) > MAX_DATES:
@@ -90,25 +90,27 @@ def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
     if not small or len(str(source)) > MAX_SOURCE_CHARS:
         accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
         raise InvalidInput("source", "must be a small object", value=source, accepted=accepted)
-    said = {key: value for key, value in source.items() if value is not None}
-    return _ascending(dates), said or {"kind": "dates"}
+    note = {key: value for key, value in source.items() if value is not None}
+    return _ascending(dates), note or {"kind": "dates"}
 
 
-def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:
+def _of_icalendar(fields: Mapping[str, Any], year: int) -> Resolved:
     from common.registration.icalendar_dates import all_day_dates
 
     first, last = date(year, 1, 1), date(year + YEARS_AHEAD, 12, 31)
-    found = all_day_dates(given["icalendar"], first, last)
-    source = {"kind": "icalendar", "from_year": year, "to_year": year + YEARS_AHEAD, "events": found.events}
+    events = all_day_dates(fields["icalendar"], first, last)
+    source = {"kind": "icalendar", "from_year": year, "to_year": year + YEARS_AHEAD, "events": events.events}
     # Reported, because a timed event excludes no date.
-    return _ascending(day.isoformat() for day in found.dates), source | {"timed_events_ignored": found.timed}
+    return _ascending(day.isoformat() for day in events.dates), source | {
+        "timed_events_ignored": events.timed
+    }
 
 
-def _of_country(given: Mapping[str, Any], year: int) -> Resolved:
+def _of_country(fields: Mapping[str, Any], year: int) -> Resolved:
     import holidays
 
-    country, subdivision = _code(given, "country"), _code(given, "subdivision")
-    years = _years(given.get("years"), year)
+    country, subdivision = _code(fields, "country"), _code(fields, "subdivision")
+    years = _years(fields.get("years"), year)
     known = holidays.list_supported_countries(include_aliases=True)
     if country not in known:
         raise InvalidInput(
@@ -117,12 +119,12 @@ def _of_country(given: Mapping[str, Any], year: int) -> Resolved:
     if subdivision and subdivision not in known[country]:
         accepted = ", ".join(known[country]) or "none for this country"
         raise InvalidInput("subdivision", "is not known", value=subdivision, accepted=accepted)
-    found = holidays.country_holidays(country, subdiv=subdivision or None, years=years)
+    public_holidays = holidays.country_holidays(country, subdiv=subdivision or None, years=years)
     source: dict[str, Any] = {"kind": "holidays", "country": country}
     source |= {"subdivision": subdivision} if subdivision else {}
     source |= {"from_year": years[0], "to_year": years[-1], "holidays_version": version("holidays")}
     # Observed holidays can fall into the year before or after.
-    return _ascending(day.isoformat() for day in found if years[0] <= day.year <= years[-1]), source
+    return _ascending(day.isoformat() for day in public_holidays if years[0] <= day.year <= years[-1]), source
 
 
 def _years(value: object, year: int) -> list[int]:
@@ -141,9 +143,9 @@ def _years(value: object, year: int) -> list[int]:
     raise InvalidInput("years", "are out of range", value=value, accepted=accepted)
 
 
-def _code(given: Mapping[str, Any], key: str) -> str:
-    text = given.get(key, "")
-    if key in given and not (isinstance(text, str) and _CODE.fullmatch(text)):
+def _code(fields: Mapping[str, Any], key: str) -> str:
+    text = fields.get(key, "")
+    if key in fields and not (isinstance(text, str) and _CODE.fullmatch(text)):
         raise InvalidInput(key, "must be a code", value=text, accepted="a code such as DE or BY")
     return text.upper() if isinstance(text, str) else ""
 

@@ -80,8 +80,8 @@ class CalendarStore(Calendars):
             self._audited.commit(tx, tenant, "calendar.stored", name, now, before=before, after=after)
             return calendar
 
-        lost = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"calendar {name!r}", on=lost, sleep=self._audited.clock.sleep)
+        conflicts = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"calendar {name!r}", on=conflicts, sleep=self._audited.clock.sleep)
 
     def _check_room(self, tenant: str) -> None:
         """Raises Conflict."""
@@ -98,27 +98,27 @@ class CalendarStore(Calendars):
 
         Raises NotFound, CalendarInUse, Busy; Conflict if it is stored, or deleted by another request, meanwhile.
         """
-        key, mine = (
+        key, marker = (
             keys.calendar(tenant, name),
             Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)}),
         )
         try:
             marked = self.table.update(
                 key,
-                Expression(f"SET #{DELETING} = :mine", mine.values),
+                Expression(f"SET #{DELETING} = :mine", marker.values),
                 Expression("attribute_exists(pk)", {}),
             )
         except ConditionFailed:
             raise NotFound("calendar", name) from None
-        there = Expression("#state <> :deleted", {":deleted": DELETED})
-        jobs = self.table.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, where=there))
+        job_exists = Expression("#state <> :deleted", {":deleted": DELETED})
+        jobs = self.table.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, where=job_exists))
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             with suppress(ConditionFailed):
-                self.table.update(key, Expression(f"REMOVE #{DELETING}", {}), mine)
+                self.table.update(key, Expression(f"REMOVE #{DELETING}", {}), marker)
             raise CalendarInUse(name, job_ids)
         tx = Transaction(self.table.client)
-        tx.delete(self.table, key, mine)
+        tx.delete(self.table, key, marker)
         before = _audit_view(Calendar.from_item(marked))
         try:
             self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=before)

@@ -77,8 +77,8 @@ class _Item(NamedTuple):
     seed: str
 
     def refuse(self, message: str, accepted: str = "") -> InvalidInput:
-        what = f"{self.field.name}: {message}"
-        return refused(what, self.text, accepted or self.field.accepted, self.position)
+        problem = f"{self.field.name}: {message}"
+        return refused(problem, self.text, accepted or self.field.accepted, self.position)
 
 
 def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
@@ -119,8 +119,8 @@ def _read(expression: object, job_key: str, shortest_s: int) -> str:
             "5 fields (minute hour day month weekday), 6 with the seconds first, or one of "
             + ", ".join(name.lower() for name in MACROS)
         )
-        found = "has 1 field" if len(columns) == 1 else f"has {len(columns)} fields"
-        raise refused(found, expression, accepted, 0)
+        count = "has 1 field" if len(columns) == 1 else f"has {len(columns)} fields"
+        raise refused(count, expression, accepted, 0)
     fields = [
         _read_field(_FIELDS[index], column, 0 if macro else position, job_key)
         for index, (column, position) in enumerate(columns, start=6 - len(columns))

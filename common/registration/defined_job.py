@@ -24,13 +24,13 @@ def defined(
 ) -> Job:
     """The job of a definition: a new one, or the next revision of `old`."""
     before = old if old and old.state != DELETED else None
-    schedule, given = _schedule(tenant, job_id, definition, before, now, limits)
+    schedule, written = _schedule(tenant, job_id, definition, before, now, limits)
     same_times = before is not None and schedule == before.schedule
     state = before.state if before else ACTIVE
     return Job(
         tenant=tenant,
         job_id=job_id,
-        schedule_given=given,
+        schedule_given=written,
         schedule=schedule,
         target=target_definitions.stored(definition.target),
         payload=definition.payload,
@@ -63,13 +63,17 @@ def _schedule(
     tenant: str, job_id: str, definition: JobDefinition, before: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
     """The schedule, and what was given of it. What is unchanged stays: a one-off in the past, the anchor of `every`."""
-    given = definition.schedule.written()
+    written = definition.schedule.written()
     target = target_definitions.stored(definition.target)
     # A version without paces may have stored it without its own.
-    if before and before.schedule_given == given and ("pace" in given) == (before.schedule.pace is not None):
-        return _paced_by(before.schedule, given, target), given
+    if (
+        before
+        and before.schedule_given == written
+        and ("pace" in written) == (before.schedule.pace is not None)
+    ):
+        return _paced_by(before.schedule, written, target), written
     schedule = parse_schedule(
-        given,
+        written,
         job_key=job_key(tenant, job_id),
         now=int(now),
         shortest_interval_s=limits.shortest_interval_s,
@@ -79,17 +83,17 @@ def _schedule(
         raise InvalidInput(
             "schedule.at",
             "is past, so the job would never fire",
-            value=given["at"],
+            value=written["at"],
             accepted="a later instant; with past=true (--past) also a past one",
         )
-    if before and "anchor" not in given and "anchor" not in before.schedule_given:
+    if before and "anchor" not in written and "anchor" not in before.schedule_given:
         schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
-    return _paced_by(schedule, given, target), given
+    return _paced_by(schedule, written, target), written
 
 
-def _paced_by(schedule: Schedule, given: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:
+def _paced_by(schedule: Schedule, written: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:
     """The schedule; its pace gets the target (an ARN, or a host) as its key if it has none of its own."""
-    if schedule.pace is None or given.get("pace", {}).get("key"):
+    if schedule.pace is None or written.get("pace", {}).get("key"):
         return schedule
     key = read_url(target["url"]).host_header if "url" in target else target["arn"]
     return replace(schedule, pace=replace(schedule.pace, key=key))
@@ -126,9 +130,9 @@ def changed(old: Job, new: Job) -> Job:
     return old if same_json(definition_of(new), definition_of(old)) else new
 
 
-def same_json(one: Any, other: Any) -> bool:
+def same_json(value: Any, other: Any) -> bool:
     """Whether both are the same JSON. Unlike Python's ==, true is not 1, and 1 is not 1.0."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def merged(value: Any, patch: Any) -> Any:

@@ -15,12 +15,12 @@ _NUMBER_AND_WORD: Final = re.compile(
 )
 _CALLED: Final = re.compile(r"(rate|cron|at)\((.*)\)", re.I | re.S)
 _ZONED: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.S)
-_LONGEST: Final = 128
+_MAX_HINTED_CHARS: Final = 128
 
 
 def duration_hint(value: object) -> str:
     """The duration that was probably meant: 5m for `5 minutes`; empty if there is none."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    if not isinstance(value, str) or len(value) > _MAX_HINTED_CHARS:
         return ""
     text = re.sub(r"^(?:@?every|rate\()\s*|\)$", "", value.strip(" \"'"), flags=re.I).strip()
     if text.isascii() and text.isdigit() and 0 < int(text[:10]) <= 366 * 86_400:
@@ -37,7 +37,7 @@ def duration_hint(value: object) -> str:
 
 def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     """What was probably meant: expressions to try, each with the words that introduce it."""
-    if not isinstance(expression, str) or len(expression) > 2 * _LONGEST:
+    if not isinstance(expression, str) or len(expression) > 2 * _MAX_HINTED_CHARS:
         return
     text = expression.strip()
     if text[:1] in "\"'" and text.strip(" \"'") != text:

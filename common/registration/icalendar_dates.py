@@ -32,7 +32,7 @@ _MAX_EVENT: Final = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AllDayDates:
     """The dates, the number of their all-day events, and the number of ignored timed events."""
 
     dates: frozenset[date]
@@ -40,7 +40,7 @@ class Found:
     timed: int
 
 
-def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIMEOUT_S) -> Found:
+def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIMEOUT_S) -> AllDayDates:
     """The dates of all-day events from `first` to `last`, both included: several days, RRULE, RDATE, EXDATE.
 
     Raises InvalidInput and nothing else, shortly after `timeout_s` at the latest.
@@ -70,7 +70,7 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
     answer = json.loads(done.stdout)
     if "problem" in answer:
         raise InvalidInput("icalendar", answer["problem"], accepted="iCalendar text (RFC 5545)")
-    return Found(frozenset(map(date.fromisoformat, answer["dates"])), answer["events"], answer["timed"])
+    return AllDayDates(frozenset(map(date.fromisoformat, answer["dates"])), answer["events"], answer["timed"])
 
 
 def _environment() -> dict[str, str]:
@@ -82,15 +82,15 @@ def main() -> None:
     """The process that reads: the request on standard input, the answer on standard output."""
     text, first, last = json.load(sys.stdin)
     try:
-        found = read(text, date.fromisoformat(first), date.fromisoformat(last))
-        answer: dict[str, Any] = {"events": found.events, "timed": found.timed}
-        answer["dates"] = sorted(map(date.isoformat, found.dates))
+        all_day = read(text, date.fromisoformat(first), date.fromisoformat(last))
+        answer: dict[str, Any] = {"events": all_day.events, "timed": all_day.timed}
+        answer["dates"] = sorted(map(date.isoformat, all_day.dates))
     except Exception as error:  # noqa: BLE001  whatever a parser of strangers' text raises, it is said to the tenant
         answer = {"problem": f"cannot be read: {str(error)[:200] or type(error).__name__}"}
     json.dump(answer, sys.stdout)
 
 
-def read(text: str, first: date, last: date) -> Found:
+def read(text: str, first: date, last: date) -> AllDayDates:
     """As `all_day_dates`, in this process and without a time limit. Raises ValueError and what the parsers raise."""
     events = _events(text)
     all_day = [event for event in events if not isinstance(event["DTSTART"].dt, datetime)]
@@ -104,7 +104,7 @@ def read(text: str, first: date, last: date) -> Found:
             continue
         replaced = set() if "RECURRENCE-ID" in event else moved.get(str(event.get("UID")), set())
         dates |= _covered(event, replaced, first, last)
-    return Found(frozenset(dates), len(all_day), len(events) - len(all_day))
+    return AllDayDates(frozenset(dates), len(all_day), len(events) - len(all_day))
 
 
 def _events(text: str) -> list[Event]:

@@ -94,14 +94,14 @@ class ManualCommands:
 
         Raises Conflict if it was used with another payload.
         """
-        asked = {
+        request = {
             **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
             "fire_at": execution.fire_at,
             "expires_at": execution.fire_at + (_ASKED_KEPT_S if payload is None else PAYLOAD_KEPT_S),
             **({} if payload is None else {"payload": payload}),
         }
         tx = Transaction(self.store.jobs.client)
-        tx.put(self.store.jobs, asked, Expression("attribute_not_exists(pk)", {}))
+        tx.put(self.store.jobs, request, Expression("attribute_not_exists(pk)", {}))
         try:
             self._with_audit("job.run", [execution], now)(tx)
         except ConditionFailed as before:
@@ -117,9 +117,9 @@ class ManualCommands:
         audit, by = self.store.audited.audit, self.store.by
 
         def commit(tx: Transaction) -> None:
-            for one in executions:
-                asked = {"execution_id": one.execution_id, "note": note or None}
-                audit.add(tx, one.tenant, by, action, one.job_id, now, after=asked)
+            for execution in executions:
+                command = {"execution_id": execution.execution_id, "note": note or None}
+                audit.add(tx, execution.tenant, by, action, execution.job_id, now, after=command)
             retry_on_conflict(tx.commit, repr(executions[0].job_id), sleep=self.clock.sleep)
 
         return commit
@@ -129,7 +129,7 @@ class ManualCommands:
 
         If the next attempt is due already, its message is sent again: the request before may have been interrupted.
         """
-        execution, record = self._found(tenant, execution_id)
+        execution, record = self._execution_and_record(tenant, execution_id)
         now = self.clock.now()
         execution = replace(execution, attempt=record.get("attempt", 0))
         overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
@@ -180,9 +180,9 @@ class ManualCommands:
             why = "is paused" if job.state != ACTIVE else within
             raise Conflict(f"job {job_id!r} {why}, so there is nothing to skip")
 
-        def cancel(some: Sequence[Execution]) -> Sequence[Execution]:
-            commit = self._with_audit("run.cancelled", some, now, note)
-            return some if self.changes.cancel_all(some, _cancelled(note), now, commit) else ()
+        def cancel(batch: Sequence[Execution]) -> Sequence[Execution]:
+            commit = self._with_audit("run.cancelled", batch, now, note)
+            return batch if self.changes.cancel_all(batch, _cancelled(note), now, commit) else ()
 
         self._change(executions, cancel)
         return executions
@@ -197,22 +197,22 @@ class ManualCommands:
     def take_back(self, skipped: Sequence[Execution]) -> list[Execution]:
         """Let these fire times run after all; returns those for which it is not too late. Raises Busy."""
 
-        def take_back(some: Sequence[Execution]) -> Sequence[Execution]:
+        def take_back(batch: Sequence[Execution]) -> Sequence[Execution]:
             now = self.clock.now()
-            some = [one for one in some if one.fire_at >= now + MIN_NOTICE_S]
-            commit = self._with_audit("run.restored", some, now)
+            batch = [execution for execution in batch if execution.fire_at >= now + MIN_NOTICE_S]
+            commit = self._with_audit("run.restored", batch, now)
             try:
-                return some if some and self.changes.take_back(some, commit) else ()
+                return batch if batch and self.changes.take_back(batch, commit) else ()
             finally:
                 # Also after an error: a commit whose answer was lost is done.
-                self._send_late(some)
+                self._send_late(batch)
 
         return self._change(skipped, take_back)
 
     def _send_late(self, restored: Sequence[Execution]) -> None:
         """Send those whose messages may have come while they were cancelled. A second message does no harm."""
         soon = self.clock.now() + _SENT_AGAIN_S
-        if late := [one for one in restored if one.fire_at < soon]:
+        if late := [execution for execution in restored if execution.fire_at < soon]:
             self.queue.send(late)
 
     def _change(
@@ -224,13 +224,16 @@ class ManualCommands:
         try:
             if len(executions) > 1 and (changed := change(executions)):
                 return list(changed)
-            return [done for one in executions for done in change([one])]
+            return [done for execution in executions for done in change([execution])]
         finally:
             self._note_skips(executions[0])
 
-    def _note_skips(self, one: Execution) -> None:
+    def _note_skips(self, execution: Execution) -> None:
         """Note on its job what is cancelled now, after a change of that."""
-        job, from_at = (one.tenant, one.job_id, one.schedule_revision), math.ceil(self.clock.now())
+        job, from_at = (
+            (execution.tenant, execution.job_id, execution.schedule_revision),
+            math.ceil(self.clock.now()),
+        )
 
         def cancelled() -> list[int]:
             return [each.fire_at for each in self._skipped_from(*job, from_at)]
@@ -261,7 +264,7 @@ class ManualCommands:
             for at in times
         ]
 
-    def _found(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
+    def _execution_and_record(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
         if record is None:
@@ -316,7 +319,7 @@ class BackfillCommands:
         job = self.store.get(tenant, job_id)
         schedule, times = self._backfilled(job, start, end)
         now = math.floor(self.clock.now())
-        whole = Backfill(
+        backfill = Backfill(
             tenant=tenant,
             job_id=job_id,
             backfill_id=backfill_id,
@@ -330,22 +333,22 @@ class BackfillCommands:
             created_at=now,
             is_started=False,
         )
-        first, begun = first_steps(whole, now)
+        first, started = first_steps(backfill, now)
         key = keys.backfill(tenant, job_id, backfill_id)
-        asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
+        command = {name: getattr(backfill, name) for name in ("backfill_id", "start_at", "end_at", "total")}
         tx = Transaction(self.store.jobs.client)
         # Stored with the pointer after the first executions, which are sent next and may end at once.
-        tx.put(self.store.jobs, {**key, **begun.to_item()}, Expression("attribute_not_exists(pk)", {}))
+        tx.put(self.store.jobs, {**key, **started.to_item()}, Expression("attribute_not_exists(pk)", {}))
         try:
-            self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
+            self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=command)
         except ConditionFailed as before:
-            stored = Backfill.from_item(before.existing or begun.to_item())
+            stored = Backfill.from_item(before.existing or started.to_item())
             if stored.is_started or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
-            first, begun = stored.first(now), stored  # the request that began it was interrupted
+            first, started = stored.first(now), stored  # the request that began it was interrupted
         self.queue.send(first)
         self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
-        return replace(begun, is_started=True)
+        return replace(started, is_started=True)
 
     def progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
         """The progress of a backfill. Raises NotFound."""
@@ -401,7 +404,7 @@ class BackfillCommands:
         """The kept backfills of a job, the newest first, at most MAX_LISTED. Raises NotFound."""
         self.store.get(tenant, job_id)
         items = self.store.jobs.query(Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_LISTED))
-        return sorted(map(Backfill.from_item, items), key=lambda one: one.created_at, reverse=True)
+        return sorted(map(Backfill.from_item, items), key=lambda backfill: backfill.created_at, reverse=True)
 
 
 def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:

@@ -65,12 +65,12 @@ def accepted_of(problem: ErrorDetails) -> str:
     )
 
 
-def invalid_input(error: ValidationError, whole: str, model: type[BaseModel]) -> InvalidInput:
+def invalid_input(error: ValidationError, body_name: str, model: type[BaseModel]) -> InvalidInput:
     """What pydantic found wrong with a `model`; `whole` names the object itself. The other problems are in `also`."""
     refusal = together(
         InvalidInput(
             ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
-            or whole,
+            or body_name,
             message_of(problem),
             value=None if problem["type"] == "missing" else problem["input"],
             accepted=_hint(problem["type"], problem["loc"], model) or accepted_of(problem),

@@ -113,11 +113,11 @@ class Registry:
         definition, limits = self.checked(tenant, job_id, raw, past_at=True)
 
         def change(old: Job | None, now: float) -> Job:
-            def made() -> Job:
+            def defined_job() -> Job:
                 new = defined(tenant, job_id, definition, old, now, limits)
                 return new if exists(old) else first.of(new)
 
-            return decide(old, made, now)
+            return decide(old, defined_job, now)
 
         return self.store.change(tenant, job_id, change)
 

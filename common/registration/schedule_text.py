@@ -65,30 +65,30 @@ def parse_schedule(
         raise InvalidInput(
             "schedule", "must be an object", value=raw, accepted='an object such as {"every": "90m"}'
         )
-    given = {key: value for key, value in raw.items() if value is not None}
-    for key in given:
+    fields = {key: value for key, value in raw.items() if value is not None}
+    for key in fields:
         if key not in KEYS:
             raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=", ".join(KEYS))
-    start_at, end_at = _bound(given, "start_at"), _bound(given, "end_at")
+    start_at, end_at = _bound(fields, "start_at"), _bound(fields, "end_at")
     if start_at is not None and end_at is not None and end_at <= start_at:
         raise InvalidInput(
             "schedule.end_at",
             "must be after start_at",
-            value=given["end_at"],
+            value=fields["end_at"],
             accepted="a time after start_at",
         )
-    dates, calendars = read_exclusions(given.get("exclude", {}))
-    timing = _timing(given, job_key, now, shortest_interval_s)
-    spread_s = _default_spread(timing, default_spread_s) if "spread_s" not in given else given["spread_s"]
+    dates, calendars = read_exclusions(fields.get("exclude", {}))
+    timing = _timing(fields, job_key, now, shortest_interval_s)
+    spread_s = _default_spread(timing, default_spread_s) if "spread_s" not in fields else fields["spread_s"]
     return Schedule(
         timing=timing,
         start_at=start_at,
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
-        jitter_s=_whole("jitter_s", given.get("jitter_s", 0), 0, MAX_JITTER_S),
-        spread_s=_whole("spread_s", spread_s, 0, MAX_SPREAD_S),
-        pace=_pace(given["pace"]) if "pace" in given else None,
+        jitter_s=_whole_number("jitter_s", fields.get("jitter_s", 0), 0, MAX_JITTER_S),
+        spread_s=_whole_number("spread_s", spread_s, 0, MAX_SPREAD_S),
+        pace=_pace(fields["pace"]) if "pace" in fields else None,
     )
 
 
@@ -111,8 +111,8 @@ def _pace(raw: object) -> Pace:
         )
     return Pace(
         key=key or "",
-        per_second=_whole("pace.per_second", raw["per_second"], 1, MAX_PER_SECOND),
-        tolerance_s=_whole(
+        per_second=_whole_number("pace.per_second", raw["per_second"], 1, MAX_PER_SECOND),
+        tolerance_s=_whole_number(
             "pace.tolerance_s", TOLERANCE_S if tolerance_s is None else tolerance_s, 1, MAX_TOLERANCE_S
         ),
     )
@@ -125,31 +125,31 @@ def _default_spread(timing: Timing, default_s: int) -> int:
     return default_s if shortest_s is None else min(default_s, shortest_s - 1)
 
 
-def _timing(given: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int) -> Timing:
-    kinds = [kind for kind in ("cron", "every", "at") if kind in given]
+def _timing(fields: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int) -> Timing:
+    kinds = [kind for kind in ("cron", "every", "at") if kind in fields]
     if len(kinds) != 1:
         problem = f"{' and '.join(kinds)} together" if kinds else "no timing"
         raise InvalidInput("schedule", problem, accepted="exactly one of cron, every, at")
-    if "anchor" in given and kinds != ["every"]:
+    if "anchor" in fields and kinds != ["every"]:
         raise InvalidInput(
-            "schedule.anchor", "goes with `every` only", value=given["anchor"], accepted="no anchor"
+            "schedule.anchor", "goes with `every` only", value=fields["anchor"], accepted="no anchor"
         )
     if kinds == ["cron"]:
-        return _cron(given, job_key, shortest_interval_s)
+        return _cron(fields, job_key, shortest_interval_s)
     for key in ("dialect", "dst"):
-        if key in given:
+        if key in fields:
             raise InvalidInput(
-                f"schedule.{key}", "goes with `cron` only", value=given[key], accepted=f"no {key}"
+                f"schedule.{key}", "goes with `cron` only", value=fields[key], accepted=f"no {key}"
             )
     if kinds == ["every"]:
-        return _every(given, now, shortest_interval_s)
-    return _at(given)
+        return _every(fields, now, shortest_interval_s)
+    return _at(fields)
 
 
-def _cron(given: Mapping[str, object], job_key: str, shortest_interval_s: int) -> CronTiming:
-    zone = check_zone(given.get("timezone", "UTC"))
-    dialect, dst = (_rules(key, given.get(key, MINUTE8)) for key in ("dialect", "dst"))
-    expression = given["cron"]
+def _cron(fields: Mapping[str, object], job_key: str, shortest_interval_s: int) -> CronTiming:
+    zone = check_zone(fields.get("timezone", "UTC"))
+    dialect, dst = (_rules(key, fields.get(key, MINUTE8)) for key in ("dialect", "dst"))
+    expression = fields["cron"]
     if dialect == MINUTE8:
         text = read_cron(expression, job_key=job_key, shortest_s=shortest_interval_s)
     else:
@@ -166,38 +166,38 @@ def _rules(key: str, value: object) -> str:
     )
 
 
-def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:
-    if "timezone" in given:
+def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:
+    if "timezone" in fields:
         raise InvalidInput(
-            "schedule.timezone", "`every` is elapsed time, the same in all zones", value=given["timezone"],
+            "schedule.timezone", "`every` is elapsed time, the same in all zones", value=fields["timezone"],
             accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00",
         )  # fmt: skip
     try:
-        interval_s = parse_duration(given["every"])
+        interval_s = parse_duration(fields["every"])
     except InvalidInput as error:
-        raise _instead(error, given["every"], duration_hint(given["every"])) from None
+        raise _instead(error, fields["every"], duration_hint(fields["every"])) from None
     if interval_s < shortest_interval_s:
         raise InvalidInput(
             "schedule.every",
             "fires too often for this tenant",
-            value=given["every"],
+            value=fields["every"],
             accepted=f"at least {shortest_interval_s} s",
         )
     return EveryTiming(
-        interval_s, parse_instant(given["anchor"], "schedule.anchor") if "anchor" in given else now
+        interval_s, parse_instant(fields["anchor"], "schedule.anchor") if "anchor" in fields else now
     )
 
 
-def _at(given: Mapping[str, object]) -> AtTiming:
-    at = given["at"]
-    if "timezone" not in given:
+def _at(fields: Mapping[str, object]) -> AtTiming:
+    at = fields["at"]
+    if "timezone" not in fields:
         try:
             return AtTiming(parse_instant(at, "schedule.at"))
         except InvalidInput as error:
             hint = instant_hint(at)
-            wanted = f"{hint}, or a local time with a timezone" if hint else ""
-            raise _instead(error, at, wanted) from None
-    zone = check_zone(given["timezone"])
+            accepted = f"{hint}, or a local time with a timezone" if hint else ""
+            raise _instead(error, at, accepted) from None
+    zone = check_zone(fields["timezone"])
     if isinstance(at, str) and re.search(r"[Zz]$|[+-][0-9]{2}:[0-9]{2}$", at):
         raise InvalidInput(
             "schedule.timezone", "`at` has an offset from UTC already", value=zone, accepted="one of the two"
@@ -205,8 +205,8 @@ def _at(given: Mapping[str, object]) -> AtTiming:
     return AtTiming(parse_instant(at, "schedule.at", zone))
 
 
-def _bound(given: Mapping[str, object], key: str) -> int | None:
-    return parse_instant(given[key], f"schedule.{key}") if key in given else None
+def _bound(fields: Mapping[str, object], key: str) -> int | None:
+    return parse_instant(fields[key], f"schedule.{key}") if key in fields else None
 
 
 def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
@@ -214,7 +214,7 @@ def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
     return InvalidInput(error.field, error.message, value=value, accepted=hint) if hint else error
 
 
-def _whole(key: str, value: object, least: int, most: int) -> int:
+def _whole_number(key: str, value: object, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     unit = " seconds" if key.endswith("_s") else ""

@@ -135,21 +135,21 @@ class SubscriptionStore:
         check_id("name", name, NAME_CHARS)
         rules = require_active(self.rules.rules(tenant, now), tenant)
         definition = parse_subscription(raw, self.limits)
-        given = definition.model_dump(exclude_none=True)
-        check_allowed(given["target"], rules)
-        if given["target"]["kind"] == "http":
+        fields = definition.model_dump(exclude_none=True)
+        check_allowed(fields["target"], rules)
+        if fields["target"]["kind"] == "http":
             self.webhook_secrets.ensure(tenant, now, by=commit.by)
 
         def attempt() -> Subscription:
             addition = Addition(self.stored.table, keys.subscriber(tenant))
-            items = {one.name: one for one in self.stored.of_tenant(tenant)}
+            items = {subscription.name: subscription for subscription in self.stored.of_tenant(tenant)}
             old = items.get(name)
             if old is None and len(items) >= MAX_SUBSCRIPTIONS:
                 raise Conflict(
                     f"there are {MAX_SUBSCRIPTIONS} subscriptions, which are the most; delete one first"
                 )
             new = Subscription(
-                **{**given, "kinds": tuple(one for one in KINDS if one in given["kinds"])},
+                **{**fields, "kinds": tuple(kind for kind in KINDS if kind in fields["kinds"])},
                 tenant=tenant,
                 name=name,
                 state=SubscriptionState(looked_at=now),
@@ -215,8 +215,8 @@ class SubscriptionStore:
 
     def _retried(self, attempt: Callable[[], Done], name: str) -> Done:
         """Read, decide and write again if another writer was faster: the notifier writes each few minutes."""
-        lost = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"subscription {name!r}", on=lost, sleep=self.clock.sleep)
+        conflicts = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"subscription {name!r}", on=conflicts, sleep=self.clock.sleep)
 
 
 def _carried_on(old: Subscription, new: Subscription, now: float) -> SubscriptionState:

@@ -76,7 +76,7 @@ def test_jobs_are_counted_paused_and_resumed(fleet: Office) -> None:
 def test_a_request_has_a_bound_and_the_next_one_continues(
     fleet: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MAX_CHANGED", 2)
     parts = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
     assert [part["ids"] for part in parts] == [["j0", "j1"], ["j2", "j3"], ["j4"]]
     assert states(fleet) == "ppppp"
@@ -114,7 +114,7 @@ def test_jobs_are_run_once_with_the_same_nonce(fleet: Office) -> None:
 
 
 def test_failed_runs_of_a_span_are_tried_again(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MAX_CHANGED", 2)
     fleet.world.target.answer = lambda event: FAILS
     all_of(fleet.alice, "/v1/jobs/_all/run", {"all": True})
     fleet.world.deliver()
@@ -204,7 +204,7 @@ def test_failing_jobs_are_continued_and_run_once(fleet: Office, monkeypatch: pyt
         for number in range(5):
             fleet.alice("POST", f"/v1/jobs/j{number}/run")
             fleet.world.deliver()
-    monkeypatch.setattr(bulk, "AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MAX_CHANGED", 2)
     fleet.alice("DELETE", "/v1/jobs/j4")
     called = len(fleet.world.target.calls)
     parts = all_of(fleet.alice, "/v1/jobs/_all/run", {"error_type": "Boom", "nonce": "n"})

@@ -71,6 +71,18 @@ EMPTY_CONSTANT = re.compile(
 )
 
 
+# Fields of the API's bodies. Public words do not change.
+PUBLIC_FIELDS = frozenset(["found", "left", "others", "wanted"])
+
+
+def is_public(name: str, path: Path) -> bool:
+    """Whether the name is a field in a file that declares bodies of the API."""
+    is_of_the_api = (
+        path.is_relative_to(ROOT / "api" / "shapes") or path == ROOT / "minute8_client" / "shapes.py"
+    )
+    return is_of_the_api and name in PUBLIC_FIELDS
+
+
 def bindings(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Each name that the module binds, and its line."""
     for node in ast.walk(tree):
@@ -103,6 +115,6 @@ def test_each_binding_says_what_it_holds(folder: str) -> None:
         f"{path.relative_to(ROOT)}:{line} {name}"
         for path in sorted((ROOT / folder).rglob("*.py"))
         for name, line in bindings(ast.parse(path.read_text()))
-        if says_nothing(name)
+        if says_nothing(name) and not is_public(name, path)
     ]
     assert empty == []
