@@ -55,7 +55,7 @@ MIN_DIVIDED_TRIES: Final = 2
 _MIN_SHARE_ENTRIES: Final = 50
 # After this time a planner leaves the rest to another planner; its function has 300 s (serverless.yml).
 MAX_PLANNER_S: Final = 180
-# How many quarantined records one message names. A record that failed before is sent alone.
+# A record that failed before is sent alone.
 MAX_MESSAGE_RECORDS: Final = 20
 
 

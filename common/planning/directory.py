@@ -65,7 +65,7 @@ class Listing(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether ticks of this version look for it in these places."""
+        """Whether ticks of this version look for the shard in these places."""
         return self.places == _right_places(self.shard.group)
 
 

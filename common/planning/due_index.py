@@ -57,7 +57,7 @@ class Mark:
     planned_until: int
     planning_until: int
     decided_at: float
-    # How many ticks took the window up after the tick that announced it.
+    # Ticks that took the window up, without the tick that announced it.
     tries: int = 0
     # The time zones and the AWS SDK that the window was announced with: every function of a deployment uses them.
     tzdata: str = ""

@@ -147,7 +147,7 @@ class PlannedWindow:
     planned: int = 0
     missed: int = 0
     bad_entries: int = 0
-    # How many ticks and planners worked at it.
+    # The ticks and planners that worked at the window.
     ticks: int = 0
     planners: int = 0
 

@@ -19,7 +19,7 @@ from common.planning.execution import Execution
 MAX_IN_A_PACK: Final = 10
 # `packFrom` of serverless.yml. Lambda's polling begins with five batches of ten messages at once.
 PACK_FROM: Final = 50
-# More than any version wrote. What an executor has no thread for in time goes back to the queue.
+# More than any version wrote. Executions for which an executor has no thread in time go back to the queue.
 MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
@@ -39,7 +39,7 @@ class Pack:
 
     @property
     def group(self) -> str:
-        """The message group, by which the fair queue of SQS holds back a tenant's flood: the tenant, if it is one."""
+        """The message group, by which the fair queue of SQS holds back a tenant's flood: its tenant, or mixed."""
         first = self.executions[0].tenant
         is_one_tenants = all(execution.tenant == first for execution in self.executions)
         return first if is_one_tenants else f"mixed:{first}"  # no tenant's name has a colon
@@ -137,9 +137,9 @@ def _packs_of(executions: list[Execution], size: int) -> Iterator[Pack]:
 
 
 def lines(body: str) -> list[str]:
-    """The messages in a body: one, those of a pack, none of a wake.
+    """The messages in a body: the body itself, the lines of a pack, or none of a wake.
 
-    A body of too many lines is one that nothing can read.
+    A body of too many lines is returned whole, and no executor can read it.
     """
     if is_wake(body):
         return []

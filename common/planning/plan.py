@@ -11,7 +11,7 @@ from common.planning.execution import Execution, job_key
 from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
-# How many missed executions `catch_up: all` runs at most, the newest ones; the others are recorded as skipped.
+# `catch_up: all` runs the newest missed executions, up to this many; the others are recorded as skipped.
 CATCH_UP_LIMIT = 100
 # A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
 # minutes or the commit takes long.
@@ -49,7 +49,7 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
 
 
 def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
-    """What a registration itself has to enqueue: everything from when it takes effect to the announced end.
+    """The executions that a registration itself enqueues: all from when it takes effect to the announced end.
 
     Nothing counts as missed, however late this happens: every process that finishes the registration plans the same.
     """
@@ -58,7 +58,7 @@ def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) 
 
 
 def scattered(entry: DueEntry, execution: Execution) -> Execution:
-    """With a place within the tolerance by hash, where the others of its pace are planned elsewhere."""
+    """The execution at a second within its tolerance, chosen by hash: the rest of its pace is planned elsewhere."""
     if not entry.schedule.pace:
         return execution
     key = job_key(entry.tenant, entry.job_id)
@@ -66,7 +66,7 @@ def scattered(entry: DueEntry, execution: Execution) -> Execution:
 
 
 def fires_soon(entry: DueEntry, now: float) -> bool:
-    """Whether it may have a fire time in a window that is planned already, or is being planned."""
+    """Whether the entry may have a fire time in a window that is planned already, or is being planned."""
     return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
 
 

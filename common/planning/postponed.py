@@ -52,9 +52,9 @@ class Postponed:
             self._queue.send([execution])
 
     def keep_far(self, executions: Iterable[Execution]) -> Iterator[Execution]:
-        """Store those that SQS cannot delay until they are due; the others, for the caller to enqueue.
+        """Store executions that SQS cannot delay until they are due. Yields the others, which the caller enqueues.
 
-        The stored ones are durable when the iterator ends. Raises Busy.
+        The stored executions are durable when the iterator ends. Raises Busy.
         """
         furthest = self._clock.now() + MAX_DELAY_S
         far: list[Execution] = []
@@ -69,7 +69,7 @@ class Postponed:
         yield from self._store(far)
 
     def _store(self, executions: Sequence[Execution]) -> Iterator[Execution]:
-        """Store them. Those are returned whose window a tick had announced before, and may have read without them."""
+        """Store executions. Yields those whose window a tick announced before, which may not have read them."""
         if not executions:
             return
         # Two registrations of a job that were cut off have the same executions.
@@ -79,9 +79,9 @@ class Postponed:
         yield from (execution for execution in executions if execution.visible_at < announced)
 
     def hand_over(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
-        """Enqueue what is due before `until`, and delete it. Yields how many, and what cannot run.
+        """Enqueue the executions that are due before `until`, and delete them. Yields counts and bad entries.
 
-        Reads a page of each partition in turn, so that what is due first comes first; after `stop_at` no more pages.
+        Reads a page of each partition in turn, so that earlier executions come first; after `stop_at` no more pages.
 
         Raises:
             HandOverFailed: the next call enqueues again what is not deleted.

@@ -24,9 +24,9 @@ _SENDERS = 32
 _MAX_UNDER_WAY = 4 * _SENDERS
 _RESENDS = 5
 _FIRST_WAIT_S = 0.1
-# The part of each second in which to send where there is time. SQS delays by whole seconds, so what is sent at x.9
-# comes out 0.1 s before its own second, and executors are paid to hold it for that time. The rest of the second is for
-# the request to arrive: a message that reaches SQS in the next second comes out late.
+# If there is time, batches are sent in this part of a second. SQS delays by whole seconds, so a message that is sent at
+# x.9 comes out 0.1 s before its own second, and executors are paid to hold it for that time. The rest of the second is
+# for the request to arrive: a message that reaches SQS in the next second comes out late.
 _LATE_FROM = 0.88
 _LATE_UNTIL = 0.96
 

@@ -1,7 +1,7 @@
 """Shares: the due entries of a window, divided among planners if one process should not plan them all.
 
 The tick records the shares, then marks which division of the window counts, and sends a message for each share. A
-planner enqueues its share's executions and then deletes the record. The planner that finds no records left moves the
+planner enqueues its share's executions and then deletes the record. The planner that finds no more records moves the
 mark. If a message is lost, its record remains, and the next tick sends it again. A crash anywhere can only cause a
 repetition, never a loss. A planner without time left records its progress, and sends the rest to another.
 """

@@ -24,7 +24,7 @@ def in_all_clocks(timing: CronTiming) -> Cron:
 
 
 def names_years(timing: Timing) -> bool:
-    """Whether it is a cron that ends by itself, with its last year."""
+    """Whether the timing is a cron that ends by itself, with its last year."""
     return isinstance(timing, CronTiming) and isinstance(compiled(timing), CronInYears)
 
 

@@ -80,7 +80,7 @@ class Cron:
 
 @dataclass(frozen=True, slots=True)
 class CronInYears(Cron):
-    """It fires in some years only. A class of its own, so that all others pay nothing for the years."""
+    """A cron that fires in some years only. It has its own class, so that all other crons pay nothing for the years."""
 
     years: int = 0
     """Bits as in `date_bits.py`."""
