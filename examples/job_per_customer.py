@@ -34,14 +34,14 @@ def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:
 def register_all(minute8: Client, customers: Iterable[Mapping[str, str]], target: str) -> list[str]:
     """One job per customer; jobs of former customers are deleted. Returns the refused customers with reasons."""
     refused: list[str] = []
-    gone = {job["job_id"] for job in minute8.jobs(tag="nightly-report")}
+    former_jobs = {job["job_id"] for job in minute8.jobs(tag="nightly-report")}
     for customer in customers:
-        gone.discard(f"report-{customer['id']}")
+        former_jobs.discard(f"report-{customer['id']}")
         try:
             register(minute8, customer, target)
         except InvalidInput as error:  # a mistake in one customer's data; any other refusal ends the program
             refused.append(f"{customer['id']}: {error}")
-    for job_id in gone:
+    for job_id in former_jobs:
         minute8.delete_job(job_id)
     return refused
 

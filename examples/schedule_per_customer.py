@@ -37,15 +37,15 @@ def register(scheduler: Any, customer: Mapping[str, str], target: str, role: str
 
 
 def register_all(scheduler: Any, customers: Iterable[Mapping[str, str]], target: str, role: str) -> list[str]:
-    """One schedule per customer; those of former customers are deleted. Returns the names of all schedules."""
+    """One schedule per customer; schedules of former customers are deleted. Returns the names of all schedules."""
     groups = scheduler.get_paginator("list_schedule_groups").paginate(NamePrefix=GROUP)
     if all(group["Name"] != GROUP for page in groups for group in page["ScheduleGroups"]):
         scheduler.create_schedule_group(Name=GROUP, Tags=[{"Key": "team", "Value": "reports"}])
-    gone = set(names(scheduler))
+    former_names = set(names(scheduler))
     for customer in customers:
         register(scheduler, customer, target, role)
-        gone.discard(f"report-{customer['id']}")
-    for name in gone:
+        former_names.discard(f"report-{customer['id']}")
+    for name in former_names:
         scheduler.delete_schedule(Name=name, GroupName=GROUP)
     return names(scheduler)
 
@@ -53,7 +53,7 @@ def register_all(scheduler: Any, customers: Iterable[Mapping[str, str]], target:
 def names(scheduler: Any) -> list[str]:
     """The names of the group's schedules."""
     pages = scheduler.get_paginator("list_schedules").paginate(GroupName=GROUP)
-    return sorted(one["Name"] for page in pages for one in page["Schedules"])
+    return sorted(schedule["Name"] for page in pages for schedule in page["Schedules"])
 
 
 def main(file: str, target: str, role: str) -> int:
