@@ -1,4 +1,4 @@
-"""Each function's role in serverless.yml grants what the function calls in the tests' flows, and nothing else.
+"""Each function's role in deploy/roles.yml grants what the function calls in the tests' flows, and nothing else.
 
 test_serverless_yml.py compares the roles of the compiled template with a list.
 """
@@ -53,7 +53,7 @@ from tests.planning import test_packs, test_quarantine, test_shares
 from tests.platform import test_removal
 from tests.worlds import ARN, World, at, job, open_world
 
-SERVERLESS_YML = Path(__file__).resolve().parent.parent.parent / "serverless.yml"
+ROLES_YML = Path(__file__).resolve().parents[2] / "deploy" / "roles.yml"
 _OF_POLLERS = {
     *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 }
@@ -84,7 +84,7 @@ class Grant(NamedTuple):
 
 
 def grants() -> Iterator[Grant]:
-    resources = yaml.safe_load(SERVERLESS_YML.read_text())["resources"][-1]["Resources"]
+    resources = yaml.safe_load(ROLES_YML.read_text())["Resources"]
     for function in {function for function, _, _ in ENTRIES}:
         [policy] = resources[f"{function}Role"]["Properties"]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]:

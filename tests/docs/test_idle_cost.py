@@ -211,4 +211,4 @@ def test_the_page_says_from_which_load_on_provisioned_billing_pays(least: int) -
 
 
 def test_the_units_that_do_not_follow_the_load_are_those_of_the_template() -> None:
-    assert (ROOT / "serverless.yml").read_text().count(f"MinCapacity: {LITTLE}\n") == 4
+    assert (ROOT / "deploy" / "scaling.yml").read_text().count(f"MinCapacity: {LITTLE}\n") == 4
