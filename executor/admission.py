@@ -15,13 +15,13 @@ from common.tenants.states import ACTIVE, SUSPENDED
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
-# How long a run waits before it checks again, if the other run has no lease.
-_LOOK_AGAIN_S = 10
+# Before a run checks the lock again, if the other run has no lease.
+_RECHECK_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The execution does not run; `reason` is one of a few words, `detail` a sentence for a person."""
+    """The execution does not run. `reason` is a word of `states.py`, `detail` a sentence for a person."""
 
     reason: str
     detail: str
@@ -31,7 +31,7 @@ class Skip:
 class Wait:
     """The execution runs after the job's current run has ended, which should be by `until`.
 
-    `takes_place`: it takes the one place in the queue. Otherwise its message comes back and asks again.
+    `takes_place`: the execution takes the only place in the lock's queue. Otherwise its message comes back later.
     """
 
     until: int
@@ -40,7 +40,7 @@ class Wait:
 
 
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
-    """None if it may run, else why not."""
+    """Why the execution may not run. None: it may."""
     if job is None or job.state == DELETED:
         return Skip(states.DELETED_JOB, "the job was deleted after this execution was planned")
     if execution.trigger == SCHEDULE:
@@ -69,7 +69,7 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
 
 
 def is_of(execution: Execution, job: Job) -> bool:
-    """Whether a person requested it for this job, and not for a deleted one of the same name.
+    """Whether a person requested the execution for this job, and not for a deleted job of the same name.
 
     The revision decides if the clock of the requesting machine was slower than that of the machine that created the
     job.
@@ -78,7 +78,7 @@ def is_of(execution: Execution, job: Job) -> bool:
 
 
 def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hold] = ()) -> Skip | None:
-    """None if the platform lets the tenant run this, else why not. Checked before every attempt."""
+    """Why the platform does not let the tenant run this. None: it does. Checked before every attempt."""
     if rules is None:
         return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
     if rules.state == SUSPENDED:
@@ -103,14 +103,14 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
 
 
 def admit_beside(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-    """What the job's overlap policy (`skip`, `queue_one`) decides for an execution that did not get the lock.
+    """The decision of the job's overlap policy (`skip`, `queue_one`) about an execution that did not get the lock.
 
     Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
     """
     going_until = lock.get("lease_until", 0)
     is_going = going_until >= now
     detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
-    until = int(going_until if is_going else now + _LOOK_AGAIN_S) + 1
+    until = int(going_until if is_going else now + _RECHECK_S) + 1
     must_run = execution.attempt > 1 or execution.trigger == BACKFILL
     if job.overlap == "skip" and not must_run:
         return Skip(states.OVERLAP, detail)

@@ -128,7 +128,7 @@ def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -
         "traceparent": traceparent(execution_id, execution.attempt),
     }
     if job.target.get("invocation") == "Event":
-        # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.
+        # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = token
     payload = job.payload
     if payload_format := format_of(job.target, formats):

@@ -1,7 +1,8 @@
 """Sends runs that failed for good to the job's dead-letter queue, with the attributes of EventBridge Scheduler.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
-The run has ended by then, whatever becomes of the message. It is sent again if the executor may have died before.
+The run has ended by then, whether or not the message can be sent. The message is sent again if the executor may have
+died before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from executor.targets.sqs_queue import queue_url
 _TIMEOUT_S: Final = 5
 _MAX_TRIES: Final = 2
 _MAX_ERROR_CHARS: Final = 1_000
-# What SQS refuses in the value of an attribute. `re` compiles it on its first use, which takes 6 ms.
+# Characters that SQS refuses in the value of an attribute. `re` compiles the pattern on its first use: that takes 6 ms.
 _REFUSED: Final = r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
@@ -44,7 +45,7 @@ class DeadLetters:
     def send(
         self, job: Job | None, execution: Execution, error_type: str, error: str, exhausted: str = ""
     ) -> None:
-        """Send one message if the job names a queue. What goes wrong is noted in the run; nothing is raised.
+        """Send one message if the job names a queue. A failure is noted in the run; nothing is raised.
 
         `execution` is of the last attempt; `exhausted` the condition of the retry policy that ended the run.
         """
@@ -114,11 +115,11 @@ def _send(job: Job, event: Event, message_attributes: dict[str, dict[str, str]])
 
 
 def _body(job: Job, event: Event) -> str:
-    """What the target would have got."""
+    """The body that the target would have received."""
     return message_body(job.target, event) or "{}"
 
 
 def _queue(job: Job) -> dict[str, Any]:
-    """As a target: with the role of the job's own, which may be the one that may write to the queue."""
+    """The queue as a target, with the role of the job's own target: that role may be needed to write to the queue."""
     role = {name: job.target[name] for name in ("role_arn", "external_id") if name in job.target}
     return {"kind": "sqs", "arn": job.dead_letter, **role}

@@ -1,4 +1,4 @@
-"""Waiting until an execution is due, and what is read from the jobs table then."""
+"""Waits until an execution is due, and then reads its job, its calendars and its manual override."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ class FailureStreak:
         )
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
-        """The same for a run whose executor may have died between recording its end and publishing it."""
+        """Do the same for a recorded run whose executor may have died before it published the end."""
         last = last_attempt(record)
         if last.get("attempt") != execution.attempt or "error_type" in record:
-            return  # it did not end by an attempt: it was cancelled, or not retried
+            return  # the run was cancelled, or not retried: no attempt ended it
         if last["outcome"] == "succeeded":
             self.succeeded(job, execution)
         elif record["status"] == FAILED:
@@ -89,7 +89,7 @@ class FailureStreak:
 
 
 def responsible(job: Job | None) -> dict[str, str]:
-    """Who answers for a job and what to do, for an event; only what the job names."""
+    """The owner and the runbook that a job names, for an event."""
     return {name: value for name in ("owner", "runbook") if (value := getattr(job, name, ""))}
 
 

@@ -1,8 +1,8 @@
-"""What goes back to the queue: executions without a thread, and messages of which an execution failed.
+"""Gives back to the queue: executions without a thread, and messages of which an execution failed.
 
 An execution of a pack that nobody has claimed goes on as a message of its own. If anything else failed, the queue
-delivers the whole pack again. What ended by then is found by its record. The dispatched calls are recorded as made
-before: alone, they would be made again, as after the death of their executor.
+delivers the whole pack again. The records of its ended executions show that these have ended. The dispatched calls are
+settled before: otherwise they would be repeated, as after the death of their executor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def give_back(executor: Executor, execution: Running) -> None:
 def messages_to_deliver_again(
     executor: Executor, reports: Mapping[Running, Report], errors: Mapping[Running, Exception]
 ) -> dict[Message, Exception]:
-    """The messages that the queue has to deliver again because of these errors, each with one of them."""
+    """The messages that the queue has to deliver again because of these errors, each with the longest-lasting error."""
     threads, failed = call_threads(), list(errors)
     unclaimed = threads.map(lambda execution: _is_unclaimed(executor, execution, errors[execution]), failed)
     alone = [execution for execution, is_unclaimed in zip(failed, unclaimed, strict=True) if is_unclaimed]
@@ -80,7 +80,7 @@ def _lease_until(error: Exception) -> float:
 
 
 def _is_unclaimed(executor: Executor, execution: Running, error: Exception) -> bool:
-    """Whether certainly nobody has claimed it. Only executions of packs are read: a single message comes again."""
+    """Whether certainly nobody has claimed the execution. Only packs are looked up: a single message comes again."""
     delivery = execution.delivery
     if not delivery.is_of_pack or delivery.execution is None or isinstance(error, StillRunning):
         return False

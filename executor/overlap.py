@@ -21,10 +21,9 @@ from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit_beside
 
-# How long a queued execution keeps its place after the time at which it should have taken the lock.
-# Clocks may differ by ten minutes.
+# After the time at which a queued execution should have taken the lock. Clocks may differ by ten minutes.
 _PLACE_RETENTION_S = 900
-# How long an item is kept after the last lease, or place in the queue, has ended.
+# After the last lease, or place in the queue, has ended.
 _LOCK_RETENTION_S = 7 * DAY_S
 
 
@@ -45,7 +44,7 @@ class OverlapPolicy:
         return lock
 
     def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-        """The policy's decision for an execution that did not get the lock. It takes the queue's place if it may."""
+        """The policy's decision for an execution that did not get the lock. If it may wait, it takes the place in the queue."""
         while True:
             step = admit_beside(job, execution, lock, now)
             if isinstance(step, Skip) or not step.takes_place:
@@ -148,7 +147,7 @@ class Locks:
             )
         except ConditionFailed as conflict:
             lock = conflict.existing or {}
-            if lock.get("queued") == execution.run_name:  # it ended while it waited, for example by a pause
+            if lock.get("queued") == execution.run_name:  # a waiting run can end, for example by a pause
                 self.forget(execution, "queued", execution.run_name)
                 return None
             if "holder" in lock:
@@ -157,14 +156,14 @@ class Locks:
 
     def forget(self, execution: Execution, place: str, run_name: str) -> None:
         """Free the place (`holder` or `queued`) of a run that has ended."""
-        attributes = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[
-            place
-        ]
+        attributes = (
+            "#holder, #lease_until" if place == "holder" else "#queued, #queued_message, #queued_until"
+        )
         with suppress(ConditionFailed):
             self._table.update(
                 _key(execution),
                 Expression(f"REMOVE {attributes}", {}),
-                Expression(f"#{place} = :it", {":it": run_name}),
+                Expression(f"#{place} = :run", {":run": run_name}),
             )
 
 

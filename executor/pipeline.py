@@ -74,7 +74,7 @@ class Executor:
         return stage
 
     def prepare(self, deliveries: Sequence[Delivery]) -> list[Progress]:
-        """Take the executions of one second as far as joint requests take them, at most until they are claimed."""
+        """Take the executions of one second as far as joint requests go, at most until they are claimed."""
         progress: list[Progress] = list(deliveries)
         if len(deliveries) < 2:
             return progress
@@ -88,7 +88,7 @@ class Executor:
         return progress
 
     def hold(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Wait until the executions are due. One that is due too late goes back to the queue.
+        """Wait until the executions are due. An early execution goes back to the queue.
 
         Raises:
             UnreadableMessage: the message is not an execution; it will end in the dead-letter queue.
@@ -109,7 +109,7 @@ class Executor:
         ]
 
     def admit(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Decide which attempts may be made. Among several, those whose admission and claim need no other request."""
+        """Decide which attempts may be made. Of several executions, decide those that need no request of their own."""
         if len(batch) == 1:
             return [self._admit(item) if isinstance(item, Loaded) else item for item in batch]
         plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
@@ -120,10 +120,10 @@ class Executor:
         return [admitted.get(id(item), item) for item in batch]
 
     def claim(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Claim the attempts. Among several, those that a joint request certainly claims."""
+        """Claim the attempts. Of several attempts, those that a joint request certainly claims."""
         if len(batch) == 1:
             return [self._claim(item) if isinstance(item, Admitted) else item for item in batch]
-        # One of each execution: a copy of a message claims by itself.
+        # One attempt of each execution: a copy of a message claims by itself.
         attempts: dict[str, Admitted] = {}
         for item in batch:
             if isinstance(item, Admitted):
@@ -139,7 +139,7 @@ class Executor:
         return [item.finish() if isinstance(item, Sending) else item for item in sending]
 
     def record(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Write what became of the attempts.
+        """Write the results of the attempts.
 
         Raises:
             StillRunning: an earlier delivery is making the attempt; the message must be delivered again later.
@@ -183,7 +183,7 @@ class Executor:
         return self.due_jobs.excluded(execution, job) or self.due_jobs.overridden(execution, job)
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
-        """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or say who has it."""
+        """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or report the conflict."""
         if verdict := self._take_turn(attempt):
             return Decided(attempt.claim, attempt.job, verdict)
         claimed = _claimed(attempt, self.clock.now(), self.call_delay)
@@ -197,7 +197,7 @@ class Executor:
         )
 
     def _claim_together(self, attempts: Sequence[Admitted]) -> dict[int, Claimed]:
-        """The attempts that are certainly claimed, by the id of the admitted one. Any other claims by itself.
+        """The attempts that are certainly claimed, by the id of the admitted one. Every other attempt claims by itself.
 
         If it is not certain that a claim was written, the attempt's own request finds out by the same claim.
         """

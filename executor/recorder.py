@@ -30,7 +30,7 @@ _FIRST_WAIT_S: Final = 0.2
 
 
 class StillRunning(Minute8Error):
-    """An earlier delivery of this message may still be running: deliver this one again after the lease."""
+    """An earlier delivery of this message may still be running: deliver it again after the lease."""
 
     def __init__(self, execution_id: str, until: float) -> None:
         super().__init__(f"{execution_id} until {until}")
@@ -97,7 +97,7 @@ class Recorder:
         self.queue.send(executions)
 
     def settle(self, execution: Execution, message_id: str) -> None:
-        """Note that the call of this message's attempt was made: alone, another delivery does not repeat it."""
+        """Note that the call of this message's attempt was made, so that another delivery does not repeat it."""
         self.changes.settle(execution, message_id)
 
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
@@ -143,7 +143,7 @@ class Recorder:
         return self._outcome(earlier, job, died)
 
     def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
-        """The attempt is claimed already: by another message, or by an earlier delivery of this one."""
+        """The attempt is claimed already: by another message, or by an earlier delivery of this message."""
         execution = claim.execution
         if _is_own(claim, record):
             if record["status"] == RETRYING:
@@ -185,7 +185,7 @@ class Recorder:
         try:
             self.run_end.ended(job, claim.execution)
         except Exception:
-            # The message comes again for what follows the run, and not to call again.
+            # The message comes again, and then only does what follows the run: the call is not repeated.
             self.changes.settle(claim.execution, claim.message_id)
             raise
         return Report("dispatched", claim.execution, claim.lateness_s)
@@ -204,7 +204,7 @@ class Recorder:
 
 
 def _last_error(record: Item) -> str:
-    """The error that a run waits with, for the words of why it is not tried again."""
+    """The last error of a run that waits for its next attempt, as words for the reason why none is made."""
     last = last_attempt(record)
     if last.get("outcome") != "failed":
         return ""

@@ -81,7 +81,7 @@ class Redelivery:
             self._hide_until(hidden)
 
     def _hide_until(self, hidden: Hidden) -> None:
-        """The messages share one time: a message that succeeded stays in the queue until the whole batch has ended."""
+        """All get the same time: a message that succeeded stays in the queue until the whole batch has ended."""
         self._hide(dict.fromkeys(hidden.messages, hidden.lease_until + AFTER_LEASE_S - self.clock.now()))
 
     def _wait_s(self, message: Message, error: Exception) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """Each method is for one kind of end, which is recorded by then. It can be repeated."""
+    """Each method is for one kind of end, and is called after the end was recorded. A call can be repeated."""
 
     overlap: OverlapPolicy
     failure_streak: FailureStreak
@@ -38,7 +38,7 @@ class RunEnd:
     clock: Clock
 
     def succeeded(self, job: Job | None, execution: Execution) -> None:
-        """The target ended the run."""
+        """The target has done the work."""
         self.ended(job, execution)
         if job:
             self.failure_streak.succeeded(job, execution)
@@ -73,7 +73,7 @@ class RunEnd:
         self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
-        """The executor of a recorded run may have died before it did what follows."""
+        """Repeat what follows a recorded run whose executor may have died before."""
         self.failure_streak.once_more(job, execution, record)
         last = last_attempt(record)
         if record["status"] == FAILED and last.get("outcome") == "failed":

@@ -48,5 +48,5 @@ def has_started(report: Report) -> bool:
 
 
 def _came_too_late(report: Report) -> bool:
-    """Skipped or given up because it was late, and not because it waited for its turn."""
+    """Whether the execution was skipped or given up because it was late, and not because it waited for its turn."""
     return report.detail == states.MISFIRE and not report.execution.not_before_at

@@ -1,4 +1,4 @@
-"""What an execution is at each stage of the pipeline: held, loaded, admitted, claimed, called or decided, reported."""
+"""An execution at each stage of the pipeline: held, loaded, admitted, claimed, and called or decided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from executor.targets import Kind
 
 # The weight of the last call in the estimate.
 _WEIGHT: Final = 0.2
-# One slow call, such as the first of a process, must not spoil the estimate for the next ones.
+# One slow call, such as the first of a process, must not spoil the estimate for the next calls.
 _MAX_STEP_S: Final = 0.02
 _MAX_DELAY_S: Final = 5.0
 
@@ -86,7 +86,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimConflict:
-    """The attempt already has a record, of another message or of an earlier delivery of this one.
+    """The attempt has a record already, of another message or of an earlier delivery of the same message.
 
     `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
     no further attempt follows then.

@@ -18,10 +18,10 @@ from executor.stages import Admitted, Called, Claimed, Decided
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 MAX_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
-# The same number goes over kept connections from one thread. All connections that both use are kept.
+# One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENT_THREADS: Final = 32
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
-# An event that waited so long gets a thread as other calls do.
+# An event that waited so long for its answer, or to be sent, gets a thread as other calls do.
 _MAX_EVENT_WAIT_S: Final = 2.0
 # An execution without a thread by then goes back to the queue, for another executor.
 MAX_THREAD_WAIT_S: Final = 5.0
@@ -63,7 +63,7 @@ class Running:
 
     @property
     def is_ready_event(self) -> bool:
-        """Whether nothing but a call is left to do, which waits for no result and can be sent beside others."""
+        """Whether the next stage is a call that waits for no result, and that one thread can send beside others."""
         return isinstance(self.progress, Claimed) and self.progress.sends_only
 
     def finish(self) -> Report:
@@ -133,7 +133,7 @@ def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
 def _receive(answers: Answers[Running], unsent: Unsent) -> None:
     """Read each answer when it comes, and send the next event over its connection.
 
-    What waits too long for its answer, or to be sent, goes on in a thread of its own.
+    An event that waits too long, for its answer or to be sent, goes on in a thread of its own.
     """
     for execution in answers.taken_until(time.monotonic() + _MAX_EVENT_WAIT_S):
         execution.receive()

@@ -95,9 +95,9 @@ def seconds(text: object) -> float | None:
 
 
 def wish(body: bytes) -> Outcome | None:
-    """What a target requests in its result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
+    """The wish in a target's result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
 
-    Both may have `error`. None if it requests nothing; a result without such an object is ignored.
+    Both may have `error`. None: the result states no wish.
     """
     if b'"minute8"' not in body:  # do not parse results of megabytes needlessly
         return None

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 request to an untrusted endpoint: bounded in time, in bytes and in reads, whatever is sent.
+"""One HTTP/1.1 request to an untrusted endpoint: bounded in time, in bytes and in reads, whatever the endpoint sends.
 
 TLS uses buffers in memory. So handshakes, tickets and empty records count towards the same bounds as the answer. Single
 bytes do not extend the time, nor do they cost a read each without end. h11 parses the answer: it refuses what is not
@@ -58,7 +58,7 @@ class BoundedConnection:
         self._until_done(self._tls.do_handshake)
 
     def send(self, data: bytes) -> None:
-        """Send all of it."""
+        """Send all of the data."""
         if self._tls is None:
             self._send_plain(data)
             return

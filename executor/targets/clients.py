@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class FairCache(Generic[Value]):
-    """Shared by tenants, of whom none can flood it: the tenant with the most entries loses its own oldest first.
+    """A cache that tenants share and none can flood: the tenant with the most entries loses its own oldest first.
 
     Keeps at most `max_values` values. Each counts for the tenant that caused it; all tenants may use it."""
 
