@@ -23,7 +23,7 @@ class Kind:
 
     `call(target, event, timeout_s)` returns the outcome; nothing that a target does makes it raise. The event's context
     names the caller; only the executor writes the context. Runs of kinds that are not awaited end as `dispatched`.
-    `in_steps` is the same call in steps, if one thread can have several calls of the kind under way. It replaces `call`.
+    `in_steps` replaces `call` if one thread can have several calls of the kind under way. It is the same call in steps.
     """
 
     call: Call

@@ -87,7 +87,7 @@ def test_each_call_waits_as_long_as_its_own_time_limit(service: Server) -> None:
     assert call_function(awaited, event(), 60).ok
 
 
-def test_an_event_that_was_taken_is_no_failure_if_its_answer_breaks_off(service: Server) -> None:
+def test_an_accepted_event_is_no_failure_if_its_answer_breaks_off(service: Server) -> None:
     service.reply = lambda handler: (202, {"Content-Length": "5", "Connection": "close"}, b"")
     assert call_function(TARGET, event(), 5).ok
 

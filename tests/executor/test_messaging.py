@@ -87,7 +87,7 @@ def test_ids_stay_within_their_limits_for_the_longest_names() -> None:
     assert group_of(event(**LONG)) != group_of(event(tenant="t" * 64, job_id="j." * 63 + "jj"))
 
 
-def test_names_that_only_differ_in_what_is_cut_off_stay_different() -> None:
+def test_long_names_with_the_same_beginning_stay_different() -> None:
     names = {execution_name(event(job_id=job_id)) for job_id in ("a.b", "a-b", "x" * 41, "x" * 42)}
     assert len(names) == 4
     assert execution_name(event(tenant="alice")) != execution_name(event(tenant="bob"))

@@ -29,7 +29,7 @@ def due(world: World, **fields: Any) -> Message:
     return message
 
 
-def test_what_dynamodb_turned_away_comes_again_in_seconds_and_then_less_often(
+def test_a_message_that_dynamodb_throttled_comes_again_in_seconds_and_then_less_often(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def turned_away(*_: object, **__: object) -> None:

@@ -130,7 +130,7 @@ def test_all_go_out_from_one_thread_before_an_answer_comes(
     assert (len(service.requests), service.connections) == (10, 10)
 
 
-def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
+def test_without_a_kept_connection_each_event_has_a_thread_that_connects(
     world: World, service: Server, senders: list[str]
 ) -> None:
     kept(service, 1)
@@ -156,7 +156,7 @@ def test_a_long_event_has_a_thread(world: World, service: Server, senders: list[
     assert sorted(senders) == ["MainThread", "send"]
 
 
-def test_what_is_refused_or_breaks_off_is_one_events_failure(world: World, service: Server) -> None:
+def test_a_refused_or_broken_call_fails_one_event(world: World, service: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler) == "refused":
             return 429, {"x-amzn-ErrorType": "TooManyRequestsException"}, b"{}"

@@ -46,7 +46,7 @@ def test_what_counts_and_what_is_good(report: Report, good: int, total: int) -> 
     assert service_level([report], within_s=1.0) == (good, total)
 
 
-def test_a_batch_is_counted_as_a_whole_and_within_what_the_stage_says() -> None:
+def test_a_batch_is_counted_together_and_within_the_stages_lateness() -> None:
     batch = [Report("succeeded", DUE, late_s) for late_s in (0.1, 1.5, 4.0)]
     assert service_level(batch, within_s=2.0) == (2, 3)
     assert service_level([], within_s=2.0) == (0, 0)

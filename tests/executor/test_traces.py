@@ -27,7 +27,7 @@ def test_each_attempt_has_its_own_span_in_one_trace() -> None:
     assert trace_id(ID) != trace_id("alice:report:20261121T030100Z:4")
 
 
-def test_a_target_gets_that_of_its_attempt_and_the_run_shows_its_trace(world: World) -> None:
+def test_a_target_gets_its_attempts_traceparent_and_the_run_shows_the_trace(world: World) -> None:
     world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
     world.run_until("2026-11-21T03:16:00Z")
     (_, context), (run,) = world.target.calls[0], world.run_items("alice", "once")
@@ -65,7 +65,7 @@ def test_an_awaited_function_has_it_in_its_client_context(
     }
 
 
-def test_messages_and_requests_carry_it_and_a_jobs_own_header_stays() -> None:
+def test_messages_and_requests_carry_the_traceparent_and_a_jobs_own_header_stays() -> None:
     attributes = events.message_attributes(event())
     assert attributes["traceparent"] == {"DataType": "String", "StringValue": traceparent(ID, 1)}
     assert len(attributes) <= 10  # SQS takes no more

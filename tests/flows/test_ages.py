@@ -98,7 +98,7 @@ def test_a_run_by_hand_is_not_lost_where_the_job_was_made_by_a_clock_nine_minute
     assert world.statuses("alice", "report") == ["succeeded"]
 
 
-def test_asked_for_of_a_job_that_was_deleted_and_created_again_it_does_not_run(world: World) -> None:
+def test_a_manual_run_of_a_deleted_job_does_not_run_the_job_created_again(world: World) -> None:
     world.registry.create("alice", "report", job(cron="0 9 * * *"))
     world.clock.sleep(10)
     execution = world.manual.run_now("alice", "report", "now")
@@ -175,7 +175,7 @@ class Lagging(Table):
         return super().get(key) if consistent else None
 
 
-def test_a_tenant_that_a_replica_does_not_know_yet_is_asked_for_again(world: World) -> None:
+def test_a_tenant_that_a_replica_does_not_know_yet_is_read_again(world: World) -> None:
     tenants = world.table("tenants")
     tenants.put({**keys.tenant("alice"), "state": "active", "allowed_targets": ["*"]})
     known = KnownTenants(Lagging(tenants.client, tenants.name))

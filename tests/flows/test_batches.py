@@ -96,7 +96,9 @@ def test_each_second_is_waited_for_and_read_on_its_own(world: World, reads: Read
         assert called_at >= at(context["due_at"])
 
 
-def test_what_happens_to_a_job_while_the_batch_is_held_counts(world: World, reads: Reads) -> None:
+def test_a_job_that_changes_while_its_batch_is_held_is_read_after_the_change(
+    world: World, reads: Reads
+) -> None:
     batch = messages(world, DUE, DUE, DUE)
     world.clock.move_to(DUE - 0.7)
     sleep = world.clock.sleep
@@ -112,7 +114,7 @@ def test_what_happens_to_a_job_while_the_batch_is_held_counts(world: World, read
     assert [report.detail or report.result for report in reports] == ["succeeded", "paused", "deleted"]
 
 
-def test_two_messages_of_one_job_and_one_of_none(world: World, reads: Reads) -> None:
+def test_two_messages_of_the_same_job_and_one_of_a_missing_job(world: World, reads: Reads) -> None:
     first, second = messages(world, DUE, DUE)
     missing = Message("gone", Execution("alice", "gone", DUE, DUE, 1).encode())
     world.clock.move_to(DUE)
@@ -124,7 +126,7 @@ def test_two_messages_of_one_job_and_one_of_none(world: World, reads: Reads) -> 
     assert reads.requests == ["get 3"]
 
 
-def test_where_they_cannot_be_read_together_each_is_read(world: World, reads: Reads) -> None:
+def test_jobs_that_cannot_be_read_together_are_read_one_by_one(world: World, reads: Reads) -> None:
     batch = messages(world, *[DUE] * 4)
     reads.broken = True
     world.clock.move_to(DUE)
@@ -133,7 +135,7 @@ def test_where_they_cannot_be_read_together_each_is_read(world: World, reads: Re
     assert all(reads.consistent)
 
 
-def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(world: World, reads: Reads) -> None:
+def test_unprocessed_jobs_are_requested_again(world: World, reads: Reads) -> None:
     batch = messages(world, *[DUE] * 4)
     reads.unprocessed = True
     world.clock.move_to(DUE)
@@ -142,7 +144,7 @@ def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(world: World, read
     assert all(reads.consistent)
 
 
-def test_what_is_far_away_goes_back_without_keeping_the_others_waiting(world: World, reads: Reads) -> None:
+def test_early_executions_go_back_to_the_queue_and_delay_no_other(world: World, reads: Reads) -> None:
     batch = messages(world, DUE + 100, DUE + 100, DUE, DUE)
     world.clock.move_to(DUE - 0.5)
     reports, _ = run(world, batch)

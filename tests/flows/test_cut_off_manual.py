@@ -43,7 +43,7 @@ def test_run_now_that_did_not_reach_the_queue_leaves_no_run_behind(
     assert world.statuses("alice", "job") == []
 
 
-def test_a_retry_that_did_not_reach_the_queue_can_be_asked_for_again(
+def test_a_retry_that_did_not_reach_the_queue_can_be_requested_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
@@ -84,7 +84,7 @@ def test_a_backfilled_run_is_tried_again_though_its_fire_time_is_long_past(world
     assert world.statuses("alice", "job") == ["succeeded"] * 3
 
 
-def test_a_backfill_that_did_not_reach_the_queue_begins_when_asked_for_again(
+def test_a_backfill_that_did_not_reach_the_queue_begins_when_requested_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.registry.create("alice", "job", job(cron="*/30 * * * *"))
@@ -111,7 +111,7 @@ def test_messages_delivered_twice_do_not_widen_a_backfill(world: World) -> None:
     assert world.statuses("alice", "job") == ["succeeded"] * 18
 
 
-def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_before(world: World) -> None:
+def test_a_backfill_keeps_its_concurrency_past_skipped_runs(world: World) -> None:
     world.registry.create("alice", "job", job(cron="*/30 * * * *", start_deadline_s=60))
     world.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     world.clock.sleep(600)

@@ -196,7 +196,7 @@ def test_other_queues_are_refused(world: World, arn: object) -> None:
     assert caught.value.accepted
 
 
-def test_an_executor_that_dies_before_it_sends_sends_it_when_the_message_comes_again(
+def test_the_dead_letter_of_a_dead_executor_is_sent_when_the_message_comes_again(
     world: World, queue: Queue
 ) -> None:
     """The run has ended by then, and its target is not called again."""

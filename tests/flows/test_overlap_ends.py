@@ -33,7 +33,7 @@ def fire(world: World) -> str:
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
-def test_a_dead_run_that_another_has_overtaken_ends_its_attempt_and_tries_again(
+def test_a_dead_run_whose_lock_another_run_has_ends_its_attempt_and_tries_again(
     world: World, overlap: str
 ) -> None:
     minutely(world, overlap, timeout_s=30, retry={"base_s": 10})
@@ -166,7 +166,7 @@ def test_a_backfills_runs_wait_for_each_other_instead_of_being_skipped(world: Wo
     assert world.statuses("alice", "job") == ["succeeded"] * 6
 
 
-def test_a_duplicate_of_a_run_that_has_ended_leaves_the_lock_to_the_one_that_is_going(world: World) -> None:
+def test_a_duplicate_of_an_ended_run_leaves_the_lock_to_the_current_run(world: World) -> None:
     minutely(world, "skip", timeout_s=200)
     body = world.sqs.bodies[0]
 

@@ -56,7 +56,7 @@ def tick(world: World, when: str = "2026-11-21T03:18:00Z") -> TickSummary:
     return world.scheduler.tick()
 
 
-def test_what_is_due_at_once_is_due_at_a_pace_and_the_run_shows_both_times(world: World) -> None:
+def test_simultaneous_executions_are_due_at_a_pace_and_the_run_shows_both_times(world: World) -> None:
     register(world, 5)
     world.registry.create("alice", "free", job(cron="25 * * * *"))
     world.registry.create("alice", "other", job(cron="25 * * * *", pace={"per_second": 2, "key": "crm"}))
@@ -100,7 +100,7 @@ def test_neighbouring_windows_keep_the_pace_together(world: World) -> None:
     assert max(spots.values()) == at("2026-11-21T03:29:59Z") + 6
 
 
-def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(world: World) -> None:
+def test_executions_beyond_the_tolerance_run_and_are_reported(world: World) -> None:
     register(world, 25, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
     summary = tick(world)
     assert (summary.planned, summary.over_pace) == (25, 5)

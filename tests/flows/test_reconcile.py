@@ -106,7 +106,7 @@ def test_more_missing_than_the_queue_holds_are_lost_at_once(world: World) -> Non
     assert (compare(world).late, listed(world) >= set(lost_ids)) == (0, True)
 
 
-def test_what_waits_for_over_an_hour_is_listed_and_leaves_the_list_when_it_runs(world: World) -> None:
+def test_an_execution_that_waits_for_over_an_hour_is_listed_until_it_runs(world: World) -> None:
     minutely(world)
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
     world.scheduler.tick()
@@ -155,7 +155,9 @@ def test_two_ticks_at_once_and_a_lost_tick_are_no_alarm(world: World) -> None:
     assert (compared.planned, listed(world)) == (compared.read, set())
 
 
-def test_beyond_the_bound_a_sample_is_read_and_everything_if_it_finds_one(world: World) -> None:
+def test_beyond_the_bound_a_sample_is_read_and_everything_if_an_execution_of_it_is_missing(
+    world: World,
+) -> None:
     minutely(world, 50)
     world.run_until("2026-11-21T03:45:00Z", ticks=True)
     compared = compare(world, max_reads=100)
@@ -205,7 +207,7 @@ def test_a_full_list_waits_until_there_is_room(world: World, monkeypatch: pytest
     assert (listed(world), set(due) - set(world.target.execution_ids)) == (set(), set())
 
 
-def test_what_is_run_again_runs_once_though_its_message_comes_later(world: World) -> None:
+def test_a_late_message_of_an_execution_that_was_sent_again_calls_nothing(world: World) -> None:
     minutely(world)
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
     world.scheduler.tick()

@@ -93,7 +93,7 @@ def test_while_the_runs_are_kept_nothing_is_called_twice(runs_kept: Restored) ->
 
 
 @pytest.mark.parametrize("kept", ["runs_kept", "all_restored"])
-def test_what_was_in_the_queue_runs_and_the_catch_up_policy_decides_about_the_rest(
+def test_queued_executions_run_and_the_catch_up_policy_decides_about_the_others(
     kept: str, request: pytest.FixtureRequest
 ) -> None:
     """The queue had all executions before 5:10. Those of the ten minutes before the first tick are late and run."""
