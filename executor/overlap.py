@@ -44,7 +44,7 @@ class OverlapPolicy:
         return lock
 
     def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-        """The policy's decision about an execution without the lock. If it may wait, it takes the place in the queue."""
+        """The policy's decision about an execution without the lock. If it waits, it takes the place in the queue."""
         while True:
             step = admit_beside(job, execution, lock, now)
             if isinstance(step, Skip) or not step.takes_place:
