@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command, or say what it needs: the client alone comes without."""
+    """Run the command, or name the missing package: the client alone is installed without it."""
     try:
         from cli.main import main as run
     except ModuleNotFoundError as error:

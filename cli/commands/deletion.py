@@ -74,8 +74,7 @@ def _waited(api: Platform, clock: Clock, deletion: TenantDeletion) -> TenantDele
                 bar,
                 description=f"{deletion['tenant_id']}: {deletion['state']}",
                 completed=jobs,
-                # The number of jobs is known; the number of runs and other items is not, so for those the bar has no
-                # total.
+                # Only the number of jobs is known. For runs and other items the bar has no total.
                 total=deletion["jobs_registered"] if jobs < deletion["jobs_registered"] or finished else None,
                 removed=_removed_words(deletion),
             )

@@ -200,7 +200,7 @@ def edit(
     as_json: AsJson = False,
     changes: dict[str, Any],
 ) -> None:
-    """Change a job: by options, from a file (created if it is not there), or, without either, in your editor."""
+    """Change a job by options, from a file (which creates a missing job), or, without either, in your editor."""
     with session(ctx).client() as client:
         if file:
             definition = merged(read_job_file(file), changes)

@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 _Name = Annotated[str, typer.Argument(help="The subscription's name.")]
-# The notifier's next round begins within a minute, and the one after it within two.
+# The notifier's next round begins within a minute, and the round after it within two.
 _WAIT_S = 150
 _POLL_S = 3.0
 
@@ -54,7 +54,7 @@ class SubscriptionOptions:
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields as the API takes them, without those that are not set. Raises InvalidInput."""
+        """The set fields as the API takes them. Raises InvalidInput."""
         kind, name = ("sns", "arn") if self.target.startswith("arn:") else ("http", "url")
         fields: dict[str, Any] = {
             "target": {"kind": kind, name: self.target},
@@ -105,7 +105,7 @@ def list_subscriptions(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show(ctx: typer.Context, name: _Name) -> None:
-    """Show a subscription as JSON: what it reports, what waits, and how the last delivery went."""
+    """Show a subscription as JSON: its reports, its waiting messages, and the result of the last delivery."""
     with session(ctx).client() as client:
         print_json(client.get_subscription(name))
 

@@ -77,7 +77,7 @@ def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
 
 
 def _nodes(value: Any, known: dict[int, float]) -> float:
-    """How many values there are, each alias counted as what it stands for; infinitely many in what contains itself."""
+    """The number of values. An alias counts as the values that it repeats; a value that contains itself is infinite."""
     if not isinstance(value, Mapping | list):
         return 1
     if id(value) not in known:

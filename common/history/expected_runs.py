@@ -98,7 +98,7 @@ class ScheduledRuns:
     def by_name(
         self, tenant: str, due: Mapping[str, Sequence[DueInstant]], as_of: AsOf
     ) -> dict[str, list[Record]]:
-        """The records of these due instants by job. A job is left out if one of its past instants has none."""
+        """The records of these due instants by job, without jobs that have a past instant without a record."""
         named = {
             job_id: {
                 Execution(

@@ -72,7 +72,7 @@ DatesOf = Callable[[str], Container[str]]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that keeps a job from being due: a code, a sentence, and what it rests on."""
+    """A condition that keeps a job from being due: a code, a sentence, and the data behind it."""
 
     code: str
     text: str

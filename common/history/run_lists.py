@@ -277,7 +277,7 @@ class TenantRuns:
         """A job's next runs, newest first, that come after the run `before`."""
         first, last = keys.runs_between(cursor.slice.from_at, cursor.slice.until_at)
         if not before and cursor.before:
-            # Two runs can have the same name; the one of the larger job id comes first.
+            # Two runs can have the same name. The run of the larger job id comes first.
             last, at_job = cursor.before
             before = last if job_id >= at_job else ""
         return list(

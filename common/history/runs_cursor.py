@@ -201,7 +201,7 @@ def _job_id(value: object) -> str:
 
 
 def next_width_s(width_s: int, seen: int) -> int:
-    """The width of the next slice, after one of `width_s` with `seen` runs."""
+    """The width of the next slice, after a slice of `width_s` with `seen` runs."""
     if seen < _MIN_RUNS_IN_SLICE:
         return min(2 * width_s, _MAX_SLICE_S)
     return max(width_s // 2, _MIN_SLICE_S) if seen > _MAX_RUNS_IN_SLICE else width_s

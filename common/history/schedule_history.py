@@ -20,7 +20,7 @@ CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.res
 ALWAYS: Final = -math.inf
 # How far ahead windows can be planned already: they keep to the calendars as they were.
 _CALENDAR_SETTLES_S: Final = 1_500
-# Takes names of calendars, returns their dates, and the time at which one of them changed last.
+# Takes names of calendars, returns their dates and the time of the latest change of any of them.
 CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
 # Takes authors as the audit has them, returns the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
