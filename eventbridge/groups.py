@@ -180,7 +180,7 @@ class ScheduleGroups:
             self.create(tenant, name, {}, now, audited)
 
     def count(self, tenant: str) -> int:
-        """How many groups are stored, at most MAX_GROUPS."""
+        """The number of stored groups, at most MAX_GROUPS."""
         stored = self._table.query(
             Query(tenant, sk_prefix=group_keys.PREFIX, limit=MAX_GROUPS, attributes=("sk",))
         )

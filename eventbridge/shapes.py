@@ -16,10 +16,10 @@ from eventbridge.names import NAME_CHARS, NAME_PATTERN
 
 
 class Shape(Protocol):
-    """What a value has to be."""
+    """The rules for a value."""
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
-        """All that is wrong with the value; `path` is its dotted name."""
+        """All problems of the value, whose dotted name is `path`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Delivery:
     endpoints: HttpEndpoints
 
     def __call__(self, subscription: Subscription, message: Notice) -> Outcome:
-        """One try, within TIMEOUT_S. Nothing that an address does makes it raise."""
+        """Try once, within TIMEOUT_S. Nothing that an address does raises an error."""
         if subscription.target["kind"] == "sns":
             return _published(subscription, message)
         headers = {

@@ -35,7 +35,7 @@ ERROR_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What one message reports."""
+    """The problems and recoveries of one message."""
 
     problems: tuple[Problem, ...]
     recovered: tuple[Problem, ...]

@@ -62,7 +62,7 @@ def is_well_formed(raw_key: str) -> bool:
 
 
 def hash_of(raw_key: str) -> str:
-    """What is stored of a key: its SHA-256 in hexadecimal digits."""
+    """The stored form of a key: its SHA-256 in hexadecimal digits."""
     return hashlib.sha256(raw_key.encode()).hexdigest()
 
 
@@ -80,7 +80,7 @@ def _base62(number: int, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is stored of a key, without the key. For a revoked key, `expires_at` is when it is removed from the list."""
+    """The stored data of a key, without the key. A revoked key leaves the list at `expires_at`."""
 
     key_id: str
     tenant: str

@@ -30,13 +30,13 @@ EXECUTIONS: Final = "executions"
 QUEUES: Final = (EXECUTIONS, "planning", "outcomes")
 MAX_LETTERS: Final = 100
 _BATCH: Final = 10
-# What SQS takes in one request was 256 KB for years.
+# For years SQS accepted requests of at most 256 KB.
 _BATCH_BYTES: Final = 256 * 1024
 # Letters stay hidden for longer than one call works, and its last requests take.
 _HIDDEN_S: Final = 60
 _WORK_S: Final = 40
 # A short poll asks some of SQS's servers, so its empty answer means nothing. A long poll asks all of them.
-# It answers at once if it finds a message.
+# A long poll that finds a message answers at once.
 _LONG_POLL_S: Final = 1
 
 Result = Literal["moved", "discarded", "left"]
@@ -66,7 +66,7 @@ class DeadLetter:
 
 
 def dead_letter_of(queue: str, message: MessageTypeDef) -> DeadLetter:
-    """What a received message of the queue is about."""
+    """The letter of a received message of the queue."""
     body = message["Body"]
     sent_at = int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000
     about: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ _ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
 
 @dataclass(slots=True)
 class HandledLetters:
-    """What became of letters. `more`: the queue may hold others that were requested."""
+    """The results of letters. `more`: the queue may hold others that were requested."""
 
     moved: list[DeadLetter] = field(default_factory=list)
     discarded: list[DeadLetter] = field(default_factory=list)

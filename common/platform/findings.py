@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is, worst first."""
+    """The level of a finding, worst first."""
 
     FAILED = "failed"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What puts a finding right. `do` raises if the repair fails. Repairs are made by rising `order`."""
+    """The repair of a finding. `do` raises if the repair fails. Repairs are made by rising `order`."""
 
     description: str
     do: Callable[[], object]

@@ -1,4 +1,4 @@
-"""What a change of a tenant's rules would break, before it is made. Pure; the caller reads the jobs."""
+"""The effects that a change of a tenant's rules would have on its jobs. Pure; the caller reads the jobs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from common.timing.compiled import compiled
 from common.timing.cron import shortest_interval_s
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
-# The most jobs that one request reads, and the most targets that it names.
+# In one request.
 MAX_JOBS: Final = 2_000
 TARGETS_NAMED: Final = 20
 
 
 @dataclass(slots=True)
 class Effects:
-    """How many of the read jobs a change affects that the rules before did not.
+    """The numbers of jobs that a change of rules newly affects, among the read ones.
 
     `not_allowed` counts jobs by their target: these stop running. Jobs with a too short interval or a too large payload
     go on, and can no longer be changed without becoming valid.

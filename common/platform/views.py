@@ -53,7 +53,7 @@ def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
 
 
 def key_view(key: ApiKey, now: float) -> dict[str, Any]:
-    """What may be shown of a key. The key itself is not stored."""
+    """A key, without the key itself, which is not stored."""
     instants = {
         name: rfc3339(at) if at is not None else None
         for name, at in (

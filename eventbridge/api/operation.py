@@ -1,4 +1,4 @@
-"""What an operation of EventBridge Scheduler's API is, and one request for it."""
+"""An operation of EventBridge Scheduler's API, and a request for an operation."""
 
 from __future__ import annotations
 

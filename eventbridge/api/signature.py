@@ -45,7 +45,7 @@ class SignatureRefused(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What a request's Authorization and X-Amz-Date headers claim."""
+    """The claims of a request in its headers Authorization and X-Amz-Date."""
 
     access_key_id: str
     date: str
@@ -56,7 +56,7 @@ class Authorization:
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """What a signature covers. `paths` are the paths that the client may have sent, percent-encoded once.
+    """The signed parts of a request. `paths` are the paths that the client may have sent, percent-encoded once.
 
     `headers` have lower-case names. `query` is decoded.
     """
