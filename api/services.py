@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
@@ -17,6 +17,7 @@ from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.store import JobStore, job_store
 from common.notices.store import Subscriptions
+from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
 from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
@@ -53,11 +54,29 @@ DEAD_LETTERS_S: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
-    """The API's stores."""
+class Deployment:
+    """What differs from one deployment to another."""
 
-    registry: Registry
-    runs: Runs
+    limits: Limits
+    dead_letters: DeadLetters
+    # None: alarms are not read.
+    alarms: Alarms | None = None
+    # None: the deployment accepts no tokens.
+    tokens: Tokens | None = None
+    # The secrets of key pairs for AWS's SDKs.
+    masters: StoredMasters = field(default_factory=lambda: StoredMasters(lambda: None))
+    stage: str = ""
+    region: str = "us-east-1"
+    # The calls of targets that the deployment's parameters allow at a time.
+    calls_at_once: int = 0
+    # What something in front of the API takes off the path, though its clients sign it.
+    path_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What has run and what is due, for lists, summaries and comparisons."""
+
     run_lists: RunLists
     tenant_runs: TenantRuns
     expected: ExpectedRuns
@@ -65,30 +84,48 @@ class Services:
     upcoming: Upcoming
     failed_runs: FailedRuns
     tenant_health: TenantHealth
+
+    @classmethod
+    def of(cls, tables: Tables, index: DueIndex) -> History:
+        """The history in these tables."""
+        return cls(
+            run_lists=RunLists(tables.runs),
+            tenant_runs=TenantRuns(tables.jobs, tables.runs),
+            expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
+            health=JobHealth(tables.runs),
+            upcoming=Upcoming(tables.jobs),
+            failed_runs=FailedRuns(tables.jobs, tables.runs),
+            tenant_health=TenantHealth(tables.jobs, tables.runs),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """What operators alone use."""
+
+    holds: Holds
+    run_again: RunAgain
+    deletions: Deletions
+    planning: PlanningState
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The API's stores and services."""
+
+    registry: Registry
+    runs: Runs
+    history: History
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
     subscriptions: SubscriptionStore
-    holds: Holds
-    run_again: RunAgain
     audit: Audit
-    deletions: Deletions
-    planning: PlanningState
-    dead_letters: DeadLetters
-    # None: alarms are not read.
-    alarms: Alarms | None
+    operations: Operations
+    deployment: Deployment
     clock: Clock
-    # How many calls of targets the deployment's parameters allow at once.
-    calls_at_once: int
-    # The secrets of key pairs for AWS's SDKs.
-    masters: StoredMasters
-    # None if the deployment accepts no tokens.
-    tokens: Tokens | None = None
-    region: str = "us-east-1"
-    # What something in front of the API takes off the path, though its clients sign it.
-    path_prefix: str = ""
 
     @classmethod
     def of(cls, settings: Config) -> Services:
@@ -104,51 +141,30 @@ class Services:
             payload_formats=PAYLOAD_FORMATS,
         )
         tokens = Tokens(of_tokens, _issuer_keys) if (of_tokens := TokenSettings.of(settings)) else None
-        masters = StoredMasters(lambda: read_parameter(parameter_name(settings.stage)))
-        services = cls.wired(
-            Tables.of(settings),
-            queue,
-            clock,
+        deployment = Deployment(
             limits,
             DeadLetters(aws.sqs(), queue_url, work_s=DEAD_LETTERS_S),
-            tokens,
-            masters,
-            settings.stage,
-            settings.calls_at_once,
             Alarms(aws.on_first_use(aws.cloudwatch), settings.stage),
+            tokens,
+            StoredMasters(lambda: read_parameter(parameter_name(settings.stage))),
+            settings.stage,
+            region=str(aws.new_session().get_config_variable("region")),
+            calls_at_once=settings.calls_at_once,
+            path_prefix=settings.api_path_prefix,
         )
-        region = str(aws.new_session().get_config_variable("region"))
-        return replace(services, region=region, path_prefix=settings.api_path_prefix)
+        return cls.wired(Tables.of(settings), queue, clock, deployment)
 
     @classmethod
-    def wired(
-        cls,
-        tables: Tables,
-        queue: ExecutionsQueue,
-        clock: Clock,
-        limits: Limits,
-        dead_letters: DeadLetters,
-        tokens: Tokens | None = None,
-        masters: StoredMasters | None = None,
-        stage: str = "",
-        calls_at_once: int = 0,
-        alarms: Alarms | None = None,
-    ) -> Services:
-        """The services for these tables. Without `masters` the deployment has none."""
+    def wired(cls, tables: Tables, queue: ExecutionsQueue, clock: Clock, deployment: Deployment) -> Services:
+        """The services for these tables."""
+        limits = deployment.limits
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS, guards=[schedule_guard(tables.jobs)])
-        runs = Runs(tables.runs)
-        secrets = WebhookSecrets(tables.tenants)
+        runs, secrets = Runs(tables.runs), WebhookSecrets(tables.tenants)
         return cls(
             registry=Registry(store, limits, ScheduleLines()),
             runs=runs,
-            run_lists=RunLists(tables.runs),
-            tenant_runs=TenantRuns(tables.jobs, tables.runs),
-            expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), store.index),
-            health=JobHealth(tables.runs),
-            upcoming=Upcoming(tables.jobs),
-            failed_runs=FailedRuns(tables.jobs, tables.runs),
-            tenant_health=TenantHealth(tables.jobs, tables.runs),
+            history=History.of(tables, store.index),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, limits.payload_formats),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
@@ -157,17 +173,15 @@ class Services:
             subscriptions=SubscriptionStore(
                 Subscriptions(tables.jobs), known_tenants, secrets, limits, clock
             ),
-            holds=Holds(tables.tenants, clock),
-            run_again=RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
             audit=Audit(tables.tenants),
-            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
-            planning=PlanningState(tables.due, clock, stage),
-            dead_letters=dead_letters,
-            alarms=alarms,
+            operations=Operations(
+                Holds(tables.tenants, clock),
+                RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
+                Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
+                PlanningState(tables.due, clock, deployment.stage),
+            ),
+            deployment=deployment,
             clock=clock,
-            calls_at_once=calls_at_once,
-            masters=masters or StoredMasters(lambda: None),
-            tokens=tokens,
         )
 
     @property
@@ -177,8 +191,8 @@ class Services:
 
     def authenticate(self, credential: str, now: float) -> Credential:
         """The credential of an API key or token. Raises Unauthenticated, IssuerUnreachable."""
-        if self.tokens is not None and is_token(credential):
-            return self.tokens.authenticate(credential, now)
+        if self.deployment.tokens is not None and is_token(credential):
+            return self.deployment.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
 
     def admit(

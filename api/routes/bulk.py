@@ -276,7 +276,7 @@ def _failing_jobs(
         error_type=error["error_type"],
         fingerprint=error["fingerprint"],
     )
-    groups, place = services.failed_runs.groups(request.tenant, failed, before)
+    groups, place = services.history.failed_runs.groups(request.tenant, failed, before)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     for job, at in failing_jobs(services, request.tenant, groups, job_filter):
         late = bool(done.ids) and services.clock.now() >= ends_at
@@ -319,7 +319,9 @@ def retry_runs(services: Services, request: Request) -> Response:
     done = _Done(body.dry_run)
     if not done.dry_run:
         services.count_as(request.tenant, request.now, MAX_CHANGED)
-    items, place = services.failed_runs.page(request.tenant, failure_filter, limit=MAX_CHANGED, before=before)
+    items, place = services.history.failed_runs.page(
+        request.tenant, failure_filter, limit=MAX_CHANGED, before=before
+    )
     for item in items:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
         if not done.act(name, partial(services.manual.retry, request.tenant, name)):
@@ -356,7 +358,7 @@ def cancel_runs(services: Services, request: Request) -> Response:
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
     place = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
     place = place or RunsCursor.start(request.now, from_at, until_at)
-    page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
+    page = services.history.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
     done = _Done(body.dry_run)
     for item in page.runs:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])

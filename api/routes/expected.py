@@ -70,7 +70,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     begin = place.at if place and place.at is not None else start
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, begin, end, request.now, kept_s, limit)
-    page = services.expected.of_job(query, job_id)
+    page = services.history.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     following = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
@@ -100,7 +100,7 @@ def list_expected(services: Services, request: Request) -> Response:
     place = _read_place(request, list_name)
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, start, end, request.now, kept_s, limit)
-    pages, following = services.expected.of_tenant(query, place)
+    pages, following = services.history.expected.of_tenant(query, place)
     return Response(
         {
             "from_at": rfc3339(start),
@@ -227,7 +227,7 @@ def explain_job(services: Services, request: Request) -> Response:
 
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, at, at + 1, request.now, kept_s)
-    explained = services.expected.explain(query, job_id, blocks, names_of)
+    explained = services.history.expected.explain(query, job_id, blocks, names_of)
     if explained.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     return Response(_explanation_view(job_id, at, explained))

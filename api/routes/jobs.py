@@ -365,8 +365,8 @@ def health_of_jobs(
     services.count_as(tenant, now, len(jobs) // JOBS_A_REQUEST + 1)
     mark = services.store.index.mark()
     as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
-    health_of = services.health.of_jobs(jobs, as_of, calendars)
-    last_runs = services.health.with_errors(
+    health_of = services.history.health.of_jobs(jobs, as_of, calendars)
+    last_runs = services.history.health.with_errors(
         [health.outcomes[0] for health in health_of.values() if health.outcomes]
     )
     last_of = {record["job_id"]: run_view(dict(record)) for record in last_runs}

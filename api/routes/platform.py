@@ -78,7 +78,7 @@ def overview(services: Services, request: Request) -> Response:
     after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
     tenants = list(services.tenants.list_tenants(after, limit + 1))
     page = services.tenants.with_counts([tenant.tenant_id for tenant in tenants[:limit]])
-    failed = services.tenant_health.failures([tenant.tenant_id for tenant in page], from_at, until_at)
+    failed = services.history.tenant_health.failures([tenant.tenant_id for tenant in page], from_at, until_at)
     problems = request.flag("problems")
     cursor = tenants[limit - 1].tenant_id if len(tenants) > limit else ""
     return Response(
@@ -117,7 +117,7 @@ def tenant_health(services: Services, request: Request) -> Response:
     """
     tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
     from_at, until_at = _span(request)
-    total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
+    total, complete = services.history.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
     as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
     return Response(
@@ -126,7 +126,7 @@ def tenant_health(services: Services, request: Request) -> Response:
             "from_at": rfc3339(from_at),
             "until_at": rfc3339(until_at),
             "run_totals": {**total.to_json(), "complete": complete},
-            "job_counts": asdict(services.tenant_health.jobs(tenant_id, as_of)),
+            "job_counts": asdict(services.history.tenant_health.jobs(tenant_id, as_of)),
         }
     )
 
@@ -197,7 +197,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     mark, its shares, the windows and what is set aside.
     """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
-    state = services.planning
+    state = services.operations.planning
     mark = state.index().mark()
     quarantine = state.quarantine()
     set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
@@ -206,7 +206,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
         {
             "mark": _mark_view(mark, request.now) if mark else None,
             "shares_left": len(state.shares().unconfirmed(mark)) if mark and mark.is_divided else 0,
-            "calls_at_once": services.calls_at_once,
+            "calls_at_once": services.deployment.calls_at_once,
             "windows": [_window_view(record, mark) for record in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(record) for record in set_aside],
             "findings": [
@@ -223,7 +223,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
 
 
 def _alarms(services: Services, now: float) -> list[Finding]:
-    ringing = services.alarms.findings(now) if services.alarms else []
+    ringing = services.deployment.alarms.findings(now) if services.deployment.alarms else []
     return [replace(finding, check="alarms") for finding in ringing]
 
 
@@ -274,7 +274,7 @@ def list_holds(services: Services, request: Request) -> Response:
 
     The oldest hold first. One query.
     """
-    return _holds_response(services.holds.all())
+    return _holds_response(services.operations.holds.all())
 
 
 @ROUTES.add("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold")
@@ -286,7 +286,7 @@ def hold_target(services: Services, request: Request) -> Response:
     """
     body: NewHold = request.shaped()
     return _holds_response(
-        services.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
+        services.operations.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
     )
 
 
@@ -298,7 +298,9 @@ def release_target(services: Services, request: Request) -> Response:
     transaction.
     """
     body: Release = request.shaped()
-    return _holds_response(services.holds.release(body.pattern, request.now, by=request.credential.by))
+    return _holds_response(
+        services.operations.holds.release(body.pattern, request.now, by=request.credential.by)
+    )
 
 
 def _holds_response(holds: list[Hold]) -> Response:
@@ -319,7 +321,7 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     from_at = parse_instant(from_text, "from_at") if "from_at" in request.query else 0
     list_name = f"unrecorded:{from_text}"
     after_id = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
-    executions, next_id = services.run_again.unrecorded.page(after_id, from_at, limit)
+    executions, next_id = services.operations.run_again.unrecorded.page(after_id, from_at, limit)
     return Response(
         {
             "executions": [unrecorded_view(execution) for execution in executions],
@@ -336,7 +338,7 @@ def run_unrecorded(services: Services, request: Request) -> Response:
     meanwhile is not sent. `not-found`: an id is not in the list.
     """
     body: RunUnrecorded = request.shaped()
-    sent, recorded = services.run_again.run(body.execution_ids, by=request.credential.by)
+    sent, recorded = services.operations.run_again.run(body.execution_ids, by=request.credential.by)
     return Response({"sent": sent, "recorded": recorded})
 
 
@@ -347,7 +349,11 @@ def count_dead_letters(services: Services, request: Request) -> Response:
     A request to SQS for each queue; the counts are approximate.
     """
     return Response(
-        {"queues": [{"queue": queue, "letters": services.dead_letters.count(queue)} for queue in QUEUES]}
+        {
+            "queues": [
+                {"queue": queue, "letters": services.deployment.dead_letters.count(queue)} for queue in QUEUES
+            ]
+        }
     )
 
 
@@ -370,7 +376,7 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     Up to 100 messages without their texts, within 15 s. The messages stay in their queue.
     """
     queue, limit = request.path["queue"], request.number("limit", MAX_LETTERS, MAX_LETTERS)
-    peeked = services.dead_letters.peek(queue, limit)
+    peeked = services.deployment.dead_letters.peek(queue, limit)
     return Response(
         {
             "queue": queue,
@@ -390,7 +396,7 @@ def redrive_dead_letters(services: Services, request: Request) -> Response:
     at the latest, and `more` tells whether to repeat it.
     """
     queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.dead_letters.redrive(queue, MAX_LETTERS, only))
+    return _done(services, request, services.deployment.dead_letters.redrive(queue, MAX_LETTERS, only))
 
 
 @ROUTES.add(
@@ -403,7 +409,7 @@ def discard_dead_letters(services: Services, request: Request) -> Response:
     15 s at the latest, and `more` tells whether to repeat it.
     """
     queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.dead_letters.discard(queue, MAX_LETTERS, only))
+    return _done(services, request, services.deployment.dead_letters.discard(queue, MAX_LETTERS, only))
 
 
 def _message_ids(request: Request) -> list[str] | None:

@@ -92,7 +92,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     run_filter = _filter(request.query)
     list_name = f"runs:{job_id}:{run_filter}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    page, next_place = services.run_lists.of_job(
+    page, next_place = services.history.run_lists.of_job(
         request.tenant, job_id, run_filter, limit=limit, before=before
     )
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
@@ -116,7 +116,7 @@ def list_runs(services: Services, request: Request) -> Response:
     list_name = f"runs::{run_filter}"
     place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
     place = place or _newest(request.now, run_filter)
-    page = services.tenant_runs.page(request.tenant, place, run_filter, limit=limit)
+    page = services.history.tenant_runs.page(request.tenant, place, run_filter, limit=limit)
     return Response(
         {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
     )
@@ -196,7 +196,7 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
     place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text) or start
     if place.until_at is None:
         raise not_of_this_list(request.query.get("cursor"))
-    summary, following = services.tenant_runs.summary(request.tenant, place, job_id)
+    summary, following = services.history.tenant_runs.summary(request.tenant, place, job_id)
     complete_from_at = following.complete_from_at if following else place.from_at
     shown = summary.to_json(values=values)
     for day in shown["days"]:
@@ -231,7 +231,9 @@ def list_failures(services: Services, request: Request) -> Response:
     failure_filter = _failure_filter(request, 0)
     list_name = f"failures:{_failure_list(request)}"
     before = _read_failure_cursor(request, list_name)
-    page, place = services.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
+    page, place = services.history.failed_runs.page(
+        request.tenant, failure_filter, limit=limit, before=before
+    )
     return Response(
         {
             "runs": [run_view(item) for item in page],
@@ -256,7 +258,7 @@ def list_failure_groups(services: Services, request: Request) -> Response:
     """
     failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
     list_name = f"failure groups:{_failure_list(request)}"
-    groups, place = services.failed_runs.groups(
+    groups, place = services.history.failed_runs.groups(
         request.tenant, failure_filter, _read_failure_cursor(request, list_name)
     )
     return Response(

@@ -164,7 +164,7 @@ def delete_tenant(services: Services, request: Request) -> Response:
     """
     tenant_id = existing_tenant(request)
     return _deletion_response(
-        services.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
+        services.operations.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
     )
 
 
@@ -175,7 +175,7 @@ def get_tenant_deletion(services: Services, request: Request) -> Response:
     The number of items that were removed so far, and whether it has finished. One read. `not-found`: the tenant is
     not being deleted, or was removed over 31 days ago.
     """
-    deletion = services.deletions.progress(existing_tenant(request))
+    deletion = services.operations.deletions.progress(existing_tenant(request))
     return Response(deletion_view(deletion, request.now))
 
 
@@ -313,7 +313,7 @@ def _create_key(services: Services, request: Request, tenant: str) -> Response:
         request.now,
         name=body.name or "",
         expires_at=body.expires_at,
-        masters=services.masters.required(request.now) if body.aws else None,
+        masters=services.deployment.masters.required(request.now) if body.aws else None,
         by=request.credential.by,
     )
     return _key_response(*created, request.now)

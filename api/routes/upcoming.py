@@ -68,7 +68,9 @@ def list_upcoming(services: Services, request: Request) -> Response:
     place = (
         parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
     )
-    executions, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
+    executions, following = services.history.upcoming.page(
+        request.tenant, place, start, end, request.now, limit
+    )
     return Response(
         {
             "from_at": rfc3339(start),
@@ -101,7 +103,7 @@ def density(services: Services, request: Request) -> Response:
     start, end = _span(request, DAY_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     after = after_job_id(request, list_name)
-    page = services.upcoming.density(request.tenant, after, start, end, request.now)
+    page = services.history.upcoming.density(request.tenant, after, start, end, request.now)
     crowded = [
         {
             "minute_at": rfc3339(minute),
@@ -243,7 +245,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     from common.preview.preview import next_clock_change
 
     after = after_job_id(request, "clock-changes")
-    jobs, after_job = services.upcoming.jobs(request.tenant, after)
+    jobs, after_job = services.history.upcoming.jobs(request.tenant, after)
     moved = [(job, change) for job in jobs if (change := next_clock_change(job.schedule, int(request.now)))]
     return Response(
         {
@@ -288,7 +290,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
 
     since = check_release(request.query.get("since"))
     list_name = f"tzdata-changes:{since}"
-    jobs, after_job = services.upcoming.jobs(request.tenant, after_job_id(request, list_name))
+    jobs, after_job = services.history.upcoming.jobs(request.tenant, after_job_id(request, list_name))
     timings: set[Timing] = set()
     for number, job in enumerate(jobs):
         if timing := compared(job.schedule, since):

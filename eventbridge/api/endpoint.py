@@ -95,7 +95,7 @@ def answer(services: Services, event: Event, place: str) -> Event:
             query=operation.read_query(query),
             body=_object(body) if operation.takes_body else {},
             account=AwsAccount.in_region(
-                services.region, str(event["requestContext"].get("accountId") or "000000000000")
+                services.deployment.region, str(event["requestContext"].get("accountId") or "000000000000")
             ),
             signature=signature,
         )
@@ -133,13 +133,13 @@ def _authenticate(
     now: float,
 ) -> tuple[Credential, str]:
     """The credential and the signature of a request. Raises SignatureRefused, Unauthenticated, Busy."""
-    claimed = read_authorization(headers, services.region, now)
-    secret = services.masters.secret_of(claimed.access_key_id, now)
+    claimed = read_authorization(headers, services.deployment.region, now)
+    secret = services.deployment.masters.secret_of(claimed.access_key_id, now)
     if secret is None:
         raise Unauthenticated("the access key id is not valid")
     credential = services.tenants.api_keys.owner_of_pair(claimed.access_key_id, now)
     method = event["requestContext"]["http"]["method"]
-    paths = possible_paths(services.path_prefix, event["rawPath"])
+    paths = possible_paths(services.deployment.path_prefix, event["rawPath"])
     check_signature(claimed, secret, SignedRequest(method, paths, query, headers, body))
     return credential, claimed.signature
 

@@ -10,7 +10,7 @@ import pytest
 
 from api import handler
 from api.auth.tokens import Tokens
-from api.services import Services
+from api.services import Deployment, Services
 from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
 from common.platform.alarms import Alarms
@@ -118,16 +118,8 @@ def serve(
     """The API as a new process: its caches are empty."""
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
-    services = Services.wired(
-        world.tables,
-        world.queue,
-        world.clock,
-        world.registry.limits,
-        dead,
-        takes,
-        stored_masters(),
-        alarms=alarms,
-    )
+    deployment = Deployment(world.registry.limits, dead, alarms, takes, stored_masters())
+    services = Services.wired(world.tables, world.queue, world.clock, deployment)
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 
