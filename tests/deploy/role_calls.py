@@ -175,23 +175,25 @@ def _table(name: str) -> str:
     return f"{name.removeprefix('test-').title()}Table"
 
 
-# What `play` can give to a test, by the parameter's name and type.
-_GIVEN: dict[tuple[str, str], Callable[[World, pytest.MonkeyPatch], Any]] = {
-    ("world", "World"): lambda world, patch: world,
-    ("monkeypatch", "pytest.MonkeyPatch"): lambda world, patch: patch,
-    ("fleet", "Fleet"): lambda world, patch: test_shares.prepared(world),
-    ("told", "Destination"): lambda world, patch: Destination(world),
-    ("office", "Office"): lambda world, patch: open_office(world, patch),
-    ("stage", "Stage"): lambda world, patch: make_stage(world, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
+# What `play` gives to a test for a parameter of this type.
+FIXTURES: dict[str, Callable[[World, pytest.MonkeyPatch], Any]] = {
+    "World": lambda world, patch: world,
+    "pytest.MonkeyPatch": lambda world, patch: patch,
+    "Fleet": lambda world, patch: test_shares.prepared(world),
+    "Destination": lambda world, patch: Destination(world),
+    "Office": lambda world, patch: open_office(world, patch),
+    "Stage": lambda world, patch: make_stage(world, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
 }
 
 
 def play(*modules: ModuleType) -> None:
-    """Run the tests of these modules that need nothing but what is in `_GIVEN`, each in a world of its own."""
+    """Run the tests of these modules that need nothing but `FIXTURES`, each in a world of its own."""
     for flow in (
         flow for module in modules for name, flow in vars(module).items() if name.startswith("test_")
     ):
-        wanted = [(one.name, one.annotation) for one in inspect.signature(flow).parameters.values()]
-        if wanted and all(one in _GIVEN for one in wanted) and not hasattr(flow, "hypothesis"):
+        types = {
+            parameter.name: parameter.annotation for parameter in inspect.signature(flow).parameters.values()
+        }
+        if types and FIXTURES.keys() >= set(types.values()) and not hasattr(flow, "hypothesis"):
             with open_world() as world, pytest.MonkeyPatch.context() as patch:
-                flow(**{one[0]: _GIVEN[one](world, patch) for one in wanted})
+                flow(**{name: FIXTURES[annotation](world, patch) for name, annotation in types.items()})
