@@ -50,8 +50,8 @@ def register(stage: Stage, name: str) -> str:
         return "off: its job is deleted"
     _allow(Tenants(Table(stage.client("dynamodb"), f"minute8-{name}-tenants")), arn)
     with suppress(NotFound):
-        found = stage.store.get(TENANT, JOB_ID)
-        if found.state == ACTIVE and found.target["arn"] == arn:
+        existing = stage.store.get(TENANT, JOB_ID)
+        if existing.state == ACTIVE and existing.target["arn"] == arn:
             return "registered already"
     if stage.registry.put(TENANT, JOB_ID, definition(arn)).state != ACTIVE:
         stage.store.resume(TENANT, JOB_ID)

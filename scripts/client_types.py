@@ -80,7 +80,7 @@ def _type(schema: dict[str, Any], schemas: dict[str, Any], classes: dict[str, st
         _write(name, schemas, classes)
         return _CALLED.get(name, name)
     if several := schema.get("anyOf") or schema.get("oneOf"):
-        return " | ".join(dict.fromkeys(_type(one, schemas, classes) for one in several))
+        return " | ".join(dict.fromkeys(_type(shape, schemas, classes) for shape in several))
     if "enum" in schema:
         return f"Literal[{', '.join(map(repr, schema['enum']))}]"
     kind = schema.get("type")

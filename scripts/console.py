@@ -67,14 +67,14 @@ def types() -> bool:
     from api.http.openapi import document
 
     text = json.dumps(_without_refusals(document(ROUTES)), indent=1)
-    given = ROOT / "build" / "openapi.json"
-    if given.exists() and TYPES.exists() and given.read_text() == text:
+    document_file = ROOT / "build" / "openapi.json"
+    if document_file.exists() and TYPES.exists() and document_file.read_text() == text:
         return False
-    given.parent.mkdir(exist_ok=True)
-    given.write_text(text)
+    document_file.parent.mkdir(exist_ok=True)
+    document_file.write_text(text)
     # A field with a default need not be sent.
     options = ("--alphabetize", "--root-types=false", "--default-non-nullable=false")
-    _run("openapi-typescript", str(given), "-o", str(TYPES), *options, cwd=ROOT)
+    _run("openapi-typescript", str(document_file), "-o", str(TYPES), *options, cwd=ROOT)
     return True
 
 
@@ -96,8 +96,8 @@ def _fingerprint() -> str:
 
 
 def _sources() -> Iterable[Path]:
-    found = [path for name in _SOURCES for path in (ROOT / name).rglob("*") if path.is_file()]
-    return sorted(path for path in [*found, *(ROOT / name for name in _SINGLE)] if path != TYPES)
+    files = [path for name in _SOURCES for path in (ROOT / name).rglob("*") if path.is_file()]
+    return sorted(path for path in [*files, *(ROOT / name for name in _SINGLE)] if path != TYPES)
 
 
 def _run(tool: str, *arguments: str, cwd: Path) -> None:

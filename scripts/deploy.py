@@ -33,26 +33,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stage", default="dev")
     parser.add_argument("--region", "-r")
     parser.add_argument("--aws-profile")
-    options, others = parser.parse_known_args(arguments)
+    options, osls_options = parser.parse_known_args(arguments)
     try:
-        params = parameters.read(options.stage, parameters.given_in(others))
-        found = parameters.problems(options.stage, params)
+        params = parameters.read(options.stage, parameters.given_in(osls_options))
+        refusals = parameters.problems(options.stage, params)
     except ValueError as error:
-        found = [str(error)]
+        refusals = [str(error)]
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
     if not region:
-        found.append(NO_REGION)
-    if not found and not session.get_credentials():
-        found.append(NO_CREDENTIALS)
-    if found:
-        print("\n".join(f"deploy: {problem}" for problem in found), file=sys.stderr)
+        refusals.append(NO_REGION)
+    if not refusals and not session.get_credentials():
+        refusals.append(NO_CREDENTIALS)
+    if refusals:
+        print("\n".join(f"deploy: {problem}" for problem in refusals), file=sys.stderr)
         return 2
     profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
     build_layer.build_all("arm64")
     build_layer.compile_code()
     console.build()
-    command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *others]
+    command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *osls_options]
     if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:
         return status
     try:
@@ -85,7 +85,7 @@ def outputs_of(session: botocore.session.Session, stage: str, region: str) -> di
     """The stack's outputs, by name."""
     client: Any = session.create_client("cloudformation", region_name=region)
     (stack,) = client.describe_stacks(StackName=f"minute8-{stage}")["Stacks"]
-    return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
 def protect(session: botocore.session.Session, region: str, outputs: dict[str, str]) -> None:

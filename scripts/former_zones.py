@@ -57,16 +57,16 @@ def _offsets(zone: ZoneInfo, start: int, end: int) -> list[list[int]]:
         assert offset is not None
         return int(offset.total_seconds())
 
-    found = [[start, offset_s(start)]]
+    transitions = [[start, offset_s(start)]]
     for at in range(start, end, _STEP_S):
-        if offset_s(at + _STEP_S) == found[-1][1]:
+        if offset_s(at + _STEP_S) == transitions[-1][1]:
             continue
         low, high = at, at + _STEP_S
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if offset_s(middle) == found[-1][1] else (low, middle)
-        found.append([high, offset_s(high)])
-    return found
+            low, high = (middle, high) if offset_s(middle) == transitions[-1][1] else (low, middle)
+        transitions.append([high, offset_s(high)])
+    return transitions
 
 
 if __name__ == "__main__":

@@ -35,12 +35,12 @@ def main() -> int:
 
 def package(stage: str, service: Path, params: Mapping[str, str] | None = None) -> Path:
     """Package `stage` in the directory `service`; return the directory of the archives and templates."""
-    given = [f"--param={name}={value}" for name, value in (params or {}).items()]
+    arguments = [f"--param={name}={value}" for name, value in (params or {}).items()]
     stage_service(service, build_layer.build_all("arm64"))
     build_layer.compile_code(service)
     with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
         try:
-            run_osls(["package", "--stage", stage, *given], service, start(Path(directory), 0, tied=True))
+            run_osls(["package", "--stage", stage, *arguments], service, start(Path(directory), 0, tied=True))
         finally:
             stop(Path(directory))
     return service / ".serverless"

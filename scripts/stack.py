@@ -37,13 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--timestamp", "-t", help="of `rollback`: a deployment, instead of the one before this"
     )
     parser.add_argument("--yes", action="store_true", help="of `remove`: do not ask")
-    options, others = parser.parse_known_args(arguments)
+    options, osls_options = parser.parse_known_args(arguments)
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
-    found = stage_problems(options.stage) + ([] if region else [NO_REGION])
-    if found or not session.get_credentials():
+    refusals = stage_problems(options.stage) + ([] if region else [NO_REGION])
+    if refusals or not session.get_credentials():
         print(
-            "\n".join(f"{options.verb}: {problem}" for problem in found or [NO_CREDENTIALS]), file=sys.stderr
+            "\n".join(f"{options.verb}: {problem}" for problem in refusals or [NO_CREDENTIALS]),
+            file=sys.stderr,
         )
         return 2
     if options.verb == "remove" and not options.yes and not _agrees(options.stage, region):
@@ -60,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         command += ["--timestamp", timestamp]
     if options.aws_profile:
         command += ["--aws-profile", options.aws_profile]
-    return subprocess.run([str(_OSLS), *command, *others], cwd=ROOT, check=False).returncode
+    return subprocess.run([str(_OSLS), *command, *osls_options], cwd=ROOT, check=False).returncode
 
 
 def _agrees(stage: str, region: str) -> bool:
@@ -88,7 +89,7 @@ def deployments(session: botocore.session.Session, stage: str, region: str) -> t
     )["StackResourceDetail"]["PhysicalResourceId"]
     s3: Any = session.create_client("s3", region_name=region)
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"serverless/minute8/{stage}/")
-    kept = timestamps(one["Key"] for page in pages for one in page.get("Contents", []))
+    kept = timestamps(entry["Key"] for page in pages for entry in page.get("Contents", []))
     (running,) = timestamps([resources["ExecutorLambdaFunction"]["Properties"]["Code"]["S3Key"]])
     return running, kept
 
@@ -100,7 +101,7 @@ def timestamps(keys: Iterable[str]) -> set[str]:
 
 def previous(running: str, kept: set[str]) -> str:
     """The newest deployment before the one that runs. Raises LookupError if the bucket keeps none."""
-    older = [one for one in kept if int(one) < int(running)]
+    older = [timestamp for timestamp in kept if int(timestamp) < int(running)]
     if not older:
         raise LookupError("there is no deployment before the one that runs")
     return max(older, key=int)

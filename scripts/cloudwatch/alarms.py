@@ -69,17 +69,17 @@ def decided(points: Sequence[bool | None], periods: int, to_alarm: int, missing:
 def composite_state(rule: str, states: Mapping[str, str]) -> str:
     """The state of a composite alarm whose rule joins states of other alarms with AND."""
     parts = rule.split(" AND ")
-    found = [_STATE_OF.fullmatch(part.strip()) for part in parts]
-    if not all(found):
+    terms = [_STATE_OF.fullmatch(part.strip()) for part in parts]
+    if not all(terms):
         raise expressions.UnknownExpression(rule)
-    return ALARM if all((states[one[3]] == one[2]) is not bool(one[1]) for one in found if one) else OK
+    return ALARM if all((states[term[3]] == term[2]) is not bool(term[1]) for term in terms if term) else OK
 
 
 def period_of(alarm: Mapping[str, Any]) -> int:
     """The period of its metrics, in seconds: all of them have the same."""
     if "Metrics" not in alarm:
         return int(alarm["Period"])
-    [period_s] = {int(one["MetricStat"]["Period"]) for one in alarm["Metrics"] if "MetricStat" in one}
+    [period_s] = {int(query["MetricStat"]["Period"]) for query in alarm["Metrics"] if "MetricStat" in query}
     return period_s
 
 
@@ -90,19 +90,21 @@ def watched(alarm: Mapping[str, Any], metrics: Metrics, starts: Sequence[int]) -
         statistic = alarm.get("ExtendedStatistic") or alarm["Statistic"]
         return metrics.series(named(alarm), statistic, period_s, starts)
     read = {
-        one["Id"]: metrics.series(
-            named(one["MetricStat"]["Metric"]), one["MetricStat"]["Stat"], period_s, starts
+        query["Id"]: metrics.series(
+            named(query["MetricStat"]["Metric"]), query["MetricStat"]["Stat"], period_s, starts
         )
-        for one in alarm["Metrics"]
-        if "MetricStat" in one
+        for query in alarm["Metrics"]
+        if "MetricStat" in query
     }
-    [expression] = [one["Expression"] for one in alarm["Metrics"] if "Expression" in one]
+    [expression] = [query["Expression"] for query in alarm["Metrics"] if "Expression" in query]
     return expressions.evaluate(expression, read, starts)
 
 
 def named(properties: Mapping[str, Any]) -> Metric:
     """The metric of an alarm, or of one of its queries."""
-    dimensions = {one["Name"]: str(one["Value"]) for one in properties.get("Dimensions", ())}
+    dimensions = {
+        dimension["Name"]: str(dimension["Value"]) for dimension in properties.get("Dimensions", ())
+    }
     return Metric.of(properties["Namespace"], properties["MetricName"], **dimensions)
 
 
@@ -110,4 +112,4 @@ def metrics_of(alarm: Mapping[str, Any]) -> list[Metric]:
     """All metrics that a metric alarm reads; each is paid for."""
     if "Metrics" not in alarm:
         return [named(alarm)]
-    return [named(one["MetricStat"]["Metric"]) for one in alarm["Metrics"] if "MetricStat" in one]
+    return [named(query["MetricStat"]["Metric"]) for query in alarm["Metrics"] if "MetricStat" in query]

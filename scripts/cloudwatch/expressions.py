@@ -100,12 +100,12 @@ class _Evaluation:
         return {start: series.get(start, float(number)) for start in self._starts}
 
     def _chosen(self, condition: float | Series, then: float | Series, otherwise: float | Series) -> Series:
-        found: Series = {}
+        chosen: Series = {}
         for start in self._starts:
             which = _at(condition, start)
             if which is not None and (value := _at(then if which else otherwise, start)) is not None:
-                found[start] = value
-        return found
+                chosen[start] = value
+        return chosen
 
 
 def _combined(
@@ -115,12 +115,12 @@ def _combined(
     if not isinstance(left, dict) and not isinstance(right, dict):
         return float(function(left, right))
     starts = {start for side in (left, right) if isinstance(side, dict) for start in side}
-    found: Series = {}
+    result: Series = {}
     for start in starts:
         a, b = _at(left, start), _at(right, start)
         if a is not None and b is not None and not (function is operator.truediv and b == 0):
-            found[start] = float(function(a, b))
-    return found
+            result[start] = float(function(a, b))
+    return result
 
 
 def _at(value: float | Series, start: int) -> float | None:

@@ -58,7 +58,7 @@ class Metrics:
     def forget(self, before: float) -> None:
         """Drop the samples of the minutes before an instant."""
         for minutes in self._samples.values():
-            for minute in [one for one in minutes if one < before]:
+            for minute in [past for past in minutes if past < before]:
                 del minutes[minute]
 
     def series(self, metric: Metric, statistic: str, period_s: int, starts: Sequence[int]) -> Series:
@@ -89,14 +89,14 @@ def samples_in(line: str) -> list[tuple[Metric, float, float]]:
         about = parsed["_aws"]
         return [
             (
-                Metric.of(group["Namespace"], one["Name"], **_chosen(parsed, names)),
+                Metric.of(group["Namespace"], metric["Name"], **_chosen(parsed, names)),
                 about["Timestamp"] / 1000,
                 value,
             )
             for group in about["CloudWatchMetrics"]
             for names in group["Dimensions"]
-            for one in group["Metrics"]
-            for value in _values(parsed[one["Name"]])
+            for metric in group["Metrics"]
+            for value in _values(parsed[metric["Name"]])
         ]
     except (ValueError, KeyError, TypeError):
         return []  # CloudWatch leaves out such a line

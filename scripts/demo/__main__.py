@@ -90,14 +90,14 @@ def _judge(stage: Stage, show: Show) -> tuple[str, bool]:
     for job in show.lively():
         stage.store.delete(LIVELY_TENANT, job.job_id)
     calls = calls_in(stage.target_log(show.started_at))
-    found = problems(show.due(), show.runs, calls)
+    found_problems = problems(show.due(), show.runs, calls)
     lines = [
         f"{len(show.due())} executions were due, {len(calls)} calls of their target",
         figures(list(show.runs.values())),
-        *(f"PROBLEM {problem}" for problem in found),
-        f"problems: {len(found) or 'none'}",
+        *(f"PROBLEM {problem}" for problem in found_problems),
+        f"problems: {len(found_problems) or 'none'}",
     ]
-    return "\n".join(lines), not found
+    return "\n".join(lines), not found_problems
 
 
 if __name__ == "__main__":

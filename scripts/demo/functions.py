@@ -31,7 +31,7 @@ def create(client: Clients, name: str, source: str, timeout_s: int, actions: Seq
     package = io.BytesIO()
     with zipfile.ZipFile(package, "w") as archive:
         archive.writestr("handler.py", source)
-    wanted = {
+    configuration = {
         "FunctionName": name,
         "Runtime": "python3.13",
         "Handler": "handler.handle",
@@ -42,7 +42,7 @@ def create(client: Clients, name: str, source: str, timeout_s: int, actions: Seq
     give_up_at = time.monotonic() + _ROLE_PATIENCE_S
     while True:
         try:
-            arn = str(functions.create_function(**wanted)["FunctionArn"])
+            arn = str(functions.create_function(**configuration)["FunctionArn"])
             break
         except functions.exceptions.InvalidParameterValueException as error:
             if "assumed" not in str(error) or time.monotonic() > give_up_at:

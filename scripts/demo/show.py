@@ -91,8 +91,10 @@ class Show:
     def refresh(self) -> None:
         """Draw the runs as they are known now."""
         now = time.time()
-        left = f"planned until {clock(self._mark.planned_until)}" if self._mark else "nothing is planned yet"
-        header = f"Minute8  {clock(now)} UTC   {len(self._jobs)} jobs   {left}"
+        planning = (
+            f"planned until {clock(self._mark.planned_until)}" if self._mark else "nothing is planned yet"
+        )
+        header = f"Minute8  {clock(now)} UTC   {len(self._jobs)} jobs   {planning}"
         self._view.refresh(header, list(self.runs.values()))
 
     def _expect(self, until: int) -> None:

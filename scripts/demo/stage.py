@@ -138,10 +138,10 @@ class Stage:
             for key in [keys.run(execution.tenant, execution.job_id, execution.run_name)]
         }
         found: dict[str, Item] = {}
-        wanted = [{"pk": pk, "sk": sk} for pk, sk in by_key]
+        run_keys = [{"pk": pk, "sk": sk} for pk, sk in by_key]
         table = f"{self.name}-runs"
-        for first in range(0, len(wanted), _KEYS_A_READ):
-            request: Any = {table: {"Keys": [to_wire(key) for key in wanted[first : first + _KEYS_A_READ]]}}
+        for first in range(0, len(run_keys), _KEYS_A_READ):
+            request: Any = {table: {"Keys": [to_wire(key) for key in run_keys[first : first + _KEYS_A_READ]]}}
             while request:
                 answer = self._dynamodb.batch_get_item(RequestItems=request)
                 for wire in answer["Responses"][table]:

@@ -42,8 +42,8 @@ def expected(job: Job, start: int, end: int) -> Iterator[Execution]:
 
 def calls_in(log_events: Iterable[Mapping[str, Any]]) -> list[Call]:
     """The calls in the target's log events (CloudWatch's `timestamp` in ms and `message`)."""
-    found = ((event["timestamp"] / 1000, _CALL.search(event["message"])) for event in log_events)
-    return [Call(match["execution"], int(match["attempt"]), at) for at, match in found if match]
+    matches = ((event["timestamp"] / 1000, _CALL.search(event["message"])) for event in log_events)
+    return [Call(match["execution"], int(match["attempt"]), at) for at, match in matches if match]
 
 
 def problems(
@@ -53,19 +53,19 @@ def problems(
     calls = list(calls)
     due_by_id = {execution.execution_id: execution for execution in due}
     called = {call.execution_id for call in calls}
-    found = []
+    sentences = []
     for execution_id, execution in due_by_id.items():
         run = runs.get(execution_id)
         if run is None:
-            found.append(f"missing: {execution_id} was due and has no run")
+            sentences.append(f"missing: {execution_id} was due and has no run")
         elif run["status"] not in EXPLAINED:
-            found.append(f"unexplained: {execution_id} is still {run['status']}")
+            sentences.append(f"unexplained: {execution_id} is still {run['status']}")
         elif run["status"] == SKIPPED and not run.get("reason"):
-            found.append(f"unexplained: {execution_id} was skipped without a reason")
+            sentences.append(f"unexplained: {execution_id} was skipped without a reason")
         elif run["status"] in (SUCCEEDED, DISPATCHED) and execution_id not in called:
-            found.append(f"missing: {execution_id} is {run['status']}, but its target was not called")
+            sentences.append(f"missing: {execution_id} is {run['status']}, but its target was not called")
         elif run["status"] != SKIPPED and run["lateness_s"] < 0:
-            found.append(
+            sentences.append(
                 f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
             )
     times: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
@@ -74,11 +74,13 @@ def problems(
     for (execution_id, attempt), at in times.items():
         if len(at) > 1:
             after = ", ".join(f"{later - at[0]:.3f}" for later in at[1:])
-            found.append(
+            sentences.append(
                 f"doubled: {execution_id} attempt {attempt} called its target {len(at)} times, again after {after} s"
             )
     for call in calls:
         if call.execution_id in due_by_id and call.at < due_by_id[call.execution_id].due_at:
             early_s = due_by_id[call.execution_id].due_at - call.at
-            found.append(f"early: {call.execution_id} called its target {early_s:.3f} s before it was due")
-    return found
+            sentences.append(
+                f"early: {call.execution_id} called its target {early_s:.3f} s before it was due"
+            )
+    return sentences

@@ -112,10 +112,10 @@ def _take_numbers(lambda_svc: Any) -> None:
     """A template's "20" is the number 20 for a mapping's MaximumConcurrency; the text would end every poll."""
     stock = lambda_svc._sqs_esm_concurrency
 
-    def concurrency(mapping: dict[str, Any], *others: Any) -> int:
+    def concurrency(mapping: dict[str, Any], *arguments: Any) -> int:
         scaling = mapping.get("ScalingConfig") or {}
         if isinstance(limit := scaling.get("MaximumConcurrency"), str):
             mapping["ScalingConfig"] = {**scaling, "MaximumConcurrency": int(limit)}
-        return int(stock(mapping, *others))
+        return int(stock(mapping, *arguments))
 
     lambda_svc._sqs_esm_concurrency = concurrency

@@ -91,8 +91,8 @@ def _take_expressions(provisioners: Any) -> None:
     def record(name: str, properties: Any) -> dict[str, Any]:
         if not (queries := properties.get("Metrics")):
             return stock(name, properties)
-        one = {**properties, "MetricName": "-", "Namespace": "-"}
-        alarm = stock(name, {key: value for key, value in one.items() if key != "Metrics"})
+        simple = {**properties, "MetricName": "-", "Namespace": "-"}
+        alarm = stock(name, {key: value for key, value in simple.items() if key != "Metrics"})
         for key in ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Period", "Dimensions"):
             del alarm[key]
         return {**alarm, "Metrics": queries}

@@ -173,26 +173,26 @@ def apply_dropped(embedded: Embedded, template: Mapping[str, Any]) -> None:
     _apply_time_to_live(embedded, template)
     functions = client(embedded, "lambda")
     for resource in template["Resources"].values():
-        if wanted := resource.get("Properties", {}).get("RecursiveLoop"):
+        if recursive_loop := resource.get("Properties", {}).get("RecursiveLoop"):
             name = resource["Properties"]["FunctionName"]
-            functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=wanted)
+            functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=recursive_loop)
 
 
 def _apply_time_to_live(embedded: Embedded, template: Mapping[str, Any]) -> None:
     dynamodb = client(embedded, "dynamodb")
     for resource in template["Resources"].values():
-        wanted = resource.get("Properties", {}).get("TimeToLiveSpecification")
-        if resource["Type"] != "AWS::DynamoDB::Table" or not wanted:
+        specification = resource.get("Properties", {}).get("TimeToLiveSpecification")
+        if resource["Type"] != "AWS::DynamoDB::Table" or not specification:
             continue
         table = resource["Properties"]["TableName"]
         if (
             dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
             == "DISABLED"
         ):
-            dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
-        found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-        if found.get("AttributeName") != wanted["AttributeName"]:
-            raise EmbeddedError(f"table {table} has the time to live {found}, not {wanted}")
+            dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
+        description = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        if description.get("AttributeName") != specification["AttributeName"]:
+            raise EmbeddedError(f"table {table} has the time to live {description}, not {specification}")
 
 
 def client(embedded: Embedded, service: str) -> Any:
@@ -247,8 +247,8 @@ def _is_deployed(embedded: Embedded, stage: str, fingerprint: str) -> bool:
     if _stack_status(embedded, stage) not in _DEPLOYED:
         return False
     name = _FINGERPRINT.format(stage=stage)
-    found = client(embedded, "ssm").get_parameters(Names=[name])["Parameters"]
-    return [parameter["Value"] for parameter in found] == [fingerprint]
+    parameters = client(embedded, "ssm").get_parameters(Names=[name])["Parameters"]
+    return [parameter["Value"] for parameter in parameters] == [fingerprint]
 
 
 def _stack_status(embedded: Embedded, stage: str) -> str:

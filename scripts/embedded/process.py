@@ -278,8 +278,8 @@ def _kill_leftovers(state_dir: Path) -> None:
     recorded = _read_record(state_dir)
     groups = {*_servers(state_dir), *([recorded.pid] if recorded else [])}
     # Another program may have the recorded number by now; all our processes name the state directory.
-    ours = [pid for pid, group, command in _processes() if group in groups and str(state_dir) in command]
-    _signal_each(ours, signal.SIGKILL)
+    pids = [pid for pid, group, command in _processes() if group in groups and str(state_dir) in command]
+    _signal_each(pids, signal.SIGKILL)
     for group in groups:
         if child := _children.pop(group, None):
             child.wait()

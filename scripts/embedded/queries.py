@@ -46,8 +46,8 @@ def install(dynamodb: Any) -> None:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> dict[str, str | None] | None:
-    found = _CONDITION.fullmatch(text)
-    return found and found.groupdict()
+    condition = _CONDITION.fullmatch(text)
+    return condition and condition.groupdict()
 
 
 def _holds(parsed: Mapping[str, str | None], item: Wire, values: Wire) -> bool:

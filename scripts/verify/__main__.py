@@ -150,11 +150,11 @@ def _remove(place: Place, names: tuple[str, str], report: Report) -> None:
         ("the stage", place.remove),
         ("the last logs", lambda: _remove_logs(place.stage)),
     ]
-    for what, step in steps:
+    for title, step in steps:
         try:
             step()
         except Exception as error:  # noqa: BLE001  the other steps have to be taken all the same
-            report.problems.append(f"could not remove {what}: {error}")
+            report.problems.append(f"could not remove {title}: {error}")
     try:
         report.left_behind = leftovers(place.stage, *names)
     except Exception as error:  # noqa: BLE001  the report has to be written all the same
@@ -201,12 +201,12 @@ def _stopped_by_signals() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = {one: signal.signal(one, stop) for one in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -216,12 +216,14 @@ def _ignoring_signals() -> Iterator[None]:
     def wait(*_: object) -> None:
         say("still removing; it ends by itself …")
 
-    before = {one: signal.signal(one, wait) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, wait) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 if __name__ == "__main__":

@@ -42,24 +42,24 @@ def charged(
 
     `memory_mb` is that of each function, the target's and the bare one's included, by its full name.
     """
-    wanted: dict[tuple[str, str], tuple[str, str, str, str]] = {}
+    queries: dict[tuple[str, str], tuple[str, str, str, str]] = {}
     for table in _TABLES:
         name = f"minute8-{stage}-{table}"
         for metric in ("ConsumedWriteCapacityUnits", "ConsumedReadCapacityUnits"):
-            wanted[name, metric] = ("AWS/DynamoDB", metric, "TableName", name)
+            queries[name, metric] = ("AWS/DynamoDB", metric, "TableName", name)
     for queue in _QUEUES:
         name = f"minute8-{stage}-{queue}"
         for metric in _SENT_FOR:
-            wanted[name, metric] = ("AWS/SQS", metric, "QueueName", name)
+            queries[name, metric] = ("AWS/SQS", metric, "QueueName", name)
     for name in memory_mb:
         for metric in ("Invocations", "Duration"):
-            wanted[name, metric] = ("AWS/Lambda", metric, "FunctionName", name)
-    sums = dict(zip(wanted, _sums(cloudwatch, list(wanted.values()), since, until), strict=True))
+            queries[name, metric] = ("AWS/Lambda", metric, "FunctionName", name)
+    sums = dict(zip(queries, _sums(cloudwatch, list(queries.values()), since, until), strict=True))
     if not any(sums.values()):
         return {}
 
     def total(metric: str) -> float:
-        return sum(value for (_, one), value in sums.items() if one == metric)
+        return sum(value for (_, counted_metric), value in sums.items() if counted_metric == metric)
 
     gb_s = sum(sums[name, "Duration"] / 1000 * mb / 1024 for name, mb in memory_mb.items())
     lines = [
@@ -110,8 +110,8 @@ def _sums(
         StartTime=datetime.fromtimestamp(since, UTC),
         EndTime=datetime.fromtimestamp(until, UTC),
     )
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for page in pages:
-        for one in page["MetricDataResults"]:
-            found[one["Id"]] = found.get(one["Id"], 0.0) + sum(one["Values"])
-    return [found.get(f"m{number}", 0.0) for number in range(len(wanted))]
+        for result in page["MetricDataResults"]:
+            sums[result["Id"]] = sums.get(result["Id"], 0.0) + sum(result["Values"])
+    return [sums.get(f"m{number}", 0.0) for number in range(len(wanted))]

@@ -41,7 +41,7 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
 
 def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
     """A table of one row. `late` is in seconds."""
-    figures = {load: [round(one, 3) for one in late]}
+    figures = {load: [round(late_s, 3) for late_s in late]}
     return Found(title, _LATENESS, [row(load, late)], figures, wrong)
 
 

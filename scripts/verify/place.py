@@ -75,8 +75,8 @@ class Account:
             )
 
     def deploy(self, params: Mapping[str, str]) -> str:
-        given = [f"--param={name}={value}" for name, value in (_TO_LOSE | dict(params)).items()]
-        if status := aws_deploy.main([*self._where(), *given]):
+        arguments = [f"--param={name}={value}" for name, value in (_TO_LOSE | dict(params)).items()]
+        if status := aws_deploy.main([*self._where(), *arguments]):
             raise PlaceError(f"the deployment failed (exit status {status})")
         return aws_deploy.outputs_of(botocore.session.get_session(), self.stage, self.region)["ApiUrl"]
 
@@ -157,7 +157,7 @@ def leftovers(stage: str, *others: str) -> list[str]:
 
     def pages(service: str, operation: str, key: str) -> list[Any]:
         client: Any = boto3.client(service)  # type: ignore[call-overload]
-        return [one for page in client.get_paginator(operation).paginate() for one in page.get(key, [])]
+        return [item for page in client.get_paginator(operation).paginate() for item in page.get(key, [])]
 
     names = [
         *(f"function {one['FunctionName']}" for one in pages("lambda", "list_functions", "Functions")),

@@ -66,8 +66,8 @@ class Report:
             parts.append(Table(found.title, found.head, found.rows).markdown())
         parts.append(self._dollars())
         parts.append("**Problems**\n\n" + ("\n".join(f"- {one}" for one in self.problems) or "none"))
-        left = "not looked for" if self.left_behind is None else ", ".join(self.left_behind) or "nothing"
-        parts.append(f"Left behind: {left}.")
+        remaining = "not looked for" if self.left_behind is None else ", ".join(self.left_behind) or "nothing"
+        parts.append(f"Left behind: {remaining}.")
         return "\n\n".join(parts) + "\n"
 
     def _tables(self) -> list[Found]:

@@ -103,7 +103,7 @@ class Trials:
         """The demo's jobs, and its judge: schedules, runs and the target's own log compared."""
         arn = self._engine.target["arn"]
         real = list(real_workload(arn))[: self._size.workload_jobs]
-        self._stage.allow({LIVELY_TENANT, *(one.tenant for one in real)}, arn)
+        self._stage.allow({LIVELY_TENANT, *(registration.tenant for registration in real)}, arn)
         began = time.monotonic()
         jobs = self._stage.register(real)
         self._register_s = (time.monotonic() - began) / len(jobs)
@@ -117,7 +117,11 @@ class Trials:
             self._stage.store.delete(job.tenant, job.job_id)
         called = {name for name, run in show.runs.items() if run["status"] != "skipped"}
         calls = self._calls(since, called)
-        late = [calls[one.execution_id] - one.due_at for one in show.due() if one.execution_id in calls]
+        late = [
+            calls[execution.execution_id] - execution.due_at
+            for execution in show.due()
+            if execution.execution_id in calls
+        ]
         wrong = problems(show.due(), show.runs, calls_in(self._stage.target_log(since)))
         return lateness("The demo's workload", f"{len(jobs)} jobs, {self._size.workload_s} s", late, wrong)
 
@@ -174,10 +178,12 @@ class Trials:
         tenants = Tenants(DynamoTable(self._stage.client("dynamodb"), f"{self._stage.name}-tenants"))
         key = tenants.api_keys.create_key(_TENANT, "write", SystemClock().now())[0]
         with Client(self._api_url, key) as client:
-            made = client.start_backfill("hourly", wanted)
-            calls = self._until_called(since, lambda name: made["backfill_id"] in name, hours)
+            started = client.start_backfill("hourly", wanted)
+            calls = self._until_called(since, lambda name: started["backfill_id"] in name, hours)
         took_s = max(calls.values(), default=since) - since
-        wrong = [] if len(calls) == made["total"] == hours else [f"{len(calls)} of {hours} runs were called"]
+        wrong = (
+            [] if len(calls) == started["total"] == hours else [f"{len(calls)} of {hours} runs were called"]
+        )
         rows = [[f"{len(calls)}", f"{took_s:.1f}"]]
         return Found("A backfill", ["runs", "took, s"], rows, {"runs": len(calls), "took_s": took_s}, wrong)
 
@@ -247,7 +253,7 @@ class Trials:
         self, executions: Sequence[Execution], since: float, count: int
     ) -> tuple[list[float], list[str]]:
         """How late the target was called, by its own clock, in the executions' order; and the judge's findings."""
-        calls = self._calls(since, {one.execution_id for one in executions})
+        calls = self._calls(since, {execution.execution_id for execution in executions})
         give_up_at = time.time() + self._size.patience_s
         while True:
             runs = self._stage.runs(executions)
@@ -261,11 +267,15 @@ class Trials:
         wrong = problems(executions, runs, kept)
         if len(executions) < count:
             wrong.append(f"{count - len(executions)} jobs were registered after they were due")
-        late = [calls[one.execution_id] - one.due_at for one in executions if one.execution_id in calls]
+        late = [
+            calls[execution.execution_id] - execution.due_at
+            for execution in executions
+            if execution.execution_id in calls
+        ]
         return late, wrong
 
-    def _calls(self, since: float, wanted: Iterable[str]) -> dict[str, float]:
-        names = set(wanted)
+    def _calls(self, since: float, execution_ids: Iterable[str]) -> dict[str, float]:
+        names = set(execution_ids)
         return self._until_called(since, names.__contains__, len(names))
 
     def _until_called(self, since: float, is_ours: Callable[[str], bool], count: int) -> dict[str, float]:
