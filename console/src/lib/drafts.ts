@@ -1,7 +1,6 @@
 /** What somebody types in the editor: kept in this tab until it is stored or discarded, whatever happens to the page. */
 
 import type { Form } from "./definition";
-import { session } from "./session";
 
 export interface Draft {
   form: Form;
@@ -13,29 +12,29 @@ export interface Draft {
 
 const PREFIX = "minute8.draft.";
 
-/** The place of the draft of a job; empty for a new one. Drafts of other tenants are never shown. */
-function placeOf(id: string): string {
-  return `${PREFIX}${session.value?.tenant?.tenant_id ?? ""}.${id}`;
+/** The place of a tenant's draft of a job; without a job's id, of a new one. */
+export function placeOfDraft(tenant: string, id: string): string {
+  return `${PREFIX}${tenant}.${id}`;
 }
 
-export function draftOf(id: string): Draft | undefined {
+export function draftOf(place: string): Draft | undefined {
   try {
-    return (JSON.parse(sessionStorage.getItem(placeOf(id)) ?? "null") as Draft | null) ?? undefined;
+    return (JSON.parse(sessionStorage.getItem(place) ?? "null") as Draft | null) ?? undefined;
   } catch {
     return undefined;
   }
 }
 
-export function keepDraft(id: string, draft: Draft): void {
+export function keepDraft(place: string, draft: Draft): void {
   try {
-    sessionStorage.setItem(placeOf(id), JSON.stringify(draft));
+    sessionStorage.setItem(place, JSON.stringify(draft));
   } catch {
     // The tab's storage is full: the form itself stays.
   }
 }
 
-export function dropDraft(id: string): void {
-  sessionStorage.removeItem(placeOf(id));
+export function dropDraft(place: string): void {
+  sessionStorage.removeItem(place);
 }
 
 /** Drop all drafts: somebody signs out on purpose. */

@@ -1,7 +1,10 @@
 /** How a job is at a glance. Pure. */
 
-import type { Job, JobHealth } from "./jobs";
+import type { Shapes } from "minute8-client";
 import { stateOfRun } from "./states";
+
+type Job = Shapes["Job"];
+type JobHealth = Shapes["JobHealth"];
 
 export interface Health {
   state: "overdue" | "failing" | "fine" | "paused" | "ended" | "unknown";

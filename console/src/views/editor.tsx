@@ -5,11 +5,11 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
 import { diffOf } from "../lib/diff";
-import { type Draft, draftOf, dropDraft, keepDraft, keyOf, rebased } from "../lib/drafts";
+import { type Draft, draftOf, dropDraft, keepDraft, keyOf, placeOfDraft, rebased } from "../lib/drafts";
 import { type Job, putJob } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
-import { api } from "../lib/session";
+import { api, session } from "../lib/session";
 import { absolute, BROWSER_ZONE, local } from "../lib/time";
 import { say } from "../ui/actions";
 import { useSettled } from "../ui/hooks";
@@ -40,7 +40,7 @@ function byField(error: unknown): Record<string, string> {
 }
 
 function Editor({ before: opened }: { before: Job | null }): JSX.Element {
-  const place = opened?.job_id ?? "";
+  const place = placeOfDraft(session.value?.tenant?.tenant_id ?? "", opened?.job_id ?? "");
   const [before, setBefore] = useState(opened);
   const stored = useMemo(() => (before ? definitionOf(before) : undefined), [before]);
   const blank: Form = before && stored ? formOf(before.job_id, stored) : BLANK;
@@ -62,9 +62,9 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
     setBack(false);
   };
   const takeStored = async () => {
-    const fresh = await api().get("/v1/jobs/{job_id}", { path: { job_id: place } });
+    const fresh = await api().get("/v1/jobs/{job_id}", { path: { job_id: form.job_id } });
     setBefore(fresh);
-    change({ form: rebased(form, blank, formOf(place, definitionOf(fresh))), revision: fresh.revision });
+    change({ form: rebased(form, blank, formOf(form.job_id, definitionOf(fresh))), revision: fresh.revision });
     setError(undefined);
   };
   const isOutdated =
@@ -95,6 +95,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
     setError(undefined);
     try {
       await store(before, draft, change);
+      dropDraft(place);
     } catch (refused) {
       setError(refused);
       setRefusals(refusals + 1);
@@ -164,7 +165,6 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
     const path = { job_id: before.job_id };
     const body = definition as Shapes["NewJob"];
     const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: draft.revision });
-    dropDraft(before.job_id);
     putJob(job);
     say(`${job.job_id} is stored as revision ${job.revision}`);
     go(["jobs", job.job_id]);
@@ -175,7 +175,6 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
   const key = keyOf(draft, text);
   change({ ...draft, sent: { text, key } });
   const job = await api().post("/v1/jobs", { body, idempotencyKey: key });
-  dropDraft("");
   putJob(job);
   say(`${job.job_id} is created`);
   go(["jobs", job.job_id]);
