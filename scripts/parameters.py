@@ -92,7 +92,7 @@ def read(stage: str, given: Mapping[str, str]) -> dict[str, str]:
 
 def given_in(arguments: Sequence[str]) -> dict[str, str]:
     """The values of `--param name=value` and `--param=name=value`, as in osls. Raises ValueError."""
-    found: dict[str, str] = {}
+    given_values: dict[str, str] = {}
     rest = iter(arguments)
     for argument in rest:
         name, equals, value = argument.partition("=")
@@ -102,8 +102,8 @@ def given_in(arguments: Sequence[str]) -> dict[str, str]:
         parameter, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--param wants name=value, not {text!r}")
-        found[parameter] = value
-    return found
+        given_values[parameter] = value
+    return given_values
 
 
 def problems(stage: str, params: Mapping[str, str]) -> list[str]:

@@ -137,7 +137,7 @@ class Stage:
             for execution in executions
             for key in [keys.run(execution.tenant, execution.job_id, execution.run_name)]
         }
-        found: dict[str, Item] = {}
+        run_items: dict[str, Item] = {}
         run_keys = [{"pk": pk, "sk": sk} for pk, sk in by_key]
         table = f"{self.name}-runs"
         for first in range(0, len(run_keys), _KEYS_A_READ):
@@ -146,9 +146,9 @@ class Stage:
                 answer = self._dynamodb.batch_get_item(RequestItems=request)
                 for wire in answer["Responses"][table]:
                     item = from_wire(wire)
-                    found[by_key[(item["pk"], item["sk"])]] = item
+                    run_items[by_key[(item["pk"], item["sk"])]] = item
                 request = answer.get("UnprocessedKeys")
-        return found
+        return run_items
 
     def missed_ranges(self, job: Job) -> list[tuple[int, int]]:
         """The spans of missed fire times, one per record."""

@@ -87,7 +87,7 @@ def memories(client: Callable[[str], Any], stage: str, *others: str) -> dict[str
 
 
 def _sums(
-    cloudwatch: Any, wanted: list[tuple[str, str, str, str]], since: float, until: float
+    cloudwatch: Any, metrics: list[tuple[str, str, str, str]], since: float, until: float
 ) -> list[float]:
     queries = [
         {
@@ -102,7 +102,7 @@ def _sums(
                 "Stat": "Sum",
             },
         }
-        for number, (namespace, metric, dimension, name) in enumerate(wanted)
+        for number, (namespace, metric, dimension, name) in enumerate(metrics)
     ]
     assert len(queries) <= _QUERIES_A_REQUEST
     pages = cloudwatch.get_paginator("get_metric_data").paginate(
@@ -114,4 +114,4 @@ def _sums(
     for page in pages:
         for result in page["MetricDataResults"]:
             sums[result["Id"]] = sums.get(result["Id"], 0.0) + sum(result["Values"])
-    return [sums.get(f"m{number}", 0.0) for number in range(len(wanted))]
+    return [sums.get(f"m{number}", 0.0) for number in range(len(metrics))]

@@ -104,12 +104,12 @@ class Account:
         """The stack's status; empty if it does not exist."""
         client: Any = boto3.client("cloudformation")
         try:
-            (found,) = client.describe_stacks(StackName=f"minute8-{self.stage}")["Stacks"]
+            (description,) = client.describe_stacks(StackName=f"minute8-{self.stage}")["Stacks"]
         except client.exceptions.ClientError as error:
             if "does not exist" not in str(error):
                 raise
             return ""
-        status = str(found["StackStatus"])
+        status = str(description["StackStatus"])
         return "" if status == "DELETE_COMPLETE" else status
 
 
@@ -153,7 +153,7 @@ class Embedded:
 
 def leftovers(stage: str, *others: str) -> list[str]:
     """What still exists of the stage and of functions and queues with these names."""
-    ours = (f"minute8-{stage}-", *others)
+    prefixes = (f"minute8-{stage}-", *others)
 
     def pages(service: str, operation: str, key: str) -> list[Any]:
         client: Any = boto3.client(service)  # type: ignore[call-overload]
@@ -178,7 +178,7 @@ def leftovers(stage: str, *others: str) -> list[str]:
         name
         for name in names
         for plain in [name.partition(" ")[2].removeprefix("minute8-verify-")]
-        if name.partition(" ")[2].startswith(ours) or plain.startswith(others)
+        if name.partition(" ")[2].startswith(prefixes) or plain.startswith(others)
     )
 
 

@@ -75,8 +75,8 @@ class Report:
         shared: dict[str, Found] = {}
         for found in self.found:
             if found.rows:
-                one = shared.setdefault(found.title, Found(found.title, found.head))
-                one.rows += found.rows
+                table = shared.setdefault(found.title, Found(found.title, found.head))
+                table.rows += found.rows
         return list(shared.values())
 
     def _dollars(self) -> str:
