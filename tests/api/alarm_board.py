@@ -11,15 +11,15 @@ class AlarmBoard:
     """The alarms that are on, by their names, each with its reason."""
 
     on: dict[str, str] = field(default_factory=dict)
-    asked: int = 0
+    requests: int = 0
     error: Exception | None = None
 
     def describe_alarms(self, AlarmNames: list[str], StateValue: str, **_: Any) -> dict[str, Any]:
-        self.asked += 1
+        self.requests += 1
         if self.error:
             raise self.error
         assert StateValue == "ALARM"
-        found = [
+        ringing = [
             {
                 "AlarmName": name,
                 "StateValue": "ALARM",
@@ -29,4 +29,4 @@ class AlarmBoard:
             for name, reason in self.on.items()
             if name in AlarmNames
         ]
-        return {"MetricAlarms": found, "CompositeAlarms": []}
+        return {"MetricAlarms": ringing, "CompositeAlarms": []}

@@ -52,7 +52,7 @@ def event(
     https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
     """
     parts = urlsplit(url)
-    made: dict[str, Any] = {
+    gateway_event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "ANY /v1/{proxy+}",
         "rawPath": unquote(parts.path),
@@ -73,12 +73,12 @@ def event(
         "isBase64Encoded": base64d,
     }
     if query := parse_qsl(parts.query, keep_blank_values=True):
-        made["queryStringParameters"] = {
+        gateway_event["queryStringParameters"] = {
             name: ",".join(value for other, value in query if other == name) for name, _ in query
         }
     if body is not None:
-        made["body"] = base64.b64encode(body).decode() if base64d else body.decode()
-    return made
+        gateway_event["body"] = base64.b64encode(body).decode() if base64d else body.decode()
+    return gateway_event
 
 
 def send(

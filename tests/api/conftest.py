@@ -55,15 +55,15 @@ def settle(office: Office, *callers: Caller) -> None:
         error="it went wrong",
     )
     office.operator("POST", "/v1/holds", {"pattern": "hooks.example.com"})
-    lost = [
+    unrecorded = [
         Execution("alice", "lost", fire_at, fire_at, 1)
         for fire_at in (at("2026-11-21T03:10:00Z"), at("2026-11-21T03:11:00Z"))
     ]
     # The example of the document, which schemathesis sends.
-    lost.append(
+    unrecorded.append(
         Execution("acme", "nightly-report", at("2026-11-21T01:30:00Z"), at("2026-11-21T01:30:00Z"), 4)
     )
-    office.world.reconciler.unrecorded.add(lost, office.world.clock.now())
+    office.world.reconciler.unrecorded.add(unrecorded, office.world.clock.now())
     for caller in callers:
         caller("PUT", "/v1/jobs/report", job(every=10))
         for job_id in ("fails", "fails-too"):
@@ -93,10 +93,10 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def pair(office: Office) -> Callable[..., tuple[str, str]]:
     """Makes a key pair: its access key id and its secret."""
 
-    def made(tenant: str = "alice", role: str = "write", **more: Any) -> tuple[str, str]:
+    def make_pair(tenant: str = "alice", role: str = "write", **more: Any) -> tuple[str, str]:
         return new_pair(tenant, role, office.world.clock.now(), **more)
 
-    return made
+    return make_pair
 
 
 @pytest.fixture

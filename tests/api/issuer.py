@@ -40,8 +40,10 @@ def private_key(name: str) -> Any:
 def jwk(name: str, **more: Any) -> dict[str, Any]:
     """The public half, as a JSON Web Key whose kid is its name."""
     kind = {"rsa": RSAAlgorithm, "weak": RSAAlgorithm, "ec": ECAlgorithm, "p384": ECAlgorithm}
-    made = kind.get(name.partition("-")[0], OKPAlgorithm).to_jwk(private_key(name).public_key(), as_dict=True)
-    return {**made, "kid": name, "use": "sig", **more}
+    result = kind.get(name.partition("-")[0], OKPAlgorithm).to_jwk(
+        private_key(name).public_key(), as_dict=True
+    )
+    return {**result, "kid": name, "use": "sig", **more}
 
 
 def key_set(*names: str) -> bytes:
@@ -50,7 +52,7 @@ def key_set(*names: str) -> bytes:
 
 def claims(now: float = NOW, **changes: Any) -> dict[str, Any]:
     """The claims of the user ann, who belongs to the tenant alice. A change to None leaves a claim out."""
-    said = {
+    all_claims = {
         "iss": ISSUER,
         "aud": AUDIENCE,
         "sub": "ann@example.com",
@@ -59,7 +61,7 @@ def claims(now: float = NOW, **changes: Any) -> dict[str, Any]:
         "tenant": "alice",
         **changes,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in all_claims.items() if value is not None}
 
 
 def token(key: str = "rsa", header: dict[str, Any] | None = None, **changes: Any) -> str:
@@ -92,23 +94,25 @@ def encoded(part: bytes) -> str:
 
 def configuration(**changes: str) -> Config:
     """A deployment that accepts the issuer's tokens."""
-    given = {
+    configuration_values = {
         "JWT_ISSUER": ISSUER,
         "JWT_AUDIENCE": AUDIENCE,
         "JWT_ROLE_CLAIM": "role",
         "JWT_ALGORITHMS": "RS256,ES256,EdDSA",
         "JWKS_URL": "https://login.example.com/keys",
     }
-    return Config.from_env({**given, **changes})
+    return Config.from_env({**configuration_values, **changes})
 
 
 def settings(**changes: str) -> TokenSettings:
-    made = TokenSettings.of(configuration(**changes))
-    assert made is not None
-    return made
+    result = TokenSettings.of(configuration(**changes))
+    assert result is not None
+    return result
 
 
 def tokens(answer: bytes | None = None, **changes: str) -> Tokens:
     """A verifier of the issuer's tokens that needs no network."""
-    told = answer or key_set("rsa", "ec", "ed")
-    return Tokens(settings(**changes), lambda ours: IssuerKeys(ours, lambda url: told))
+    document = answer or key_set("rsa", "ec", "ed")
+    return Tokens(
+        settings(**changes), lambda token_settings: IssuerKeys(token_settings, lambda url: document)
+    )

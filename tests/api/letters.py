@@ -32,17 +32,19 @@ class LetterBox:
         letters |= {f"m{next(self.numbers)}": body for body in bodies}
 
     def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
-        assert 0 < len(Entries) <= 10 and sum(len(one["MessageBody"]) for one in Entries) <= BATCH_BYTES
-        taken = [one for one in Entries if one["MessageBody"] not in self.refused]
-        self.put(QueueUrl.rpartition("minute8-test-")[2], *[one["MessageBody"] for one in taken])
-        return _answer(Entries, taken)
+        assert 0 < len(Entries) <= 10 and sum(len(entry["MessageBody"]) for entry in Entries) <= BATCH_BYTES
+        accepted = [entry for entry in Entries if entry["MessageBody"] not in self.refused]
+        self.put(QueueUrl.rpartition("minute8-test-")[2], *[entry["MessageBody"] for entry in accepted])
+        return _answer(Entries, accepted)
 
     def receive_message(
         self, QueueUrl: str, MaxNumberOfMessages: int, WaitTimeSeconds: int = 0, **_: Any
     ) -> dict[str, Any]:
         """A short poll finds none: SQS asks only some of its servers then. A long poll does not wait here."""
         letters = self.queues.get(QueueUrl, {}) if WaitTimeSeconds else {}
-        found = [(key, body) for key, body in letters.items() if key not in self.hidden or key in self.again]
+        visible = [
+            (key, body) for key, body in letters.items() if key not in self.hidden or key in self.again
+        ]
         messages = [
             {
                 "MessageId": key,
@@ -50,19 +52,19 @@ class LetterBox:
                 "Body": body,
                 "Attributes": {"SentTimestamp": "1795230000000"},
             }
-            for key, body in found[:MaxNumberOfMessages]
+            for key, body in visible[:MaxNumberOfMessages]
         ]
-        self.hidden.update(str(one["MessageId"]) for one in messages)
+        self.hidden.update(str(entry["MessageId"]) for entry in messages)
         self.again.clear()
         return {"Messages": messages} if messages else {}
 
     def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         assert 0 < len(Entries) <= 10
         letters = self.queues[QueueUrl]
-        gone = [one for one in Entries if letters[one["ReceiptHandle"]] not in self.kept]
-        for one in gone:
-            del letters[one["ReceiptHandle"]]
-        return _answer(Entries, gone)
+        deleted = [entry for entry in Entries if letters[entry["ReceiptHandle"]] not in self.kept]
+        for entry in deleted:
+            del letters[entry["ReceiptHandle"]]
+        return _answer(Entries, deleted)
 
     def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> None:
         assert 0 < len(Entries) <= 10
@@ -84,5 +86,5 @@ def _url(queue: str) -> str:
 
 
 def _answer(entries: list[dict[str, Any]], done: list[dict[str, Any]]) -> dict[str, Any]:
-    failed = [{"Id": one["Id"], "Code": "InternalError"} for one in entries if one not in done]
-    return {"Successful": [{"Id": one["Id"]} for one in done]} | ({"Failed": failed} if failed else {})
+    failed = [{"Id": entry["Id"], "Code": "InternalError"} for entry in entries if entry not in done]
+    return {"Successful": [{"Id": entry["Id"]} for entry in done]} | ({"Failed": failed} if failed else {})

@@ -31,7 +31,7 @@ def test_the_same_id_is_two_jobs_of_two_tenants(report: Office) -> None:
     assert report.bob("PUT", "/v1/jobs/report", job(cron="0 9 * * *")).status == 201
     assert report.bob("GET", "/v1/jobs/report/runs").json["runs"] == []
     assert report.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "* * * * *"}
-    assert [found["job_id"] for found in report.bob("GET", "/v1/jobs").json["jobs"]] == ["report"]
+    assert [listed_job["job_id"] for listed_job in report.bob("GET", "/v1/jobs").json["jobs"]] == ["report"]
 
 
 def test_a_revoked_key_is_refused_within_a_minute(office: Office) -> None:

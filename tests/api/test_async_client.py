@@ -129,8 +129,8 @@ def test_refusals_are_exceptions(office: Office) -> None:
 
 def test_what_can_be_repeated_is(office: Office) -> None:
     minute8, requests, waits = client(office.alice.key, 503, httpx.ReadTimeout("slow"), 429)
-    made = asyncio.run(minute8.put_job("report", job(cron="0 3 * * *")))
-    assert (made["revision"], len(requests)) == (1, 4)
+    created = asyncio.run(minute8.put_job("report", job(cron="0 3 * * *")))
+    assert (created["revision"], len(requests)) == (1, 4)
     assert waits == sorted(waits) and len(waits) == 3 and 0.1 <= waits[0] <= 0.2
 
 
@@ -164,8 +164,8 @@ def test_waiting_for_a_run_waits_with_the_given_sleep(office: Office) -> None:
 def test_tasks_share_a_client(office: Office) -> None:
     async def steps(minute8: AsyncClient) -> None:
         names = [f"job-{n}" for n in range(20)]
-        made = await asyncio.gather(*(minute8.put_job(name, job(every="1h")) for name in names))
-        assert [one["job_id"] for one in made] == names
+        created = await asyncio.gather(*(minute8.put_job(name, job(every="1h")) for name in names))
+        assert [created_job["job_id"] for created_job in created] == names
 
     run(office, steps, 503, 503)
 

@@ -41,9 +41,9 @@ def busy(office: Office) -> Office:
 
 def entries(caller: Caller, **query: Any) -> list[dict[str, Any]]:
     words = "&".join(f"{name}={value}" for name, value in query.items())
-    found = caller("GET", f"/v1/audit?{words}")
-    assert found.status == 200, found.text
-    return list(found.json["entries"])
+    page_of_entries = caller("GET", f"/v1/audit?{words}")
+    assert page_of_entries.status == 200, page_of_entries.text
+    return list(page_of_entries.json["entries"])
 
 
 def written(office: Office) -> list[dict[str, Any]]:
@@ -143,9 +143,9 @@ def test_what_is_done_by_hand(busy: Office) -> None:
 def test_a_secret_is_not_in_it(office: Office) -> None:
     secrets = {office.alice_admin("GET", "/v1/webhook-secret").json["secret"] for _ in range(2)}
     secrets.add(office.alice_admin("POST", "/v1/webhook-secret/rotate").json["secret"])
-    found = entries(office.alice_admin, action="webhook_secret")
-    assert {entry["action"] for entry in found} == {"webhook_secret.made", "webhook_secret.rotated"}
-    assert len(found) == len(secrets) == 2
+    page_of_entries = entries(office.alice_admin, action="webhook_secret")
+    assert {entry["action"] for entry in page_of_entries} == {"webhook_secret.made", "webhook_secret.rotated"}
+    assert len(page_of_entries) == len(secrets) == 2
     assert not [secret for secret in secrets if secret.removeprefix("whsec_") in str(written(office))]
 
 
@@ -153,31 +153,33 @@ def test_pages_newest_first_whatever_is_asked_for(office: Office) -> None:
     for n in range(7):
         office.alice("PUT", f"/v1/jobs/{'ab'[n % 2]}", job(every=60 + n))
         office.world.clock.sleep(60)
-    whole = entries(office.alice_admin, action="job")
-    assert [entry["subject"] for entry in whole] == ["a", "b", "a", "b", "a", "b", "a"]
-    assert [entry["at"] for entry in whole] == sorted((entry["at"] for entry in whole), reverse=True)
+    all_entries = entries(office.alice_admin, action="job")
+    assert [entry["subject"] for entry in all_entries] == ["a", "b", "a", "b", "a", "b", "a"]
+    assert [entry["at"] for entry in all_entries] == sorted(
+        (entry["at"] for entry in all_entries), reverse=True
+    )
     for query, expected in (
-        ("action=job", whole),
-        ("subject=b", [entry for entry in whole if entry["subject"] == "b"]),
-        ("action=job.created", whole[-2:]),
-        ("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:16:00Z", whole[-4:-2]),
-        ("action=job&until_at=2026-11-21T03:14:00Z", whole[-2:]),
-        ("from_at=2026-11-21T03:18:00Z", whole[:1]),
+        ("action=job", all_entries),
+        ("subject=b", [entry for entry in all_entries if entry["subject"] == "b"]),
+        ("action=job.created", all_entries[-2:]),
+        ("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:16:00Z", all_entries[-4:-2]),
+        ("action=job&until_at=2026-11-21T03:14:00Z", all_entries[-2:]),
+        ("from_at=2026-11-21T03:18:00Z", all_entries[:1]),
         ("from_at=2026-11-21T03:19:00Z", []),
         ("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:14:00Z", []),
         ("from_at=2199-01-01T00:00:00Z", []),
         ("until_at=1971-01-01T00:00:00Z", []),
     ):
-        found: list[dict[str, Any]] = []
+        page_of_entries: list[dict[str, Any]] = []
         cursor = ""
         for _ in range(10):
             page = office.alice_admin("GET", f"/v1/audit?{query}&limit=2{cursor}").json
             assert len(page["entries"]) <= 2
-            found += page["entries"]
+            page_of_entries += page["entries"]
             if page["next_cursor"] is None:
                 break
             cursor = f"&cursor={page['next_cursor']}"
-        assert found == expected, query
+        assert page_of_entries == expected, query
 
 
 @pytest.mark.parametrize("bound", ["0", "~~~", "9999999999999-zzzz", "JOB", "a#b"])
@@ -187,8 +189,8 @@ def test_a_cursor_made_by_hand_leads_nowhere_else(office: Office, bound: str) ->
     cursor = office.alice_admin("GET", "/v1/audit?limit=1").json["next_cursor"]
     scope, _ = json.loads(base64.urlsafe_b64decode(cursor + "=="))
     forged = base64.urlsafe_b64encode(json.dumps([scope, bound]).encode()).decode().rstrip("=")
-    found = entries(office.alice_admin, cursor=forged)
-    assert {entry["subject"] for entry in found} <= {
+    page_of_entries = entries(office.alice_admin, cursor=forged)
+    assert {entry["subject"] for entry in page_of_entries} <= {
         entry["subject"] for entry in entries(office.alice_admin)
     }
     assert office.bob("GET", f"/v1/audit?cursor={forged}").status == 400

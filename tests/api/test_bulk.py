@@ -26,17 +26,17 @@ def line(job_id: str, **fields: Any) -> dict[str, Any]:
     return {"job_id": job_id, **job(**({"cron": "0 3 * * *"} | fields))}
 
 
-def told(answer: Answer) -> list[tuple[str | None, str]]:
+def results_of(answer: Answer) -> list[tuple[str | None, str]]:
     assert answer.status == 200, answer
     SHAPES["BulkResult"].model_validate_json(answer.text)
-    results = [(one["job_id"], one["result"]) for one in answer.json["results"]]
+    results = [(result["job_id"], result["result"]) for result in answer.json["results"]]
     for result in ("created", "replaced", "unchanged", "refused"):
-        assert answer.json[result] == [what for _, what in results].count(result)
+        assert answer.json[result] == [outcome for _, outcome in results].count(result)
     return results
 
 
 def ids(office: Office) -> list[str]:
-    return [found["job_id"] for found in office.alice("GET", "/v1/jobs?limit=200").json["jobs"]]
+    return [stored_job["job_id"] for stored_job in office.alice("GET", "/v1/jobs?limit=200").json["jobs"]]
 
 
 def quotas(office: Office, **quotas: int) -> None:
@@ -58,26 +58,26 @@ def test_each_line_is_created_replaced_or_already_so(office: Office) -> None:
     expected = [("new", "created"), ("other", "replaced"), ("same", "unchanged"), ("gone", "created")]
     before = office.stored()
     dry = office.alice("POST", f"{URL}?dry_run=true", lines)
-    assert (told(dry), dry.json["dry_run"]) == (expected, True)
+    assert (results_of(dry), dry.json["dry_run"]) == (expected, True)
     assert office.stored() == before
     done = office.alice("POST", URL, lines)
-    assert told(done) == expected
+    assert results_of(done) == expected
     assert done.json | {"dry_run": True} == dry.json
-    assert [one["line"] for one in done.json["results"]] == [1, 2, 3, 4]
-    assert [one["revision"] for one in done.json["results"]] == [1, 2, 1, 3]
+    assert [result["line"] for result in done.json["results"]] == [1, 2, 3, 4]
+    assert [result["revision"] for result in done.json["results"]] == [1, 2, 1, 3]
     assert done.json["results"][1]["changed"] == ["tags", "schedule"]
-    for one in done.json["results"]:
-        found = office.alice("GET", f"/v1/jobs/{one['job_id']}")
-        assert found.json["revision"] == one["revision"]
+    for result in done.json["results"]:
+        stored_job = office.alice("GET", f"/v1/jobs/{result['job_id']}")
+        assert stored_job.json["revision"] == result["revision"]
     before = office.stored()
-    assert {result for _, result in told(office.alice("POST", URL, lines))} == {"unchanged"}
+    assert {result for _, result in results_of(office.alice("POST", URL, lines))} == {"unchanged"}
     assert office.stored() == before
 
 
 def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(office: Office) -> None:
     """More lines than one transaction takes, in several groups; one group is due within the announced window."""
     lines = tuple(line(f"job-{n:02}", cron=f"{15 + n % 3} 3 * * *") for n in range(40))
-    assert {result for _, result in told(office.alice("POST", URL, lines))} == {"created"}
+    assert {result for _, result in results_of(office.alice("POST", URL, lines))} == {"created"}
     office.world.run_until("2026-11-21T03:18:00Z")
     assert len(office.world.target.calls) == 40
     assert office.alice("GET", "/v1/tenant").json["usage"] == {"jobs": 40, "executions_per_day": 40}
@@ -97,7 +97,7 @@ def test_refused_lines_are_reported_and_the_others_stored(office: Office) -> Non
         {**line("x"), "tenant": "bob"},
     )
     answer = office.alice("POST", URL, lines)
-    assert told(answer) == [
+    assert results_of(answer) == [
         ("good", "created"), ("bad", "refused"), ("bobs", "created"), (None, "refused"), ("x", "refused"),
     ]  # fmt: skip
     problem = answer.json["results"][1]["problem"]
@@ -117,16 +117,16 @@ def test_a_one_off_that_is_past_is_refused_unless_asked_for(office: Office) -> N
         {"job_id": "past", **job(at="2026-11-21T03:12:00Z")},
     )
     refused = office.alice("POST", URL, lines)
-    assert told(refused) == [("soon", "created"), ("past", "refused")]
+    assert results_of(refused) == [("soon", "created"), ("past", "refused")]
     (error,) = refused.json["results"][1]["problem"]["errors"]
     assert (error["field"], "past=true" in error["accepted"]) == ("schedule.at", True)
     assert office.alice("POST", f"{URL}?atomic=true", lines).status == 422
-    assert told(office.alice("POST", f"{URL}?past=true", lines)) == [
+    assert results_of(office.alice("POST", f"{URL}?past=true", lines)) == [
         ("soon", "unchanged"),
         ("past", "created"),
     ]
     office.world.run_until("2026-11-21T03:13:00Z")
-    assert told(office.alice("POST", URL, lines)) == [("soon", "unchanged"), ("past", "unchanged")]
+    assert results_of(office.alice("POST", URL, lines)) == [("soon", "unchanged"), ("past", "unchanged")]
 
 
 def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
@@ -135,10 +135,10 @@ def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
     before = office.stored()
     refused = office.alice("POST", f"{URL}?atomic=true", lines)
     assert (refused.status, refused.problem) == (422, "bulk-refused")
-    assert [(one["line"], one["job_id"]) for one in refused.json["results"]] == [(3, "bad")]
+    assert [(result["line"], result["job_id"]) for result in refused.json["results"]] == [(3, "bad")]
     SHAPES["Problem"].model_validate_json(refused.text)
     assert office.stored() == before
-    assert told(office.alice("POST", f"{URL}?atomic=true", lines[:2])) == [
+    assert results_of(office.alice("POST", f"{URL}?atomic=true", lines[:2])) == [
         ("good", "created"),
         ("other", "replaced"),
     ]
@@ -155,10 +155,10 @@ def test_quotas_are_looked_at_before_anything_is_written(office: Office, atomic:
         refused = answer.json["results"]
         assert office.stored() == before
     else:
-        assert [result for _, result in told(answer)] == ["created"] * 20 + ["refused"] * 2
+        assert [result for _, result in results_of(answer)] == ["created"] * 20 + ["refused"] * 2
         refused = answer.json["results"][20:]
         assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 20
-    assert [one["line"] for one in refused] == [21, 22]
+    assert [result["line"] for result in refused] == [21, 22]
     assert refused[0]["problem"]["quota"] == {"name": "jobs", "most": 20, "used": 20, "wanted": 1}
     quotas(office, jobs=100, executions_per_day=24)
     often = office.alice("POST", f"{URL}?dry_run=true", (line("often", cron="* * * * *"),))
@@ -181,7 +181,7 @@ def test_a_quota_that_others_use_up_meanwhile_refuses_what_no_longer_fits(
 
     monkeypatch.setattr(JobStore, "_commit", with_others)
     answer = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(4)))
-    assert [result for _, result in told(answer)] == ["created", "created", "refused", "refused"]
+    assert [result for _, result in results_of(answer)] == ["created", "created", "refused", "refused"]
     assert answer.json["results"][2]["problem"]["type"].endswith("quota-exceeded")
     assert len(ids(office)) == 6
 
@@ -203,34 +203,36 @@ def test_what_the_time_cuts_off_is_finished_when_sent_again(
         assert (first.status, first.problem, first.headers["retry-after"]) == (503, "unfinished", "1")
         assert "28 lines are stored and 12 are not" in first.json["detail"]
     else:
-        assert [result for _, result in told(first)] == ["created"] * 28 + ["refused"] * 12
-        assert {one["problem"]["type"] for one in first.json["results"][28:]} == {"urn:minute8:problem:busy"}
+        assert [result for _, result in results_of(first)] == ["created"] * 28 + ["refused"] * 12
+        assert {result["problem"]["type"] for result in first.json["results"][28:]} == {
+            "urn:minute8:problem:busy"
+        }
     assert len(ids(office)) == 28
-    again = told(office.alice("POST", url, lines))
+    again = results_of(office.alice("POST", url, lines))
     assert [result for _, result in again] == ["unchanged"] * 28 + ["created"] * 12
 
 
 def test_an_id_on_two_lines_is_refused_on_both(office: Office) -> None:
     answer = office.alice("POST", URL, (line("a"), line("b"), line("a", cron="0 4 * * *")))
-    assert told(answer) == [("a", "refused"), ("b", "created"), ("a", "refused")]
+    assert results_of(answer) == [("a", "refused"), ("b", "created"), ("a", "refused")]
     assert answer.json["results"][0]["problem"]["errors"][0]["field"] == "job_id"
 
 
 def test_a_job_is_created_paused_and_keeps_its_state_later(office: Office) -> None:
     paused = line("a") | {"state": "paused", "note": "until the move is done"}
-    assert told(office.alice("POST", URL, (paused,))) == [("a", "created")]
+    assert results_of(office.alice("POST", URL, (paused,))) == [("a", "created")]
     shown = office.alice("GET", "/v1/jobs/a").json
     assert (shown["state"], shown["note"], shown["next_fire_at"]) == (
         "paused",
         "until the move is done",
         None,
     )
-    assert told(office.alice("POST", URL, (line("a"),))) == [("a", "unchanged")]
+    assert results_of(office.alice("POST", URL, (line("a"),))) == [("a", "unchanged")]
     assert office.alice("POST", "/v1/jobs/a/resume").json["next_fire_at"] == "2026-11-22T03:00:00Z"
-    assert told(office.alice("POST", URL, (paused | {"tags": ["x"]},))) == [("a", "replaced")]
+    assert results_of(office.alice("POST", URL, (paused | {"tags": ["x"]},))) == [("a", "replaced")]
     assert office.alice("GET", "/v1/jobs/a").json["state"] == "active"
     for wrong in ({"state": "deleted"}, {"note": "x" * 501}, {"note": 7}, {"state": None}):
-        assert told(office.alice("POST", URL, (line("b") | wrong,))) == [("b", "refused")]
+        assert results_of(office.alice("POST", URL, (line("b") | wrong,))) == [("b", "refused")]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +241,7 @@ def test_a_job_is_created_paused_and_keeps_its_state_later(office: Office) -> No
 def test_odd_ids_are_refused(office: Office, job_id: Any) -> None:
     before = office.stored()
     answer = office.alice("POST", URL, ({"job_id": job_id, **job(cron="0 3 * * *")},))
-    assert told(answer) == [(None, "refused")]
+    assert results_of(answer) == [(None, "refused")]
     assert answer.json["results"][0]["problem"]["errors"][0]["field"] == "job_id"
     assert len(answer.text) < 1_000
     assert office.stored() == before
@@ -248,9 +250,11 @@ def test_odd_ids_are_refused(office: Office, job_id: Any) -> None:
 def test_invalid_jobs_are_refused_as_they_are_by_themselves(office: Office) -> None:
     before = office.stored()
     lines = tuple(line(f"job-{n}") | change for n, (change, _, _) in enumerate(INVALID))
-    for (_, field, value), one in zip(INVALID, office.alice("POST", URL, lines).json["results"], strict=True):
-        error = one["problem"]["errors"][0]
-        assert (one["result"], error["field"].startswith(field), value in error.get("value", "")) == (
+    for (_, field, value), result in zip(
+        INVALID, office.alice("POST", URL, lines).json["results"], strict=True
+    ):
+        error = result["problem"]["errors"][0]
+        assert (result["result"], error["field"].startswith(field), value in error.get("value", "")) == (
             "refused",
             True,
             True,
@@ -275,9 +279,9 @@ def test_malformed_lines_are_refused_by_themselves(office: Office) -> None:
         None,
     )
     results = json.loads(raw["body"])["results"]
-    assert [one["result"] for one in results] == ["created"] + ["refused"] * len(bodies)
-    assert [one["line"] for one in results] == list(range(1, 2 * len(bodies) + 2, 2))
-    assert {one["problem"]["type"] for one in results[1:]} == {"urn:minute8:problem:malformed-json"}
+    assert [result["result"] for result in results] == ["created"] + ["refused"] * len(bodies)
+    assert [result["line"] for result in results] == list(range(1, 2 * len(bodies) + 2, 2))
+    assert {result["problem"]["type"] for result in results[1:]} == {"urn:minute8:problem:malformed-json"}
 
 
 def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +299,7 @@ def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
         assert other_type.problem == "unsupported-media-type"
     for query in ("atomic=1", "dry_run=", "atomic=True", "atomic=true,false", "other=true"):
         assert office.alice("POST", f"{URL}?{query}", (line("a"),)).problem == "invalid-input"
-    assert told(office.alice("POST", URL, b"\n\r\n ", Content_Type="application/x-ndjson")) == []
+    assert results_of(office.alice("POST", URL, b"\n\r\n ", Content_Type="application/x-ndjson")) == []
     assert office.stored() == before
 
 
@@ -307,9 +311,9 @@ def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
     foreign = line("a")
     mistaken = line("b") | {"é" * 1_000 + str(n): "é" * 1_000 for n in range(100)}
     answer = office.alice("POST", URL, (foreign, mistaken))
-    assert [one["result"] for one in answer.json["results"]] == ["refused", "refused"]
-    for one in answer.json["results"]:
-        assert len(json.dumps(json.dumps(one))) < 6_000_000 / bulk.MAX_LINES
+    assert [result["result"] for result in answer.json["results"]] == ["refused", "refused"]
+    for result in answer.json["results"]:
+        assert len(json.dumps(json.dumps(result))) < 6_000_000 / bulk.MAX_LINES
     alone = office.alice("POST", "/v1/jobs", job(cron="0 3 * * *") | {f"x{n}": 1 for n in range(20_000)})
     assert alone.status == 400
     assert len(alone.text) < 50_000
@@ -329,20 +333,20 @@ def test_the_client_sends_as_many_requests_as_it_needs(
         assert ids(office) == []
         done = list(minute8.bulk_put(jobs))
         assert done == dry
-        assert [(one["line"], one["result"]) for one in done] == [(n, "created") for n in range(1, 6)] + [
-            (6, "refused")
-        ]
+        assert [(result["line"], result["result"]) for result in done] == [
+            (n, "created") for n in range(1, 6)
+        ] + [(6, "refused")]
         assert len(transport.requests) == 1 + 2 * 4
         with pytest.raises(InvalidInput) as refused:
             list(minute8.bulk_put(jobs[-1:], atomic=True))
-        assert [one["line"] for one in refused.value.document["results"]] == [1]
+        assert [result["line"] for result in refused.value.document["results"]] == [1]
 
 
 def test_a_target_that_is_not_allowed(office: Office) -> None:
     Tenants(office.world.table("tenants")).edit("alice", {"allowed_targets": [ARN]}, office.world.clock.now())
     other = line("b") | {"target": {"kind": "lambda", "arn": ARN + "-other"}}
     answer = office.alice("POST", URL, (line("a"), other))
-    assert told(answer) == [("a", "created"), ("b", "refused")]
+    assert results_of(answer) == [("a", "created"), ("b", "refused")]
     assert answer.json["results"][1]["problem"]["errors"][0]["field"] == "target.arn"
 
 

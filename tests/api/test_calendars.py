@@ -14,7 +14,9 @@ def test_a_calendar_is_stored_listed_and_respected(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]}))
     first = "2026-11-22T00:00:00Z"
     assert office.alice("GET", "/v1/jobs/report").json["next_fire_at"] == first
-    assert [one["next_fire_at"] for one in office.alice("GET", "/v1/jobs").json["jobs"]] == [first]
+    assert [listed_job["next_fire_at"] for listed_job in office.alice("GET", "/v1/jobs").json["jobs"]] == [
+        first
+    ]
     office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
     assert office.alice("GET", "/v1/jobs/report/runs").json["runs"] == []
     following = office.alice("GET", "/v1/jobs/report/next?count=1").json["fires"]

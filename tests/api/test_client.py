@@ -73,7 +73,9 @@ def test_lists_go_on_over_pages(office: Office) -> None:
         minute8.put_job(f"job-{n}", job(cron="* * * * *"))
     page = minute8.jobs_page(limit=3)
     rest = minute8.jobs_page(limit=3, cursor=page["next_cursor"])
-    assert [found["job_id"] for found in page["jobs"] + rest["jobs"]] == [f"job-{n}" for n in range(5)]
+    assert [listed_job["job_id"] for listed_job in page["jobs"] + rest["jobs"]] == [
+        f"job-{n}" for n in range(5)
+    ]
     assert len(transport.requests) == 7
 
 
@@ -168,8 +170,8 @@ def test_methods_have_the_names_words_and_parameters_that_editors_show() -> None
 
 def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:
     minute8, _, _ = client(office.alice.key)
-    made = minute8.put_job("report", job(cron="0 3 * * *", tags=["a"], catch_up="all"))
-    definition = definition_in(made)
+    created = minute8.put_job("report", job(cron="0 3 * * *", tags=["a"], catch_up="all"))
+    definition = definition_in(created)
     assert definition.keys() == JobDefinition.model_fields.keys()
     assert definition_in(minute8.put_job("report", definition)) == definition
     assert minute8.patch_job("report", {"tags": None})["tags"] == []

@@ -37,26 +37,26 @@ def letters_of(office: Office) -> list[str]:
 
 
 def listed(office: Office, queue: str) -> dict[str, dict[str, Any]]:
-    found = office.operator("GET", f"/v1/dead-letters/{queue}").json["letters"]
-    return {one["message_id"]: one for one in found}
+    answered = office.operator("GET", f"/v1/dead-letters/{queue}").json["letters"]
+    return {letter["message_id"]: letter for letter in answered}
 
 
 def counts(office: Office) -> dict[str, int]:
-    found = office.operator("GET", "/v1/dead-letters").json["queues"]
-    return {one["queue"]: one["letters"] for one in found}
+    answered = office.operator("GET", "/v1/dead-letters").json["queues"]
+    return {letter["queue"]: letter["letters"] for letter in answered}
 
 
 def test_they_are_counted_and_what_they_are_about_is_shown(office: Office) -> None:
     letters_of(office)
     assert counts(office) == {"executions": 3, "planning": 1, "outcomes": 2}
     for _ in range(2):  # looking hides none
-        one, pack, garbage = listed(office, "executions").values()
-        assert (one["about"], one["problem"]) == ([RUN], None)
+        letter, pack, garbage = listed(office, "executions").values()
+        assert (letter["about"], letter["problem"]) == ([RUN], None)
         assert pack["about"] == [RUN, "bob:sync:20261121T031500Z:1"]
         assert garbage["about"] == [] and "not an execution" in garbage["problem"]
     (share,) = listed(office, "planning").values()
     assert share["about"] == ["share 3 of the window until 1795231800"]
-    assert [one["about"] for one in listed(office, "outcomes").values()] == [[RUN], []]
+    assert [letter["about"] for letter in listed(office, "outcomes").values()] == [[RUN], []]
 
 
 def test_they_are_sent_again_but_for_what_cannot_be_read(office: Office) -> None:
@@ -70,15 +70,15 @@ def test_they_are_sent_again_but_for_what_cannot_be_read(office: Office) -> None
     assert (office.letters.bodies("outcomes"), office.letters.bodies("planning")) == ([OUTCOME], [SHARE])
     assert office.letters.bodies("outcomes-dead") == ["null"]
     audit = Audit(office.world.table("tenants")).newest(keys.OPERATORS, 50)
-    told = [one for one in audit if one.action == "dead_letters.redriven"]
+    printed = [letter for letter in audit if letter.action == "dead_letters.redriven"]
     moved = {"executions": {"moved": 2}, "outcomes": {"moved": 1}, "planning": {"moved": 1}}
-    assert {one.subject: one.after for one in told} == moved
-    assert not any(one.by == "aws" for one in told)
+    assert {letter.subject: letter.after for letter in printed} == moved
+    assert not any(letter.by == "aws" for letter in printed)
 
 
 def test_only_the_chosen_ones_are_discarded(office: Office) -> None:
     letters_of(office)
-    garbage = [key for key, one in listed(office, "executions").items() if one["problem"]]
+    garbage = [key for key, letter in listed(office, "executions").items() if letter["problem"]]
     done = office.operator("POST", "/v1/dead-letters/executions/discard", {"message_ids": garbage}).json
     assert (done["done"], done["left"]) == (1, [])
     assert len(listed(office, "executions")) == 2
@@ -103,11 +103,11 @@ def test_what_sqs_refuses_stays_and_says_so(office: Office) -> None:
     body, pack = letters_of(office)
     office.letters.refused, office.letters.kept = {body}, {"null", OUTCOME}
     done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
-    assert "SQS did not take it again: InternalError" in [one["problem"] for one in done["left"]]
+    assert "SQS did not take it again: InternalError" in [letter["problem"] for letter in done["left"]]
     assert (done["done"], office.letters.bodies("executions")) == (1, [pack])
     assert set(office.letters.bodies("executions-dead")) == {body, "<script>"}
     done = office.operator("POST", "/v1/dead-letters/outcomes/discard", {"all": True}).json
-    assert [one["problem"] for one in done["left"]] == ["SQS did not delete it: InternalError"] * 2
+    assert [letter["problem"] for letter in done["left"]] == ["SQS did not delete it: InternalError"] * 2
     assert counts(office) == {"executions": 2, "planning": 1, "outcomes": 2}
 
 
@@ -128,10 +128,10 @@ def test_it_ends_before_the_first_ones_come_back() -> None:
     letters.put("planning-dead", *["garbage"] * 60, *[SHARE] * 60)
     receive = letters.receive_message
 
-    def slow(**asked: Any) -> Any:
-        assert clock.now() < asked["VisibilityTimeout"], "the first ones are visible again"
+    def slow(**arguments: Any) -> Any:
+        assert clock.now() < arguments["VisibilityTimeout"], "the first ones are visible again"
         clock.sleep(9)
-        return receive(**asked)
+        return receive(**arguments)
 
     letters.receive_message = slow  # type: ignore[method-assign]
     done = DeadLetters(letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
@@ -144,15 +144,15 @@ def test_a_message_that_comes_twice_does_not_end_the_search() -> None:
     letters.put("planning-dead", *[SHARE] * 12)
     receive, polls = letters.receive_message, count(1)
 
-    def twice(**asked: Any) -> Any:
+    def twice(**arguments: Any) -> Any:
         if next(polls) == 2:
             letters.again = ["m1"]
-            asked["MaxNumberOfMessages"] = 1
-        return receive(**asked)
+            arguments["MaxNumberOfMessages"] = 1
+        return receive(**arguments)
 
     letters.receive_message = twice  # type: ignore[method-assign]
-    found = DeadLetters(letters, URL).peek("planning")  # type: ignore[arg-type]
-    assert (len(found.remaining), found.more) == (12, False)
+    answered = DeadLetters(letters, URL).peek("planning")  # type: ignore[arg-type]
+    assert (len(answered.remaining), answered.more) == (12, False)
 
 
 def test_what_is_not_found_among_a_thousand_may_be_behind_them() -> None:
@@ -172,9 +172,9 @@ def test_a_request_ends_before_the_function_is_stopped() -> None:
     letters.put("planning-dead", *[SHARE] * 200)
     receive = letters.receive_message
 
-    def slow(**asked: Any) -> Any:
+    def slow(**arguments: Any) -> Any:
         clock.sleep(4)
-        return receive(**asked)
+        return receive(**arguments)
 
     letters.receive_message = slow  # type: ignore[method-assign]
     done = DeadLetters(letters, URL, clock.now, DEAD_LETTERS_S).discard("planning", 200)  # type: ignore[arg-type]
@@ -208,8 +208,8 @@ def test_the_command_does_the_same(desk: Desk) -> None:
     desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
     assert "executions  3" in desk("dead-letters", "list").out
     assert RUN in desk("dead-letters", "list", "executions").out
-    told = desk("dead-letters", "redrive", "executions").out
-    assert "2 done, 1 left" in told and "not an execution" in told
+    printed = desk("dead-letters", "redrive", "executions").out
+    assert "2 done, 1 left" in printed and "not an execution" in printed
     assert desk("dead-letters", "discard", "executions", stdin="n\n").code == 1
     assert "1 done, 0 left" in desk("dead-letters", "discard", "executions", "--yes").out
     assert desk("dead-letters", "list", "nothing").code != 0

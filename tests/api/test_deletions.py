@@ -8,7 +8,7 @@ from tests.platform.leftovers import deletions_of
 from tests.worlds import job
 
 
-def begun(office: Office) -> Office:
+def deleting(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
     office.world.run_until("2026-11-21T03:14:30Z")
     answer = office.operator("DELETE", "/v1/tenants/alice")
@@ -17,7 +17,7 @@ def begun(office: Office) -> Office:
 
 
 def test_from_the_beginning_to_the_end(office: Office) -> None:
-    began_at = begun(office).world.clock.now()
+    began_at = deleting(office).world.clock.now()
     first = office.operator("GET", "/v1/tenants/alice/deletion").json
     assert (first["state"], first["finished_at"], first["jobs_registered"]) == ("waiting", None, 1)
     assert (first["started_at"], first["by"]) == (
@@ -45,7 +45,7 @@ def test_from_the_beginning_to_the_end(office: Office) -> None:
 
 
 def test_its_keys_are_worth_nothing_within_seconds(office: Office) -> None:
-    begun(office)
+    deleting(office)
     office.world.clock.sleep(15)
     for caller in (office.alice, office.alice_reads, office.alice_admin):
         for method, url in (("GET", "/v1/jobs"), ("PUT", "/v1/jobs/more"), ("GET", "/v1/audit")):
@@ -64,7 +64,7 @@ def test_before_they_are_it_can_register_no_job(office: Office) -> None:
 
 
 def test_nothing_else_can_be_changed_of_it(office: Office) -> None:
-    begun(office)
+    deleting(office)
     for method, url, body in (
         ("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 3}}),
         ("POST", "/v1/tenants/alice/suspend", None),
@@ -83,16 +83,16 @@ def test_a_tenant_that_is_not_being_removed_has_no_progress(office: Office) -> N
 
 
 def test_a_new_tenant_of_the_same_name_has_nothing_of_it(office: Office) -> None:
-    begun(office)
+    deleting(office)
     office.world.clock.sleep(60)
     for _ in range(3):
         deletions_of(office.world).move_on("alice", office.world.clock.now())
     # As DynamoDB does by the tombstone's expires_at.
     office.world.table("tenants").delete({"pk": "alice", "sk": "TENANT"})
     assert office.operator("POST", "/v1/tenants", {"tenant_id": "alice"}).status == 201
-    made = office.operator("POST", "/v1/tenants/alice/keys", {"role": "admin"}).json["key"]
+    new_key = office.operator("POST", "/v1/tenants/alice/keys", {"role": "admin"}).json["key"]
     office.world.clock.sleep(30)
-    fresh = Caller(made)
+    fresh = Caller(new_key)
     assert fresh("GET", "/v1/jobs").json["jobs"] == []
     assert {e["action"] for e in fresh("GET", "/v1/audit").json["entries"]} == {
         "tenant.created",

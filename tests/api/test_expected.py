@@ -39,15 +39,15 @@ def office() -> Iterator[Office]:
 
 
 def all_pages(caller: Caller, url: str) -> tuple[list[dict[str, Any]], int]:
-    found, pages, cursor = [], 0, ""
+    instants, pages, cursor = [], 0, ""
     while True:
         answer = caller("GET", f"{url}{f'&cursor={cursor}' if cursor else ''}")
         assert answer.status == 200, answer
-        found += answer.json["expected"]
+        instants += answer.json["expected"]
         pages += 1
         cursor = answer.json["next_cursor"]
         if not cursor:
-            return found, pages
+            return instants, pages
 
 
 def test_each_due_instant_of_a_job_and_what_became_of_it(office: Office) -> None:
@@ -66,25 +66,25 @@ def test_each_due_instant_of_a_job_and_what_became_of_it(office: Office) -> None
         False,
         "paused",
     )
-    overdue = [one for one in answer["expected"] if one["status"] == "overdue"]
+    overdue = [entry for entry in answer["expected"] if entry["status"] == "overdue"]
     assert (overdue[-1]["fire_at"], overdue[-1]["late_s"]) == ("2026-11-21T03:31:00Z", 30.0)
     assert overdue[-1]["detail"] == "no tick has planned it yet"
     assert overdue[0]["detail"] == "its run is planned"
 
 
 def test_pages_of_one_job_and_of_all_are_the_whole_list(office: Office) -> None:
-    whole = office.alice("GET", f"/v1/expected?{SPAN}").json
-    assert [one["job_id"] for one in whole["by_job"]] == ["fails", "minutely"]
-    assert whole["by_job"][0]["counts"] == {"on_time": 2, "to_come": 1, "overdue": 2}
+    all_jobs = office.alice("GET", f"/v1/expected?{SPAN}").json
+    assert [entry["job_id"] for entry in all_jobs["by_job"]] == ["fails", "minutely"]
+    assert all_jobs["by_job"][0]["counts"] == {"on_time": 2, "to_come": 1, "overdue": 2}
     few, pages = all_pages(office.alice, f"/v1/expected?{SPAN}&limit=4")
-    assert (few, pages) == (whole["expected"], 8)
-    of_one = [one for one in whole["expected"] if one["job_id"] == "minutely"]
+    assert (few, pages) == (all_jobs["expected"], 8)
+    of_one = [entry for entry in all_jobs["expected"] if entry["job_id"] == "minutely"]
     assert all_pages(office.alice, f"/v1/jobs/minutely/expected?{SPAN}&limit=5")[0] == of_one
 
 
 def test_problems_are_listed_alone_and_all_are_counted(office: Office) -> None:
     answer = office.alice("GET", f"/v1/expected?{SPAN}&problems=true").json
-    assert {one["status"] for one in answer["expected"]} == {"overdue", "skipped"}
+    assert {entry["status"] for entry in answer["expected"]} == {"overdue", "skipped"}
     assert answer["by_job"][1]["counts"]["on_time"] == 6
 
 

@@ -17,9 +17,9 @@ def why(caller: Caller, instant: str, job_id: str = "minutely") -> dict[str, Any
     return dict(answer.json)
 
 
-def told(caller: Caller, instant: str, job_id: str = "minutely") -> tuple[str, list[str]]:
-    found = why(caller, instant, job_id)
-    return found["status"], [one["code"] for one in found["reasons"]]
+def status_and_reasons(caller: Caller, instant: str, job_id: str = "minutely") -> tuple[str, list[str]]:
+    explanation = why(caller, instant, job_id)
+    return explanation["status"], [reason["code"] for reason in explanation["reasons"]]
 
 
 def test_the_life_of_a_job_explained(office: Office) -> None:
@@ -32,7 +32,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     alice("POST", "/v1/jobs/minutely/resume")
     alice("PUT", "/v1/jobs/minutely", job(cron="*/5 * * * *"))
     world.run_until("2026-11-21T03:20:30Z", ticks=True)
-    assert told(alice, "2026-11-21T03:11:00Z") == ("not_due", ["no_job"])
+    assert status_and_reasons(alice, "2026-11-21T03:11:00Z") == ("not_due", ["no_job"])
     ran = why(office.alice_reads, "2026-11-21T03:14:00Z")
     assert ran["text"] == "It was due and started 0.0 s later; it failed (Boom: no)."
     assert ran["found"][0]["run"]["execution_id"] == "alice:minutely:20261121T031400Z:1"
@@ -45,7 +45,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     assert (moved["status"], moved["reasons"][0]["data"]["field"]) == ("not_due", "minute")
     assert (moved["schedule_revision"], moved["since"]["action"]) == (2, "job.changed")
     assert "planned by schedule revision 1" in moved["text"]
-    assert told(alice, "2026-11-21T03:25:00Z") == ("to_come", [])
+    assert status_and_reasons(alice, "2026-11-21T03:25:00Z") == ("to_come", [])
     assert why(alice, "2026-11-21T03:21:00Z")["next_due_at"] == "2026-11-21T03:25:00Z"
     world.clock.move_to(at("2026-11-21T03:28:00Z"))
     assert why(alice, "2026-11-21T03:25:00Z")["text"] == (
@@ -54,7 +54,10 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
     office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
     world.clock.sleep(60)
-    assert told(alice, "2026-11-21T03:35:00Z") == ("to_come", ["suspended", "target_not_allowed"])
+    assert status_and_reasons(alice, "2026-11-21T03:35:00Z") == (
+        "to_come",
+        ["suspended", "target_not_allowed"],
+    )
     assert why(alice, "2026-11-21T03:35:00Z")["text"].startswith(
         "It will be due. As things are now, it would be skipped. The platform has suspended the tenant: unpaid."
     )
@@ -63,13 +66,13 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
 def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
     world = office.world
     office.alice("PUT", "/v1/jobs/paris", job(cron="30 4 * * *", timezone="Europe/Paris"))
-    found = why(office.alice, "2026-11-21T04:30:00", "paris")
-    assert (found["at"], found["local"], found["status"]) == (
+    explanation = why(office.alice, "2026-11-21T04:30:00", "paris")
+    assert (explanation["at"], explanation["local"], explanation["status"]) == (
         "2026-11-21T03:30:00Z",
         "2026-11-21T04:30:00+01:00",
         "to_come",
     )
-    assert told(office.alice, "2026-10-25T02:30:00", "paris") == ("not_due", ["no_job"])
+    assert status_and_reasons(office.alice, "2026-10-25T02:30:00", "paris") == ("not_due", ["no_job"])
     world.scheduler.tick()
     office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z:1/cancel", {"note": "not today"})
     cancelled = why(office.alice, "2026-11-21T03:30:00Z", "paris")
@@ -92,7 +95,7 @@ def test_at_a_terminal(desk: Desk) -> None:
 def test_a_held_target_is_a_reason(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     office.operator("POST", "/v1/holds", {"pattern": "*", "note": "outage"})
-    assert told(office.alice, "2026-11-21T03:13:00Z") == ("to_come", ["held"])
+    assert status_and_reasons(office.alice, "2026-11-21T03:13:00Z") == ("to_come", ["held"])
     assert "holds the job's target: outage" in why(office.alice, "2026-11-21T03:13:00Z")["text"]
 
 
@@ -101,8 +104,8 @@ def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> N
     first = office.alice("GET", "/v1/jobs/minutely/explain").json
     assert (first["status"], first["at"]) == ("to_come", "2026-11-21T03:13:00Z")
     office.world.run_until("2026-11-21T03:15:44Z")
-    told = office.alice("GET", "/v1/jobs/minutely/explain").json
-    assert (told["status"], told["at"]) == ("on_time", "2026-11-21T03:15:00Z")
+    status_and_reasons = office.alice("GET", "/v1/jobs/minutely/explain").json
+    assert (status_and_reasons["status"], status_and_reasons["at"]) == ("on_time", "2026-11-21T03:15:00Z")
     office.alice("POST", "/v1/jobs/minutely/pause", {"note": "move"})
     office.world.run_until("2026-11-21T03:17:10Z")
     paused = office.alice("GET", "/v1/jobs/minutely/explain").json
@@ -112,11 +115,14 @@ def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> N
 
 def test_the_key_that_paused_it_is_named(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
-    made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "laptop"}).json
-    Caller(made["key"])("POST", "/v1/jobs/minutely/pause")
+    created_key = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "laptop"}).json
+    Caller(created_key["key"])("POST", "/v1/jobs/minutely/pause")
     office.world.clock.sleep(120)
     paused = why(office.alice_reads, "2026-11-21T03:13:00Z")
     assert paused["text"] == (
-        f"It was not due. The job is paused by laptop ({made['key_id']}) at 2026-11-21T03:12:00Z."
+        f"It was not due. The job is paused by laptop ({created_key['key_id']}) at 2026-11-21T03:12:00Z."
     )
-    assert (paused["reasons"][0]["data"]["by"], paused["since"]["by_name"]) == (made["key_id"], "laptop")
+    assert (paused["reasons"][0]["data"]["by"], paused["since"]["by_name"]) == (
+        created_key["key_id"],
+        "laptop",
+    )

@@ -66,7 +66,7 @@ PAYLOAD = st.recursive(
 )
 DEFINITION = st.fixed_dictionaries(
     {
-        "schedule": st.sampled_from([given["schedule"] for given in JOBS.values()]),
+        "schedule": st.sampled_from([stored_job["schedule"] for stored_job in JOBS.values()]),
         "target": st.sampled_from([HTTP, {"kind": "lambda", "arn": ARN}]),
     },
     optional={
@@ -93,15 +93,15 @@ DEFINITION = st.fixed_dictionaries(
 @given(st.lists(DEFINITION, min_size=1, max_size=4))
 def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, object]]) -> None:
     for caller in (office.alice, office.bob):
-        for found in client(caller).export_jobs():
-            caller("DELETE", f"/v1/jobs/{found['job_id']}")
+        for exported_job in client(caller).export_jobs():
+            caller("DELETE", f"/v1/jobs/{exported_job['job_id']}")
     jobs = [{"job_id": f"job-{n}", **definition} for n, definition in enumerate(definitions)]
     put = list(client(office.alice).bulk_put(jobs, past=True))
-    assert {one["result"] for one in put} == {"created"}, put
+    assert {result["result"] for result in put} == {"created"}, put
     exported = list(client(office.alice).export_jobs())
-    assert {one["result"] for one in client(office.bob).bulk_put(exported, past=True)} == {"created"}
+    assert {result["result"] for result in client(office.bob).bulk_put(exported, past=True)} == {"created"}
     assert list(client(office.bob).export_jobs()) == exported
-    assert {one["result"] for one in client(office.alice).bulk_put(exported)} == {"unchanged"}
+    assert {result["result"] for result in client(office.alice).bulk_put(exported)} == {"unchanged"}
 
 
 @pytest.mark.parametrize("bound", ["MAX_LINES", "MAX_PAGE_BYTES"])
@@ -109,12 +109,12 @@ def test_it_goes_on_by_cursor_and_holds_each_job_once(
     office: Office, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     furnish(office)
-    whole = list(client(office.alice).export_jobs())
+    all_jobs = list(client(office.alice).export_jobs())
     monkeypatch.setattr(f"api.routes.bulk.{bound}", 2 if bound == "MAX_LINES" else 500)
     with client(office.alice) as minute8:
-        assert list(minute8.export_jobs()) == whole
+        assert list(minute8.export_jobs()) == all_jobs
     first = office.alice("GET", URL)
-    assert 0 < first.text.count("\n") < len(whole)
+    assert 0 < first.text.count("\n") < len(all_jobs)
     link = first.headers["link"]
     assert link.startswith("<?cursor=") and link.endswith('>; rel="next"')
     foreign = office.bob("GET", URL + link[1:].partition(">")[0])

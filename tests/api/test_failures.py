@@ -38,14 +38,16 @@ def failing(office: Office) -> None:
 
 def test_failures_by_job_and_error(office: Office) -> None:
     failing(office)
-    found = office.alice_reads("GET", "/v1/failures/groups").json
-    told = {(one["job_id"], one["error"].partition("\n")[0]): one["count"] for one in found["groups"]}
-    assert told == {
+    answered = office.alice_reads("GET", "/v1/failures/groups").json
+    counts = {
+        (group["job_id"], group["error"].partition("\n")[0]): group["count"] for group in answered["groups"]
+    }
+    assert counts == {
         ("bills", "no customer 6 in 3f2504e0-4f89-11d3-9a0c-0305e82c3306"): 6,
         ("mail", "timed out"): 3,
         ("mail", "refused"): 3,
     }
-    (bills,) = [one for one in found["groups"] if one["job_id"] == "bills"]
+    (bills,) = [group for group in answered["groups"] if group["job_id"] == "bills"]
     assert (bills["first_at"], bills["last_at"]) == ("2026-11-21T03:13:00Z", "2026-11-21T03:18:00Z")
     assert bills["last_execution_id"] == "alice:bills:20261121T031800Z:1"
     assert office.bob("GET", "/v1/failures/groups").json["groups"] == []
@@ -69,11 +71,11 @@ def test_filters_of_the_list_and_of_the_groups(office: Office) -> None:
 def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(office)
     client = Client("https://api.test", office.alice.key or "", transport=HandlerTransport())
-    whole = client.failure_groups()
+    all_groups = client.failure_groups()
     monkeypatch.setattr(failed_runs, "MAX_READ_RECORDS", 5)
     monkeypatch.setattr(failed_runs, "_PAGE", 2)
     assert office.alice("GET", "/v1/failures/groups").json["next_cursor"]
-    assert client.failure_groups() == whole
+    assert client.failure_groups() == all_groups
     page = office.alice("GET", "/v1/failures?tag=none").json
     assert (page["runs"], bool(page["next_cursor"])) == ([], True)
     assert len(list(client.failures(tag="money"))) == 6
@@ -91,7 +93,7 @@ def test_a_cursor_names_a_time_that_can_be_stored(office: Office, failed_at: str
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("error", "other", "same"),
     [
         ("customer 7", "customer 1234", True),
         ("at 0x7fe2 of a1b2c3d4e5f60718", "at 0x1 of 00ff00ff00ff00ff", True),
@@ -101,6 +103,6 @@ def test_a_cursor_names_a_time_that_can_be_stored(office: Office, failed_at: str
         ("", "", True),
     ],
 )
-def test_fingerprints(one: str, other: str, same: bool) -> None:
-    assert (fingerprint("E", one) == fingerprint("E", other)) is same
-    assert fingerprint("E", one) != fingerprint("F", one)
+def test_fingerprints(error: str, other: str, same: bool) -> None:
+    assert (fingerprint("E", error) == fingerprint("E", other)) is same
+    assert fingerprint("E", error) != fingerprint("F", error)

@@ -36,8 +36,8 @@ def test_it_works_from_its_environment_alone(deployed: World) -> None:
     tenants = Tenants(Table(deployed.dynamodb, "test-tenants"))
     tenants.create("alice", "", 0, {"allowed_targets": ["*"]})
     alice = Caller(tenants.api_keys.create_key("alice", "write", 0)[0])
-    made = alice("PUT", "/v1/jobs/report", job(every=10))
-    assert made.status == 201, made
+    created = alice("PUT", "/v1/jobs/report", job(every=10))
+    assert created.status == 201, created
     assert alice("GET", "/v1/jobs/report").json["revision"] == 1
     assert alice("GET", "/v1/jobs/report/runs").json["runs"] == []
     refused = alice("PUT", "/v1/jobs/report", job(every=10, timeout_s=60))

@@ -167,8 +167,8 @@ def test_the_client_repeats_a_creation_whose_answer_was_lost(
     with Client(
         "https://api.test", office.alice.key or "", transport=transport, sleep=lambda _: None
     ) as minute8:
-        one, two = minute8.create_job(BODY), minute8.create_job(BODY)
-    assert [found["job_id"] for found in office.alice("GET", "/v1/jobs").json["jobs"]] == sorted(
-        [one["job_id"], two["job_id"]]
+        first, two = minute8.create_job(BODY), minute8.create_job(BODY)
+    assert [listed_job["job_id"] for listed_job in office.alice("GET", "/v1/jobs").json["jobs"]] == sorted(
+        [first["job_id"], two["job_id"]]
     )
     assert len(transport.requests) == 3

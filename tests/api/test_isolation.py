@@ -46,10 +46,10 @@ def test_another_tenants_things_are_refused_like_missing_ones(settled: Office, c
     none = caller(call.method, call.path.format(**NOTHING), call.body)
     assert (none.status, none.problem) == (404, "not-found")
     if call.role != OPERATOR:
-        told = caller(call.method, call.url, call.body).text
+        text = caller(call.method, call.url, call.body).text
         for name, value in call.names.items():
-            told = told.replace(f"'{value}'", f"'{NOTHING[name]}'")
-        assert told == none.text
+            text = text.replace(f"'{value}'", f"'{NOTHING[name]}'")
+        assert text == none.text
     assert settled.stored() == before
 
 

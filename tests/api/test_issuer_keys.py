@@ -27,24 +27,27 @@ class Issuer:
     """An https server that serves a key set, which a test can change."""
 
     server: Server
-    told: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    documents: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
         return f"https://localhost:{self.server.port}"
 
     def tells(self, body: bytes, path: str = "/keys", status: int = 200, **headers: str) -> None:
-        self.told[path] = (status, headers, body)
+        self.documents[path] = (status, headers, body)
 
-    def asked(self) -> list[str]:
+    def requested_paths(self) -> list[str]:
         """The requested paths since the last call."""
-        paths = [asked.path for asked in self.server.requests]
+        paths = [requested_paths.path for requested_paths in self.server.requests]
         self.server.requests.clear()
         return paths
 
     def tokens(self, **changes: str) -> Tokens:
-        given = {"JWT_ISSUER": self.url, "JWKS_URL": f"{self.url}/keys", **changes}
-        return Tokens(settings(**given), lambda ours: IssuerKeys(ours, fetching(trusting())))
+        configuration_values = {"JWT_ISSUER": self.url, "JWKS_URL": f"{self.url}/keys", **changes}
+        return Tokens(
+            settings(**configuration_values),
+            lambda token_settings: IssuerKeys(token_settings, fetching(trusting())),
+        )
 
     def token(self, key: str = "rsa", **claims: Any) -> str:
         return token(key, iss=self.url, exp=NOW + 10 * STALE_S, **claims)
@@ -53,28 +56,28 @@ class Issuer:
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
     with serving() as server:
-        made = Issuer(server)
-        server.reply = lambda handler: made.told.get(handler.path, (404, {}, b"{}"))
-        made.tells(key_set("rsa"))
-        yield made
+        started = Issuer(server)
+        server.reply = lambda handler: started.documents.get(handler.path, (404, {}, b"{}"))
+        started.tells(key_set("rsa"))
+        yield started
 
 
 def test_keys_are_fetched_when_first_needed_and_kept(issuer: Issuer) -> None:
     takes = issuer.tokens()
-    assert issuer.asked() == []
+    assert issuer.requested_paths() == []
     for second in range(0, FRESH_S, 100):
         assert takes.authenticate(issuer.token(), NOW + second).tenant == "alice"
-    assert issuer.asked() == ["/keys"]
+    assert issuer.requested_paths() == ["/keys"]
 
 
 def test_the_address_is_found_by_the_issuers_name(issuer: Issuer) -> None:
     issuer.tells(json.dumps({"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"}).encode(), _DISCOVERY)
     assert issuer.tokens(JWKS_URL="").authenticate(issuer.token(), NOW).tenant == "alice"
-    assert issuer.asked() == [_DISCOVERY, "/keys"]
+    assert issuer.requested_paths() == [_DISCOVERY, "/keys"]
 
 
 @pytest.mark.parametrize(
-    "told",
+    "documents",
     [
         {"issuer": "https://evil.example.com", "jwks_uri": "{url}/keys"},
         {"jwks_uri": "{url}/keys"},
@@ -85,11 +88,11 @@ def test_the_address_is_found_by_the_issuers_name(issuer: Issuer) -> None:
         [],
     ],
 )
-def test_a_discovery_that_is_not_the_issuers_own_leads_nowhere(issuer: Issuer, told: Any) -> None:
-    issuer.tells(json.dumps(told).replace("{url}", issuer.url).encode(), _DISCOVERY)
+def test_a_discovery_that_is_not_the_issuers_own_leads_nowhere(issuer: Issuer, documents: Any) -> None:
+    issuer.tells(json.dumps(documents).replace("{url}", issuer.url).encode(), _DISCOVERY)
     with pytest.raises(IssuerUnreachable):
         issuer.tokens(JWKS_URL="").authenticate(issuer.token(), NOW)
-    assert issuer.asked() == [_DISCOVERY]
+    assert issuer.requested_paths() == [_DISCOVERY]
 
 
 def test_a_new_key_is_found_and_a_withdrawn_one_is_refused(issuer: Issuer) -> None:
@@ -116,9 +119,9 @@ def test_invented_keys_do_not_make_us_ask_each_time(issuer: Issuer) -> None:
     for second in range(2 * AGAIN_S):
         with pytest.raises(Unauthenticated):
             takes.authenticate(invented.replace("rsa-other", f"rsa-{second}"), NOW + second)
-    assert issuer.asked() == ["/keys"] * 2
+    assert issuer.requested_paths() == ["/keys"] * 2
     assert takes.authenticate(issuer.token(), NOW + 2 * AGAIN_S - 1).tenant == "alice"
-    assert issuer.asked() == []
+    assert issuer.requested_paths() == []
 
 
 def test_while_the_issuer_is_away_its_keys_serve_for_a_day(issuer: Issuer) -> None:
@@ -158,10 +161,10 @@ def test_an_answer_without_usable_keys_is_refused(
     issuer: Issuer, status: int, headers: dict[str, str], body: bytes
 ) -> None:
     issuer.tells(key_set("rsa"), "/elsewhere")
-    issuer.told["/keys"] = (status, headers, body)
+    issuer.documents["/keys"] = (status, headers, body)
     with pytest.raises(IssuerUnreachable):
         issuer.tokens().authenticate(issuer.token(), NOW)
-    assert issuer.asked() == ["/keys"]
+    assert issuer.requested_paths() == ["/keys"]
 
 
 def test_one_unusable_key_spoils_no_other(issuer: Issuer) -> None:
@@ -178,7 +181,7 @@ def test_a_server_without_a_trusted_certificate_is_not_read(issuer: Issuer) -> N
     untrusting = Tokens(settings(JWT_ISSUER=issuer.url, JWKS_URL=f"{issuer.url}/keys"), IssuerKeys)
     with pytest.raises(IssuerUnreachable):
         untrusting.authenticate(issuer.token(), NOW)
-    assert issuer.asked() == []
+    assert issuer.requested_paths() == []
 
 
 @pytest.mark.parametrize("url", ["http://localhost/keys", "file:///etc/passwd", "ftp://localhost/", ""])

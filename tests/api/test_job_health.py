@@ -29,15 +29,15 @@ def test_a_list_of_jobs_with_their_health(office: Office) -> None:
     for job_id, timing in (("fails", "* * * * *"), ("works", "* * * * *"), ("rare", "0 0 1 1 *")):
         office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=timing))
     world.run_until("2026-11-21T03:16:00Z")
-    found = health(office)
-    assert found.keys() == {"fails", "works", "rare"}
-    assert found["fails"]["failures_in_row"] == 4
-    assert [run["status"] for run in found["fails"]["outcomes"]] == ["failed"] * 4
-    last = found["fails"]["last_run"]
+    job_health = health(office)
+    assert job_health.keys() == {"fails", "works", "rare"}
+    assert job_health["fails"]["failures_in_row"] == 4
+    assert [run["status"] for run in job_health["fails"]["outcomes"]] == ["failed"] * 4
+    last = job_health["fails"]["last_run"]
     assert (last["fire_at"], last["error_type"], last["error"]) == ("2026-11-21T03:16:00Z", "Boom", "no")
-    assert found["rare"] == {"last_run": None, "outcomes": [], "failures_in_row": 0, "overdue": None}
-    assert found["works"]["overdue"] is None
-    assert office.alice("GET", "/v1/jobs/works/health").json == found["works"]
+    assert job_health["rare"] == {"last_run": None, "outcomes": [], "failures_in_row": 0, "overdue": None}
+    assert job_health["works"]["overdue"] is None
+    assert office.alice("GET", "/v1/jobs/works/health").json == job_health["works"]
     assert "health" not in office.alice("GET", "/v1/jobs").json
 
 
@@ -52,10 +52,10 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
     table = world.table("runs")
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
-    (found,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], as_of, calendars).values()
-    (run,) = found.outcomes
+    (job_health,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], as_of, calendars).values()
+    (run,) = job_health.outcomes
     assert (run["status"], run["attempt"], "attempts" in run) == ("failed", 9, False)
-    ((last,),) = [one["attempts"] for one in JobHealth(table).with_errors(found.outcomes)]
+    ((last,),) = [run["attempts"] for run in JobHealth(table).with_errors(job_health.outcomes)]
     assert (last["attempt"], last["error"]) == (9, "no")
     assert health(office)["retried"]["last_run"]["error"] == "no"
 
@@ -115,10 +115,10 @@ def test_manual_runs_hide_no_scheduled_one(office: Office) -> None:
     for n in range(25):
         office.alice("POST", "/v1/jobs/busy/run", {"nonce": f"n{n}"})
         world.run_until(f"2026-11-21T04:10:{n + 1:02}Z")
-    found = health(office)["busy"]
-    assert len(found["outcomes"]) == 20
-    assert {run["trigger"] for run in found["outcomes"]} == {"manual"}
-    assert found["overdue"] is None
+    job_health = health(office)["busy"]
+    assert len(job_health["outcomes"]) == 20
+    assert {run["trigger"] for run in job_health["outcomes"]} == {"manual"}
+    assert job_health["overdue"] is None
     world.clock.move_to(at("2026-11-21T05:02:00Z"))
     assert health(office)["busy"]["overdue"]["due_at"] == "2026-11-21T05:00:00Z"
 
@@ -137,6 +137,6 @@ def test_a_run_that_goes_on_has_an_outcome_too(office: Office) -> None:
     world = office.world
     office.alice("PUT", "/v1/jobs/handed-over", job(cron="* * * * *", invocation="Event"))
     world.run_until("2026-11-21T03:13:00Z")
-    found = health(office)["handed-over"]
-    assert [run["status"] for run in found["outcomes"]] == ["dispatched"]
-    assert found["last_run"]["status"] == "dispatched"
+    job_health = health(office)["handed-over"]
+    assert [run["status"] for run in job_health["outcomes"]] == ["dispatched"]
+    assert job_health["last_run"]["status"] == "dispatched"

@@ -42,8 +42,8 @@ def test_a_job_is_created_and_found(office: Office) -> None:
         "next_fire_at": "2026-11-21T03:30:00Z",
     }
     assert created.json | expected == created.json
-    found = office.alice_reads("GET", "/v1/jobs/report")
-    assert (found.status, found.json) == (200, created.json)
+    listed = office.alice_reads("GET", "/v1/jobs/report")
+    assert (listed.status, listed.json) == (200, created.json)
 
 
 def test_without_an_id_one_is_made(office: Office) -> None:
@@ -139,11 +139,15 @@ def test_pausing_keeps_a_note_and_resuming_clears_it(office: Office) -> None:
 
 def test_the_next_fires_in_utc_and_local_time(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="30 2 * * *", timezone="Europe/Paris", jitter_s=30))
-    told = office.alice("GET", "/v1/jobs/report/next?count=2").json
-    assert (told["job_id"], told["state"], told["timezone"]) == ("report", "active", "Europe/Paris")
-    assert [fire["fire_at"] for fire in told["fires"]] == ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]
-    assert told["fires"][0]["local"] == "2026-11-22T02:30:00+01:00"
-    assert "2026-11-22T01:30:00Z" <= told["fires"][0]["due_at"] <= "2026-11-22T01:30:30Z"
+    answered = office.alice("GET", "/v1/jobs/report/next?count=2").json
+    assert (answered["job_id"], answered["state"], answered["timezone"]) == (
+        "report",
+        "active",
+        "Europe/Paris",
+    )
+    assert [fire["fire_at"] for fire in answered["fires"]] == ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]
+    assert answered["fires"][0]["local"] == "2026-11-22T02:30:00+01:00"
+    assert "2026-11-22T01:30:00Z" <= answered["fires"][0]["due_at"] <= "2026-11-22T01:30:30Z"
 
 
 def test_a_list_goes_on_by_cursor_and_holds_each_job_once(office: Office) -> None:
@@ -155,7 +159,7 @@ def test_a_list_goes_on_by_cursor_and_holds_each_job_once(office: Office) -> Non
     seen, cursor, pages = [], "", 0
     while True:
         page = office.alice("GET", f"/v1/jobs?limit=2{cursor}").json
-        seen += [found["job_id"] for found in page["jobs"]]
+        seen += [listed["job_id"] for listed in page["jobs"]]
         pages += 1
         if page["next_cursor"] is None:
             break
@@ -182,8 +186,8 @@ def test_a_page_of_all_jobs_reads_one_more_than_it_shows(
 
 
 def test_who_am_i(office: Office) -> None:
-    told = office.alice_reads("GET", "/v1/tenant").json
-    assert (told["tenant_id"], told["name"], told["key"]["role"]) == ("alice", "Alice", "read")
+    answered = office.alice_reads("GET", "/v1/tenant").json
+    assert (answered["tenant_id"], answered["name"], answered["key"]["role"]) == ("alice", "Alice", "read")
 
 
 def test_patch_changes_what_it_names(office: Office) -> None:
@@ -250,13 +254,13 @@ def test_patches_that_are_refused(office: Office) -> None:
 def test_a_page_of_large_jobs_fits_in_an_answer(office: Office) -> None:
     for n in range(12):
         office.alice("PUT", f"/v1/jobs/job-{n:02}", job(cron="0 3 * * *", payload="\x01" * 20_000))
-    sizes, found, cursor = [], [], ""
+    sizes, listed, cursor = [], [], ""
     while cursor is not None:
         page = office.alice("GET", f"/v1/jobs?limit=200{cursor and '&cursor=' + cursor}")
         sizes.append(len(json.dumps({"body": page.text})))  # as Lambda answers
-        found += [one["job_id"] for one in page.json["jobs"]]
+        listed += [listed_job["job_id"] for listed_job in page.json["jobs"]]
         cursor = page.json["next_cursor"]
-    assert found == [f"job-{n:02}" for n in range(12)]
+    assert listed == [f"job-{n:02}" for n in range(12)]
     assert len(sizes) == 2 and max(sizes) < 6_000_000
 
 
@@ -268,7 +272,7 @@ def test_a_list_by_what_is_wanted(office: Office) -> None:
     office.alice("POST", "/v1/jobs/a-2/pause")
 
     def names(query: str) -> list[str]:
-        return [found["job_id"] for found in office.alice("GET", f"/v1/jobs?{query}").json["jobs"]]
+        return [listed["job_id"] for listed in office.alice("GET", f"/v1/jobs?{query}").json["jobs"]]
 
     assert names("state=paused") == ["a-2"]
     assert names("tag=red") == ["a-1", "a-2"]
@@ -289,15 +293,15 @@ def test_a_rare_job_is_found_over_pages_of_bounded_work(
     monkeypatch.setattr("api.routes.jobs.MAX_JOBS_READ", 3)
     for n in range(8):
         office.alice("PUT", f"/v1/jobs/job-{n}", job(cron="0 3 * * *", tags=["rare"] if n == 6 else []))
-    found, cursor, pages = [], "", 0
+    listed, cursor, pages = [], "", 0
     while True:
         page = office.alice("GET", f"/v1/jobs?tag=rare{cursor}").json
-        found += [item["job_id"] for item in page["jobs"]]
+        listed += [item["job_id"] for item in page["jobs"]]
         pages += 1
         if not page["next_cursor"]:
             break
         cursor = f"&cursor={page['next_cursor']}"
-    assert (found, pages) == (["job-6"], 3)
+    assert (listed, pages) == (["job-6"], 3)
 
 
 def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +320,7 @@ def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.
     cursor = ""
     while cursor is not None:
         page = office.alice("GET", f"/v1/jobs?limit=200{cursor and '&cursor='}{cursor}").json
-        pages.append([one["job_id"] for one in page["jobs"]])
+        pages.append([listed_job["job_id"] for listed_job in page["jobs"]])
         cursor = page["next_cursor"]
     assert pages == [[], [], ["here"]]
     first = office.alice("POST", "/v1/jobs/_all/pause", {"all": True, "dry_run": True}).json

@@ -53,12 +53,12 @@ def test_a_waiting_execution_is_cancelled(office: Office) -> None:
 
 def test_a_backfill_is_counted_first_and_then_run(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
-    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "concurrency": 2}
-    counted = office.alice("POST", "/v1/jobs/report/backfills", wanted | {"dry_run": True})
+    backfill = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "concurrency": 2}
+    counted = office.alice("POST", "/v1/jobs/report/backfills", backfill | {"dry_run": True})
     assert (counted.status, counted.json["total"], counted.json["sent"]) == (200, 6, 0)
-    started = office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": "one"})
+    started = office.alice("POST", "/v1/jobs/report/backfills", backfill | {"backfill_id": "one"})
     assert (started.status, started.json["sent"]) == (202, 2)
-    assert office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": "one"}).status == 409
+    assert office.alice("POST", "/v1/jobs/report/backfills", backfill | {"backfill_id": "one"}).status == 409
     office.world.deliver()
     progress = office.alice("GET", "/v1/jobs/report/backfills/one").json
     assert (progress["sent"], progress["total"]) == (6, 6)
@@ -95,8 +95,8 @@ def test_the_executions_of_backfills_count_as_requests(office: Office) -> None:
 )
 def test_a_bad_backfill_is_refused_by_name(office: Office, change: dict[str, object], field: str) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
-    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z"} | change
-    refused = office.alice("POST", "/v1/jobs/report/backfills", wanted)
+    backfill = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z"} | change
+    refused = office.alice("POST", "/v1/jobs/report/backfills", backfill)
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, field)
     assert len(office.world.sqs.bodies) == len(set(office.world.sqs.bodies))
 
@@ -197,7 +197,7 @@ def test_skips_are_undone(office: Office) -> None:
     fires = office.alice("GET", "/v1/jobs/report/next?count=3").json["fires"]
     assert [fire["skipped"] for fire in fires] == [False] * 3
     entries = office.alice_admin("GET", "/v1/audit?action=run.restored").json["entries"]
-    assert sorted(one["after"]["execution_id"] for one in entries) == [
+    assert sorted(entry["after"]["execution_id"] for entry in entries) == [
         "alice:report:20261121T031300Z:1",
         "alice:report:20261121T031400Z:1",
     ]
@@ -206,8 +206,8 @@ def test_skips_are_undone(office: Office) -> None:
 
 def test_a_backfill_is_cancelled(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
-    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "backfill_id": "one"}
-    office.alice("POST", "/v1/jobs/report/backfills", wanted)
+    backfill = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "backfill_id": "one"}
+    office.alice("POST", "/v1/jobs/report/backfills", backfill)
     cancelled = office.alice("POST", "/v1/jobs/report/backfills/one/cancel", {"note": "wrong"})
     assert (cancelled.status, cancelled.json["cancelled_at"]) == (200, "2026-11-21T03:12:00Z")
     assert office.alice("POST", "/v1/jobs/report/backfills/none/cancel").status == 404
@@ -249,13 +249,13 @@ def test_a_large_payload_of_a_run_costs_requests(office: Office) -> None:
 def test_backfills_are_listed_the_newest_first(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 * * * *"))
     assert office.alice("GET", "/v1/jobs/report/backfills").json == {"backfills": []}
-    wanted = {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T03:00:00Z"}
+    backfill = {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T03:00:00Z"}
     for name in ("one", "two"):
-        office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": name})
+        office.alice("POST", "/v1/jobs/report/backfills", backfill | {"backfill_id": name})
         office.world.clock.sleep(1)
     office.alice("POST", "/v1/jobs/report/backfills/one/cancel")
-    found = office.alice("GET", "/v1/jobs/report/backfills").json["backfills"]
-    assert [(one["backfill_id"], one["total"], bool(one["cancelled_at"])) for one in found] == [
+    backfills = office.alice("GET", "/v1/jobs/report/backfills").json["backfills"]
+    assert [(entry["backfill_id"], entry["total"], bool(entry["cancelled_at"])) for entry in backfills] == [
         ("two", 3, False),
         ("one", 3, True),
     ]

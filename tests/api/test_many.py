@@ -39,7 +39,7 @@ def fleet(office: Office) -> Office:
 
 
 def states(office: Office) -> str:
-    return "".join(one["state"][0] for one in office.alice("GET", "/v1/jobs").json["jobs"])
+    return "".join(listed_job["state"][0] for listed_job in office.alice("GET", "/v1/jobs").json["jobs"])
 
 
 def test_payloads_are_not_read(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:

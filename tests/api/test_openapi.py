@@ -41,9 +41,9 @@ def test_all_references_lead_somewhere() -> None:
             return own.union(*map(references, value.values()))
         return set().union(*map(references, value)) if isinstance(value, list) else set()
 
-    found = references(DOCUMENT)
-    assert len(found) > 15
-    assert found <= {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    collected = references(DOCUMENT)
+    assert len(collected) > 15
+    assert collected <= {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -144,10 +144,10 @@ def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call:
     """Routes do not read bodies through the document's models, so the two lists of names must be the same."""
     (shape,) = [route.takes for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
     assert shape
-    wanted = SHAPES[shape].model_fields.keys()
+    shape_fields = SHAPES[shape].model_fields.keys()
     accepted = set(_about_unknown(settled, call, {})["accepted"].removeprefix("the fields ").split(", "))
-    assert accepted <= wanted
-    apart = {name: BESIDE[name] for name in wanted - accepted}
+    assert accepted <= shape_fields
+    apart = {name: BESIDE[name] for name in shape_fields - accepted}
     assert _about_unknown(settled, call, apart)
 
 
@@ -160,8 +160,8 @@ def _about_unknown(office: Office, call: Call, more: dict[str, Any]) -> dict[str
     problem = answer.json["results"][0]["problem"] if many else answer.json
     (error,) = problem["errors"]
     assert "no_such_field" in str(error)
-    found: dict[str, Any] = error
-    return found
+    collected: dict[str, Any] = error
+    return collected
 
 
 def test_refusals_have_their_shape(office: Office) -> None:

@@ -24,8 +24,12 @@ def key_id_of(caller: Caller) -> str:
 
 
 def test_from_a_new_tenant_to_its_first_run_and_its_suspension(office: Office) -> None:
-    made = office.operator("POST", "/v1/tenants", {"tenant_id": "carol", "allowed_targets": [ARN]})
-    assert (made.status, made.headers["location"], made.headers["etag"]) == (201, "/v1/tenants/carol", '"1"')
+    created = office.operator("POST", "/v1/tenants", {"tenant_id": "carol", "allowed_targets": [ARN]})
+    assert (created.status, created.headers["location"], created.headers["etag"]) == (
+        201,
+        "/v1/tenants/carol",
+        '"1"',
+    )
     key = office.operator("POST", "/v1/tenants/carol/keys", {"role": "write"})
     carol = Caller(key.json["key"])
     assert carol("PUT", "/v1/jobs/report", job(every=60)).status == 201
@@ -83,8 +87,8 @@ def test_the_list_of_tenants_goes_on_over_pages(office: Office) -> None:
         office.operator("POST", "/v1/tenants", {"tenant_id": f"tenant-{n}"})
     first = office.operator("GET", "/v1/tenants?limit=4").json
     rest = office.operator("GET", f"/v1/tenants?limit=4&cursor={first['next_cursor']}").json
-    found = [tenant["tenant_id"] for tenant in first["tenants"] + rest["tenants"]]
-    assert found == ["alice", "bob", *(f"tenant-{n}" for n in range(5))]
+    listed = [tenant["tenant_id"] for tenant in first["tenants"] + rest["tenants"]]
+    assert listed == ["alice", "bob", *(f"tenant-{n}" for n in range(5))]
     assert rest["next_cursor"] is None
     wrong = office.operator("GET", f"/v1/operator-keys?cursor={first['next_cursor']}")
     assert wrong.json["errors"][0]["field"] == "cursor"
@@ -92,15 +96,19 @@ def test_the_list_of_tenants_goes_on_over_pages(office: Office) -> None:
 
 def test_an_admin_rotates_its_own_key(office: Office) -> None:
     old = office.alice_admin
-    made = old("POST", "/v1/keys", {"role": "admin", "name": "next", "expires_at": "2027-01-01T00:00:00Z"})
-    assert (made.status, made.json["role"], made.json["expires_at"]) == (201, "admin", "2027-01-01T00:00:00Z")
-    new = Caller(made.json["key"])
+    created = old("POST", "/v1/keys", {"role": "admin", "name": "next", "expires_at": "2027-01-01T00:00:00Z"})
+    assert (created.status, created.json["role"], created.json["expires_at"]) == (
+        201,
+        "admin",
+        "2027-01-01T00:00:00Z",
+    )
+    new = Caller(created.json["key"])
     ended = new("DELETE", f"/v1/keys/{key_id_of(old)}").json
     assert (ended["state"], ended["revoked_at"]) == ("revoked", "2026-11-21T03:12:00Z")
     assert old("GET", "/v1/tenant").status == 401
     listed = new("GET", "/v1/keys").json["keys"]
     assert [key["state"] for key in listed if key["key_id"] == ended["key_id"]] == ["revoked"]
-    assert made.json["key"] not in str(listed) + str(office.stored())
+    assert created.json["key"] not in str(listed) + str(office.stored())
 
 
 def test_a_key_may_end_itself(office: Office) -> None:
@@ -118,14 +126,14 @@ def test_a_revocation_in_another_process_is_known_within_a_minute(office: Office
 
 
 def test_the_platforms_keys_are_listed_and_end(office: Office) -> None:
-    made = office.operator("POST", "/v1/operator-keys", {"name": "deployer"}).json
-    assert (made["role"], made["state"], made["expires_at"]) == ("operator", "active", None)
-    deployer = Caller(made["key"])
+    created = office.operator("POST", "/v1/operator-keys", {"name": "deployer"}).json
+    assert (created["role"], created["state"], created["expires_at"]) == ("operator", "active", None)
+    deployer = Caller(created["key"])
     listed = deployer("GET", "/v1/operator-keys").json["keys"]
-    assert made["key_id"] in [key["key_id"] for key in listed]
-    assert deployer("DELETE", f"/v1/operator-keys/{made['key_id']}").status == 200
+    assert created["key_id"] in [key["key_id"] for key in listed]
+    assert deployer("DELETE", f"/v1/operator-keys/{created['key_id']}").status == 200
     assert deployer("GET", "/v1/tenants").status == 401
-    again = office.operator("DELETE", f"/v1/operator-keys/{made['key_id']}").json
+    again = office.operator("DELETE", f"/v1/operator-keys/{created['key_id']}").json
     assert again["state"] == "revoked"
 
 
@@ -156,14 +164,14 @@ def test_keys_come_in_pages_oldest_first(office: Office) -> None:
 
 def test_keys_are_bounded_and_revoked_ones_forgotten(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("common.platform.api_keys.MAX_KEYS", 2)
-    made = office.bob("POST", "/v1/keys", {"role": "read"}).json
+    created = office.bob("POST", "/v1/keys", {"role": "read"}).json
     before = office.stored()
     refused = office.bob("POST", "/v1/keys", {"role": "read"})
     assert (refused.status, refused.problem) == (409, "conflict")
     assert "accepted: 2" in refused.json["detail"]
     assert office.stored() == before
-    gone = office.bob("DELETE", f"/v1/keys/{made['key_id']}").json
-    assert gone["expires_at"] == "2026-12-21T03:12:00Z"
+    revoked = office.bob("DELETE", f"/v1/keys/{created['key_id']}").json
+    assert revoked["expires_at"] == "2026-12-21T03:12:00Z"
     office.world.clock.sleep(30 * 86_400)
     assert office.bob("POST", "/v1/keys", {"role": "read"}).status == 201
     assert MAX_KEYS == 1_000
@@ -225,13 +233,15 @@ def test_each_change_is_written_down_with_the_operators_key(office: Office) -> N
 def test_a_change_between_reading_and_writing_is_kept(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get, others = Tenants.get, [{"quotas": {"jobs": 5}}]
+    get, other_changes = Tenants.get, [{"quotas": {"jobs": 5}}]
 
     def get_and_be_overtaken(tenants: Tenants, tenant_id: str) -> Tenant:
-        found = get(tenants, tenant_id)
-        if others:
-            Tenants(office.world.table("tenants")).edit(tenant_id, others.pop(), office.world.clock.now())
-        return found
+        listed = get(tenants, tenant_id)
+        if other_changes:
+            Tenants(office.world.table("tenants")).edit(
+                tenant_id, other_changes.pop(), office.world.clock.now()
+            )
+        return listed
 
     monkeypatch.setattr(Tenants, "get", get_and_be_overtaken)
     changed = office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"payload_bytes": 7}}).json
@@ -250,12 +260,12 @@ def test_the_platform_reads_a_tenants_audit_and_its_own(office: Office) -> None:
     assert changed["by"].startswith("operator:")
     assert (changed["before"]["quotas"]["jobs"], changed["after"]["quotas"]["jobs"]) == (10_000, 3)
     office.world.clock.sleep(1)
-    made = office.operator("POST", "/v1/operator-keys", {"name": "deployer"}).json
+    created = office.operator("POST", "/v1/operator-keys", {"name": "deployer"}).json
     (newest,) = office.operator("GET", "/v1/operator-audit?limit=1").json["entries"]
     assert (newest["action"], newest["subject"], newest["by"]) == (
         "key.created",
-        made["key_id"],
+        created["key_id"],
         changed["by"],
     )
-    subjects = office.operator("GET", f"/v1/tenants/alice/audit?subject={made['key_id']}").json["entries"]
+    subjects = office.operator("GET", f"/v1/tenants/alice/audit?subject={created['key_id']}").json["entries"]
     assert subjects == []

@@ -38,20 +38,20 @@ def client(key: str) -> Client:
 def test_from_a_tenant_to_the_end_of_its_key(office: Office) -> None:
     platform, _ = operator(office.operator.key)
     with platform:
-        made = platform.create_tenant("carol", {"name": "Carol", "allowed_targets": [ARN]})
-        assert (made["name"], made["usage"]["jobs"]) == ("Carol", 0)
+        created = platform.create_tenant("carol", {"name": "Carol", "allowed_targets": [ARN]})
+        assert (created["name"], created["usage"]["jobs"]) == ("Carol", 0)
         key = platform.create_key_of("carol", "write", name="ci", expires_at="2027-01-01T00:00:00Z")
         client(key["key"]).put_job("report", job(every=60))
-        changed = platform.patch_tenant("carol", {"quotas": {"jobs": 1}}, revision=made["revision"])
+        changed = platform.patch_tenant("carol", {"quotas": {"jobs": 1}}, revision=created["revision"])
         assert (changed["quotas"]["jobs"], changed["usage"]["jobs"]) == (1, 1)
         assert platform.suspend_tenant("carol", "unpaid")["note"] == "unpaid"
         assert platform.resume_tenant("carol")["state"] == "active"
         assert platform.get_tenant("carol")["revision"] == 4
         assert [tenant["tenant_id"] for tenant in platform.tenants()] == ["alice", "bob", "carol"]
-        assert [found["name"] for found in platform.keys_of("carol")] == ["ci"]
+        assert [listed_key["name"] for listed_key in platform.keys_of("carol")] == ["ci"]
         assert platform.revoke_key_of("carol", key["key_id"])["state"] == "revoked"
         own = platform.create_operator_key(name="deployer")
-        assert own["key_id"] in [found["key_id"] for found in platform.operator_keys()]
+        assert own["key_id"] in [listed_key["key_id"] for listed_key in platform.operator_keys()]
         assert platform.revoke_operator_key(own["key_id"])["state"] == "revoked"
 
 
@@ -111,9 +111,9 @@ def test_what_can_be_repeated_is(office: Office) -> None:
 
 def test_a_tenant_sees_to_its_own_keys(office: Office) -> None:
     admin = client(office.alice_admin.key or "")
-    made = admin.create_key("read", name="page")
-    assert client(made["key"]).tenant()["key"]["role"] == "read"
-    assert made["key_id"] in [key["key_id"] for key in admin.api_keys()]
-    assert admin.revoke_key(made["key_id"])["state"] == "revoked"
+    created = admin.create_key("read", name="page")
+    assert client(created["key"]).tenant()["key"]["role"] == "read"
+    assert created["key_id"] in [key["key_id"] for key in admin.api_keys()]
+    assert admin.revoke_key(created["key_id"])["state"] == "revoked"
     with pytest.raises(Forbidden):
         client(office.alice.key or "").create_key("read")

@@ -31,26 +31,26 @@ def busy(office: Office) -> None:
 
 
 def lines(office: Office, query: str = "") -> dict[str, dict[str, Any]]:
-    found, cursor = {}, ""
+    answered, cursor = {}, ""
     while True:
         answer = office.operator("GET", f"/v1/operator-overview?limit=1{query}{cursor}").json
-        found |= {tenant["tenant_id"]: tenant for tenant in answer["tenants"]}
+        answered |= {tenant["tenant_id"]: tenant for tenant in answer["tenants"]}
         if not answer["next_cursor"]:
-            return found
+            return answered
         cursor = f"&cursor={answer['next_cursor']}"
 
 
 def test_all_tenants_with_their_failures(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     busy(office)
-    found = lines(office)
-    assert found.keys() == {"alice", "bob"}
-    assert found["alice"]["failures"] == {
+    answered = lines(office)
+    assert answered.keys() == {"alice", "bob"}
+    assert answered["alice"]["failures"] == {
         "count": 4,
         "jobs": 1,
         "last_at": "2026-11-21T03:16:00Z",
         "complete": True,
     }
-    assert (found["alice"]["usage"]["jobs"], found["bob"]["failures"]["count"]) == (3, 0)
+    assert (answered["alice"]["usage"]["jobs"], answered["bob"]["failures"]["count"]) == (3, 0)
     assert lines(office, "&problems=true").keys() == {"alice"}
     office.operator("POST", "/v1/tenants/bob/suspend", {"note": "unpaid"})
     assert lines(office, "&problems=true")["bob"]["note"] == "unpaid"
@@ -71,10 +71,10 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
     busy(office)
     office.world.clock.move_to(at("2026-11-21T03:19:00Z"))
     answer = office.operator("GET", "/v1/tenants/alice/health")
-    found = answer.json
-    assert found["run_totals"]["statuses"] == {"failed": 4, "skipped": 4, "succeeded": 4}
-    assert found["run_totals"]["lateness_s"]["count"] == 8
-    assert found["job_counts"] == {
+    answered = answer.json
+    assert answered["run_totals"]["statuses"] == {"failed": 4, "skipped": 4, "succeeded": 4}
+    assert answered["run_totals"]["lateness_s"]["count"] == 8
+    assert answered["job_counts"] == {
         "read": 3,
         "active": 2,
         "paused": 1,
@@ -85,8 +85,8 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
     }
     assert "secret" not in answer.text and ARN not in answer.text
     monkeypatch.setattr(health, "MAX_JOBS", 2)
-    some = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
-    assert (some["read"], some["complete"]) == (2, False)
+    counts = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
+    assert (counts["read"], counts["complete"]) == (2, False)
     assert office.operator("GET", "/v1/tenants/nobody/health").problem == "not-found"
 
 
@@ -99,12 +99,12 @@ def test_what_a_change_would_break(office: Office, monkeypatch: pytest.MonkeyPat
         "allowed_targets": [OTHER],
         "quotas": {"jobs": 2, "shortest_interval_s": 300, "payload_bytes": 400},
     }
-    found = office.operator("POST", "/v1/tenants/alice/check", change).json
-    assert (found["jobs_read"], found["complete"], found["not_allowed"]) == (3, True, 2)
-    assert found["targets"] == [{"target": ARN, "jobs": 2}]
-    assert (found["interval_too_short"], found["payload_too_large"]) == (1, 1)
-    assert found["overused"] == [{"quota": "jobs", "used": 3, "allowed": 2}]
-    assert found["tenant"]["allowed_targets"] == [OTHER]
+    answered = office.operator("POST", "/v1/tenants/alice/check", change).json
+    assert (answered["jobs_read"], answered["complete"], answered["not_allowed"]) == (3, True, 2)
+    assert answered["targets"] == [{"target": ARN, "jobs": 2}]
+    assert (answered["interval_too_short"], answered["payload_too_large"]) == (1, 1)
+    assert answered["overused"] == [{"quota": "jobs", "used": 3, "allowed": 2}]
+    assert answered["tenant"]["allowed_targets"] == [OTHER]
     assert office.stored() == before
     harmless = office.operator("POST", "/v1/tenants/alice/check", {"quotas": {"jobs": 3}}).json
     assert (harmless["not_allowed"], harmless["overused"]) == (0, [])

@@ -34,26 +34,26 @@ def tick_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def view(office: Office, query: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = office.operator("GET", f"/v1/operator-planning{query}").json
-    return found
+    planning: dict[str, Any] = office.operator("GET", f"/v1/operator-planning{query}").json
+    return planning
 
 
 def test_the_last_windows_and_the_mark(ticked: Office) -> None:
-    found = view(ticked)
-    assert found["mark"]["planned_until_at"] == "2026-11-21T03:40:00Z"
-    assert (found["mark"]["lag_s"], found["mark"]["ticks_missed"], found["shares_left"]) == (0, 0, 0)
-    second, first = found["windows"]
+    planning = view(ticked)
+    assert planning["mark"]["planned_until_at"] == "2026-11-21T03:40:00Z"
+    assert (planning["mark"]["lag_s"], planning["mark"]["ticks_missed"], planning["shares_left"]) == (0, 0, 0)
+    second, first = planning["windows"]
     assert (first["start_at"], first["end_at"]) == ("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z")
     assert (second["executions"], second["ticks"], second["planners"]) == (10, 1, 0)
     assert (second["ahead_s"], second["finished"], second["began_at"]) == (120, True, "2026-11-21T03:28:00Z")
-    assert [one["end_at"] for one in view(ticked, "?windows=1")["windows"]] == ["2026-11-21T03:40:00Z"]
+    assert [entry["end_at"] for entry in view(ticked, "?windows=1")["windows"]] == ["2026-11-21T03:40:00Z"]
 
 
 def test_what_is_set_aside_and_what_the_doctor_says_of_it(ticked: Office) -> None:
-    found = view(ticked)
-    (group,) = found["set_aside"]
+    planning = view(ticked)
+    (group,) = planning["set_aside"]
     assert (group["kind"], group["name"]) == ("group", "lunar|full#0")
-    levels = {one["check"]: one["level"] for one in found["findings"]}
+    levels = {entry["check"]: entry["level"] for entry in planning["findings"]}
     assert levels == {"alarms": "ok", "mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
 
 
@@ -65,27 +65,27 @@ def test_the_alarms_that_are_on_come_first(ticked: Office) -> None:
         "found": "minute8-test-no-tick is on: no datapoints",
         "remedy": "What minute8-test-no-tick means.",
     }
-    assert [one["check"] for one in view(ticked)["findings"]].count("alarms") == 1
+    assert [entry["check"] for entry in view(ticked)["findings"]].count("alarms") == 1
 
 
 def test_cloudwatch_is_asked_once_in_a_while_and_may_be_down(ticked: Office) -> None:
     board, clock = ticked.board, ticked.world.clock
     board.error = EndpointConnectionError(endpoint_url="https://monitoring.test")
     assert [view(ticked)["findings"][0]["level"] for _ in range(3)] == ["not_checked"] * 3
-    assert board.asked == 1
+    assert board.requests == 1
     board.error = None
     clock.move_to(clock.now() + MAX_AGE_S - 1)
     assert view(ticked)["findings"][0]["level"] == "not_checked"
     clock.move_to(clock.now() + 1)
     assert view(ticked)["findings"][0]["found"] == "no alarm is on"
-    assert board.asked == 2
+    assert board.requests == 2
 
 
 def test_the_lag_of_a_mark_that_stands_still(ticked: Office) -> None:
     ticked.world.run_until("2026-11-21T04:00:00Z")
-    found = view(ticked)
-    assert (found["mark"]["lag_s"], found["mark"]["ticks_missed"]) == (1200, 3)
-    assert found["findings"][1]["level"] == "failed"
+    planning = view(ticked)
+    assert (planning["mark"]["lag_s"], planning["mark"]["ticks_missed"]) == (1200, 3)
+    assert planning["findings"][1]["level"] == "failed"
 
 
 def test_a_day_of_windows_is_an_answer(ticked: Office) -> None:
@@ -112,9 +112,11 @@ def test_planners_add_to_their_window(ticked: Office) -> None:
 def test_the_command_shows_findings_and_windows(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     tick_twice(desk.office, monkeypatch)
     desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
-    told = desk("planning").out
-    assert "failed: 1 groups or shares are not planned" in told and "→ each tick tries them again" in told
-    assert "2 min before" in told and "group lunar|full#0, 2026-11-21T03:28:00Z (now): " in told
+    printed = desk("planning").out
+    assert (
+        "failed: 1 groups or shares are not planned" in printed and "→ each tick tries them again" in printed
+    )
+    assert "2 min before" in printed and "group lunar|full#0, 2026-11-21T03:28:00Z (now): " in printed
     assert len(desk("planning", "--windows", "1", "--json").json["windows"]) == 1
 
 

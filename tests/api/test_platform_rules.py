@@ -128,8 +128,8 @@ def test_a_change_is_written_down_with_its_key(office: Office) -> None:
     office.world.clock.sleep(1)
     office.alice_admin("POST", "/v1/jobs/report/pause", {"note": "holiday"})
     table = office.world.table("tenants")
-    entries = [one for one in Audit(table).newest("alice", 100) if one.subject == "report"]
-    assert [(one.action, one.by) for one in entries] == [
+    entries = [entry for entry in Audit(table).newest("alice", 100) if entry.subject == "report"]
+    assert [(entry.action, entry.by) for entry in entries] == [
         ("job.paused", office.alice_admin("GET", "/v1/tenant").json["key"]["key_id"]),
         ("job.created", office.alice("GET", "/v1/tenant").json["key"]["key_id"]),
     ]
@@ -137,18 +137,18 @@ def test_a_change_is_written_down_with_its_key(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quota", "lines", "left"),
+    ("quota", "lines", "remaining"),
     [(22, 1, 2), (22, 1_000, 2), (104, 300, 74), (104, 1_000, 52), (220, 1_000, 120)],
 )
 def test_a_bulk_request_counts_as_twenty_or_a_tenth_of_its_lines(
-    office: Office, tenants: Tenants, quota: int, lines: int, left: int
+    office: Office, tenants: Tenants, quota: int, lines: int, remaining: int
 ) -> None:
     """At most half of the quota: a tenant with a small quota can send it, too."""
     tenants.edit("alice", {"quotas": {"requests_per_minute": quota}}, office.world.clock.now())
     body = b"{}\n" * lines
     assert office.alice("POST", "/v1/jobs/_bulk", body, content_type="application/x-ndjson").status == 200
-    statuses = [office.alice("GET", "/v1/tenant").status for _ in range(left + 1)]
-    assert statuses == [200] * left + [429]
+    statuses = [office.alice("GET", "/v1/tenant").status for _ in range(remaining + 1)]
+    assert statuses == [200] * remaining + [429]
 
 
 def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenants: Tenants) -> None:
@@ -160,7 +160,7 @@ def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenant
     planned_s = 479  # from 3:12:01 to 3:20; each change counts as 1 + 47 requests
     assert len(office.world.sqs.bodies) == 3 * planned_s
     office.world.clock.sleep(60)
-    answers = [office.alice("POST", f"/v1/jobs/report/{what}").status for what in ("pause", "resume") * 2]
+    answers = [office.alice("POST", f"/v1/jobs/report/{action}").status for action in ("pause", "resume") * 2]
     assert answers == [200] * 4
     assert (
         office.alice("POST", "/v1/jobs/_bulk", (job(every=60),)).status == 429

@@ -121,9 +121,9 @@ def test_the_runs_that_are_wanted(office: Office) -> None:
     office.world.run_until("2026-11-21T03:17:30Z")
 
     def minutes(query: str) -> list[str]:
-        told = office.alice("GET", f"/v1/jobs/minutely/runs?{query}")
-        assert told.status == 200, told
-        return [run["fire_at"][14:16] for run in told.json["runs"]]
+        answered = office.alice("GET", f"/v1/jobs/minutely/runs?{query}")
+        assert answered.status == 200, answered
+        return [run["fire_at"][14:16] for run in answered.json["runs"]]
 
     assert minutes("status=failed") == ["15"]
     assert minutes("status=succeeded&limit=2") == ["17", "16"]

@@ -13,12 +13,12 @@ URL = "/v1/schedules/preview"
 
 
 def test_a_schedule_in_words_and_times(settled: Office) -> None:
-    told = settled.alice_reads(
+    preview = settled.alice_reads(
         "POST", URL, {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 2}
     )
-    assert told.status == 200
-    assert "02:30" in told.json["sentence"]
-    assert told.json["fires"] == [
+    assert preview.status == 200
+    assert "02:30" in preview.json["sentence"]
+    assert preview.json["fires"] == [
         {
             "fire_at": "2026-11-22T01:30:00Z",
             "local": "2026-11-22T02:30:00+01:00",
@@ -30,22 +30,22 @@ def test_a_schedule_in_words_and_times(settled: Office) -> None:
             "due_at": "2026-11-23T01:30:00Z",
         },
     ]
-    assert any("2027-03-28" in warning for warning in told.json["warnings"])
+    assert any("2027-03-28" in warning for warning in preview.json["warnings"])
 
 
 def test_a_span_of_time(settled: Office) -> None:
     span = {"from_at": "2026-01-01T00:00:00Z", "until_at": "2026-01-03T00:00:00Z"}
-    told = settled.alice("POST", URL, {"schedule": {"cron": "0 12 * * *"}, **span}).json
-    assert [fire["fire_at"] for fire in told["fires"]] == ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z"]
+    preview = settled.alice("POST", URL, {"schedule": {"cron": "0 12 * * *"}, **span}).json
+    assert [fire["fire_at"] for fire in preview["fires"]] == ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z"]
 
 
 def test_h_is_what_it_will_be_for_that_job(settled: Office) -> None:
     schedule = {"cron": "H H * * *"}
-    told = settled.alice("POST", URL, {"schedule": schedule, "job_id": "hashed"}).json
-    made = settled.alice("PUT", "/v1/jobs/hashed", job(**schedule)).json
+    preview = settled.alice("POST", URL, {"schedule": schedule, "job_id": "hashed"}).json
+    created = settled.alice("PUT", "/v1/jobs/hashed", job(**schedule)).json
     settled.alice("DELETE", "/v1/jobs/hashed")
-    assert told["schedule_resolved"] == made["schedule_resolved"]
-    assert told["fires"][0]["fire_at"] == made["next_fire_at"]
+    assert preview["schedule_resolved"] == created["schedule_resolved"]
+    assert preview["fires"][0]["fire_at"] == created["next_fire_at"]
 
 
 @pytest.mark.parametrize(

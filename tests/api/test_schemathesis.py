@@ -74,11 +74,11 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 
 @dataclass
-class Asked:
+class Requests:
     """An office with everything that the walk names, and the statuses of its answers."""
 
     office: Office
-    others: Iterator[str | None] = field(default_factory=lambda: cycle(EVERYBODY))
+    other_callers: Iterator[str | None] = field(default_factory=lambda: cycle(EVERYBODY))
     statuses: set[int] = field(default_factory=set)
 
     def ask(self, case: Any, who: str, checks: list[Any]) -> None:
@@ -98,9 +98,9 @@ def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
 
 
 @pytest.fixture
-def asked(
+def requests(
     kept: tuple[Office, dict[str, list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Asked]:
+) -> Iterator[Requests]:
     """The office as it was before the previous operation."""
     office, stored = kept
     world = office.world
@@ -110,29 +110,29 @@ def asked(
         for item in before:
             world.dynamodb.put_item(TableName=f"test-{name}", Item=item)
     serve(world, monkeypatch)
-    asked = Asked(office)
-    yield asked
+    requests = Requests(office)
+    yield requests
     # Otherwise only refusals were tested. An example in the operation's shape helps.
-    assert min(asked.statuses) < 300, f"no request succeeded: {sorted(asked.statuses)}"
+    assert min(requests.statuses) < 300, f"no request succeeded: {sorted(requests.statuses)}"
 
 
 def items(world: World, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = world.dynamodb.scan(TableName=f"test-{name}")["Items"]
-    return found
+    items: list[dict[str, Any]] = world.dynamodb.scan(TableName=f"test-{name}")["Items"]
+    return items
 
 
 @SCHEMA.parametrize()
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_every_operation_does_what_the_document_says(case: Any, asked: Asked) -> None:
+def test_every_operation_does_what_the_document_says(case: Any, requests: Requests) -> None:
     call = CALLS.get((case.method, case.operation.path))
     entitled = next((who for who, role in ROLE_OF.items() if call and role == call.role), "no key")
     # In a body of lines, each line is refused separately.
-    asked.ask(case, entitled, CONFORMANCE + [negative_data_rejection] * (case.media_type != LINES))
-    if other := next(asked.others):
-        asked.ask(case, other, CONFORMANCE)
+    requests.ask(case, entitled, CONFORMANCE + [negative_data_rejection] * (case.media_type != LINES))
+    if other := next(requests.other_callers):
+        requests.ask(case, other, CONFORMANCE)
     if call and call.names:
         # Generated ids name nothing, so such requests are refused with 404. This one names something that exists.
         case.path_parameters = dict(call.names)
         if isinstance(case.body, dict):
             case.body.pop("job_id", None)
-        asked.ask(case, entitled, CONFORMANCE)
+        requests.ask(case, entitled, CONFORMANCE)

@@ -19,13 +19,13 @@ def minutely(office: Office, who: Caller, *names: str) -> None:
 
 
 def pages(who: Caller, url: str) -> list[Any]:
-    found, cursor = [], ""
+    listed_runs, cursor = [], ""
     while True:
         answer = who("GET", f"{url}{cursor}")
         assert answer.status == 200, answer
-        found.append(answer.json)
+        listed_runs.append(answer.json)
         if not answer.json["next_cursor"]:
-            return found
+            return listed_runs
         cursor = f"{'&' if '?' in url else '?'}cursor={answer.json['next_cursor']}"
 
 
@@ -55,9 +55,9 @@ def test_the_runs_that_are_wanted(office: Office) -> None:
     office.world.run_until("2026-11-21T03:15:30Z")
 
     def seen(query: str) -> list[tuple[str, str]]:
-        told = office.alice("GET", f"/v1/runs?{query}")
-        assert told.status == 200, told
-        return [(run["job_id"], run["fire_at"][14:16]) for run in told.json["runs"]]
+        answered = office.alice("GET", f"/v1/runs?{query}")
+        assert answered.status == 200, answered
+        return [(run["job_id"], run["fire_at"][14:16]) for run in answered.json["runs"]]
 
     assert seen("status=failed") == [("b", "15"), ("b", "14"), ("b", "13")]
     assert seen("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:15:00Z") == [("b", "14"), ("a", "14")]
@@ -86,7 +86,7 @@ def test_a_cursor_is_of_one_tenant_and_one_list(few_at_once: None, office: Offic
 
 
 @pytest.mark.parametrize(
-    ("last", "taken"),
+    ("last", "expected_runs"),
     [
         ("[]", ()),
         ("x", ()),
@@ -97,14 +97,14 @@ def test_a_cursor_is_of_one_tenant_and_one_list(few_at_once: None, office: Offic
     ],
 )
 def test_a_cursor_made_by_hand_is_refused_or_harmless(
-    office: Office, last: str, taken: tuple[str, ...]
+    office: Office, last: str, expected_runs: tuple[str, ...]
 ) -> None:
     minutely(office, office.alice, "a")
     minutely(office, office.bob, "b")
     office.world.run_until("2026-11-21T03:15:30Z")
     for url, name in (("/v1/summary", "summary::None:None"), ("/v1/runs", f"runs::{RunFilter()}")):
         answer = office.alice("GET", f"{url}?cursor={write_cursor('alice', name, last)}")
-        if url in taken:
+        if url in expected_runs:
             assert answer.status == 200
             assert {run["job_id"] for run in answer.json.get("runs", [])} <= {"a"}
         else:
@@ -114,8 +114,10 @@ def test_a_cursor_made_by_hand_is_refused_or_harmless(
 def test_what_asks_all_jobs_counts_as_twenty_requests(office: Office) -> None:
     quotas = {"quotas": {"requests_per_minute": 62}}
     assert office.operator("PATCH", "/v1/tenants/alice", quotas).status == 200
-    told = [office.alice("GET", url).status for url in ("/v1/runs", "/v1/summary", "/v1/runs", "/v1/runs")]
-    assert told == [200, 200, 200, 429]
+    answered = [
+        office.alice("GET", url).status for url in ("/v1/runs", "/v1/summary", "/v1/runs", "/v1/runs")
+    ]
+    assert answered == [200, 200, 200, 429]
     assert [office.alice("GET", "/v1/jobs").status for _ in range(3)] == [200, 200, 429]
 
 
@@ -123,11 +125,11 @@ def test_more_jobs_than_are_asked_at_once_are_listed_in_slices(few_at_once: None
     names = [f"job-{n}" for n in range(5)]
     minutely(office, office.alice, *names)
     office.world.run_until("2026-11-21T03:18:30Z")
-    found = pages(office.alice, "/v1/runs?from_at=2026-11-21T03:00:00Z")
-    ids = [run["execution_id"] for page in found for run in page["runs"]]
+    listed_runs = pages(office.alice, "/v1/runs?from_at=2026-11-21T03:00:00Z")
+    ids = [run["execution_id"] for page in listed_runs for run in page["runs"]]
     assert len(ids) == len(set(ids)) == 5 * 6
-    assert [page["complete_from_at"] for page in found][-2:] != [None, None]
-    assert found[-1]["complete_from_at"] == "2026-11-21T03:00:00Z"
+    assert [page["complete_from_at"] for page in listed_runs][-2:] != [None, None]
+    assert listed_runs[-1]["complete_from_at"] == "2026-11-21T03:00:00Z"
 
 
 def test_a_summary_of_a_job_and_of_all(office: Office) -> None:

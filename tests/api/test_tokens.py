@@ -229,7 +229,7 @@ def test_what_is_just_right_is_taken(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "taken", "role"),
+    ("configuration_values", "own_claims", "role"),
     [
         ({}, {"role": "admin"}, "admin"),
         ({}, {"role": "write"}, "write"),
@@ -250,8 +250,10 @@ def test_what_is_just_right_is_taken(raw: str) -> None:
         ({"JWT_DEFAULT_ROLE": "none"}, {"role": "read"}, "read"),
     ],
 )
-def test_the_role_is_the_configured_claims(given: dict[str, str], taken: dict[str, Any], role: str) -> None:
-    assert tokens(**given).authenticate(signed(claims(**taken)), NOW).role == role
+def test_the_role_is_the_configured_claims(
+    configuration_values: dict[str, str], own_claims: dict[str, Any], role: str
+) -> None:
+    assert tokens(**configuration_values).authenticate(signed(claims(**own_claims)), NOW).role == role
 
 
 def test_who_has_no_role_may_be_nobody() -> None:
@@ -282,20 +284,22 @@ def test_a_subject_is_named_without_doubt(subject: str, by: str) -> None:
 
 
 def test_the_log_knows_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[str, Any]] = []
-    monkeypatch.setattr(telemetry.logger(), "info", lambda text, **more: said.append((text, more["reason"])))
+    logged: list[tuple[str, Any]] = []
+    monkeypatch.setattr(
+        telemetry.logger(), "info", lambda text, **more: logged.append((text, more["reason"]))
+    )
     for raw in (ATTACKS["expired"], ATTACKS["a look-alike tenant"], ATTACKS["a very long kid"]):
         with pytest.raises(Unauthenticated):
             TAKES.authenticate(raw, NOW)
-    assert [text for text, _ in said] == ["token refused"] * 3
-    assert f"exp is {NOW - LEEWAY_S}" in said[0][1]
-    assert "tenant" in said[1][1]
-    assert max(len(reason) for _, reason in said) < 150
+    assert [text for text, _ in logged] == ["token refused"] * 3
+    assert f"exp is {NOW - LEEWAY_S}" in logged[0][1]
+    assert "tenant" in logged[1][1]
+    assert max(len(reason) for _, reason in logged) < 150
 
 
 @pytest.mark.parametrize("key", ["weak", "p384"])
 def test_keys_that_are_too_weak_or_of_another_curve_sign_nothing(key: str) -> None:
-    told = key_set("rsa", key)
+    documents = key_set("rsa", key)
     algorithm = {"weak": "RS256", "p384": "ES256"}[key]
     raw = signed_parts(
         json.dumps({"alg": algorithm, "kid": key}).encode(),
@@ -304,7 +308,7 @@ def test_keys_that_are_too_weak_or_of_another_curve_sign_nothing(key: str) -> No
         "RS256" if key == "weak" else "ES384",
     )
     with pytest.raises(Unauthenticated):
-        tokens(told).authenticate(raw, NOW)
+        tokens(documents).authenticate(raw, NOW)
 
 
 def test_keys_and_tokens_are_distinguished() -> None:

@@ -36,13 +36,13 @@ SCHEDULES: list[dict[str, Any]] = [
 
 
 def pages(caller: Caller, url: str) -> list[dict[str, Any]]:
-    found, cursor = [], ""
+    fetched, cursor = [], ""
     while True:
         answer = caller("GET", f"{url}{f'&cursor={cursor}' if cursor else ''}")
         assert answer.status == 200, answer
-        found.append(answer.json)
+        fetched.append(answer.json)
         if not (cursor := answer.json["next_cursor"]):
-            return found
+            return fetched
 
 
 def registered(office: Office, count: int) -> dict[str, int]:
@@ -55,31 +55,31 @@ def registered(office: Office, count: int) -> dict[str, int]:
         if rng.random() < 0.1:
             office.alice("POST", f"/v1/jobs/{job_id}/pause")
             continue
-        found = preview(schedule, now=NOW + 1, count=10_000, until=NOW + 86_400, job_key=f"alice/{job_id}")
-        counts[job_id] = len(found.fires)
+        fetched = preview(schedule, now=NOW + 1, count=10_000, until=NOW + 86_400, job_key=f"alice/{job_id}")
+        counts[job_id] = len(fetched.fires)
     return counts
 
 
 def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = registered(office, 40)
     office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
-    (whole,) = pages(office.alice, f"/v1/density?{UNTIL}")
-    assert whole["executions"] == sum(counts.values())
-    assert sum(minute["executions"] for minute in whole["minutes"]) == whole["executions"]
-    assert whole["jobs_counted"] == len(counts)
+    (all_jobs,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    assert all_jobs["executions"] == sum(counts.values())
+    assert sum(minute["executions"] for minute in all_jobs["minutes"]) == all_jobs["executions"]
+    assert all_jobs["jobs_counted"] == len(counts)
     # The same a few jobs, and a few executions, at a time.
     monkeypatch.setattr(upcoming, "MAX_JOBS", 7)
     monkeypatch.setattr(upcoming, "MAX_COUNTED", 200)
     parts = pages(office.alice, f"/v1/density?{UNTIL}")
     assert len(parts) >= 6
-    assert summed(parts) == summed([whole])
+    assert summed(parts) == summed([all_jobs])
     # The platform's, of both tenants.
     monkeypatch.setattr(upcoming, "MAX_ENTRIES", 3)
     monkeypatch.setattr(upcoming, "MAX_SHARDS", 4)
     monkeypatch.setattr(upcoming, "MAX_COUNTED", 500)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
-    assert sum(part["executions"] for part in parts) == whole["executions"] + 1_439
+    assert sum(part["executions"] for part in parts) == all_jobs["executions"] + 1_439
 
 
 def summed(parts: list[dict[str, Any]]) -> Counter[str]:
@@ -93,13 +93,17 @@ def summed(parts: list[dict[str, Any]]) -> Counter[str]:
 def test_the_list_is_in_order_and_complete(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = registered(office, 20)
     listed = [
-        one for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=97") for one in page["executions"]
+        entry
+        for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=97")
+        for entry in page["executions"]
     ]
-    assert Counter(one["job_id"] for one in listed) == +Counter(counts)
-    assert listed == sorted(listed, key=lambda one: (one["fire_at"], one["job_id"]))
+    assert Counter(entry["job_id"] for entry in listed) == +Counter(counts)
+    assert listed == sorted(listed, key=lambda entry: (entry["fire_at"], entry["job_id"]))
     monkeypatch.setattr(upcoming, "MAX_JOBS", 6)
     chunked = [
-        one for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=50") for one in page["executions"]
+        entry
+        for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=50")
+        for entry in page["executions"]
     ]
     assert sorted(chunked, key=str) == sorted(listed, key=str)
 
@@ -114,16 +118,16 @@ def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> 
     (minute,) = page["crowded"]
     assert minute["minute_at"] == "2026-11-21T04:00:00Z"
     assert minute["executions"] in (14, 15)  # the jitter may leave the last one there
-    assert {one["job_id"]: one["proposal"] for one in minute["jobs"]} == {
+    assert {entry["job_id"]: entry["proposal"] for entry in minute["jobs"]} == {
         "a-often": {"cron": "H/20 * * * *"},
         "b-every": {"jitter_s": 300},
         "daily-00": {"cron": "H 4 * * *"},
         "daily-01": {"cron": "H 4 * * *"},
         "daily-02": {"cron": "H 4 * * *"},
     }
-    for one in minute["jobs"]:  # each can be made
-        patch = {"schedule": one["proposal"]}
-        assert office.alice("PATCH", f"/v1/jobs/{one['job_id']}", patch).status == 200
+    for entry in minute["jobs"]:  # each can be made
+        patch = {"schedule": entry["proposal"]}
+        assert office.alice("PATCH", f"/v1/jobs/{entry['job_id']}", patch).status == 200
     assert pages(office.alice, f"/v1/density?{UNTIL}")[0]["crowded"] == []
 
 
@@ -139,7 +143,7 @@ def test_the_paces_of_the_jobs_and_what_they_cannot_keep(office: Office) -> None
         {"key": "crm", "per_second": 2, "executions": 6, "delayed": 3, "longest_s": 1, "over": 2},
         {"key": "calm", "per_second": 3, "executions": 6, "delayed": 3, "longest_s": 1, "over": 0},
     ]
-    assert sum(one["executions"] for one in page["minutes"]) == 12
+    assert sum(entry["executions"] for entry in page["minutes"]) == 12
 
 
 def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
@@ -151,7 +155,7 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     ):
         office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=cron, timezone=zone))
     (page,) = pages(office.alice, "/v1/clock-changes?")
-    moved = {one["job_id"]: one for one in page["moved"]}
+    moved = {entry["job_id"]: entry for entry in page["moved"]}
     assert moved.keys() == {"skipped"}
     assert moved["skipped"]["change_at"] == "2027-03-28T01:00:00Z"
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
@@ -164,11 +168,11 @@ def test_only_what_decides_when_jobs_fire_is_read(office: Office, monkeypatch: p
     monkeypatch.setattr(
         office.world.dynamodb, "query", lambda **request: answers.append(query(**request)) or answers[-1]
     )
-    (found,), _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
+    (fetched,), _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
     assert [len(str(answer["Items"])) < 1_000 for answer in answers] == [True]
-    whole = office.world.store.get("alice", "large")
-    assert asdict(found) == {name: asdict(whole)[name] for name in asdict(found)}
-    assert found.key == whole.key
+    all_jobs = office.world.store.get("alice", "large")
+    assert asdict(fetched) == {name: asdict(all_jobs)[name] for name in asdict(fetched)}
+    assert fetched.key == all_jobs.key
 
 
 def test_a_density_walks_equal_schedules_once_and_each_pace_once(
@@ -232,8 +236,8 @@ def test_jobs_that_a_tzdata_update_moved(office: Office, monkeypatch: pytest.Mon
         office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=cron, timezone="Europe/Paris"))
     (page,) = pages(office.alice, "/v1/tzdata-changes?")
     assert page["since"] == "2001a"
-    (one,) = page["moved"]
-    assert (one["job_id"], one["before_at"], one["after_at"]) == (
+    (entry,) = page["moved"]
+    assert (entry["job_id"], entry["before_at"], entry["after_at"]) == (
         "nine",
         "2027-03-28T08:00:00Z",
         "2027-03-28T07:00:00Z",
@@ -251,8 +255,10 @@ def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyP
         office.alice("PUT", f"/v1/jobs/at-{hour}", job(cron=f"0 {hour + 8} * * *", timezone="Europe/Paris"))
         office.alice("PUT", f"/v1/jobs/same-{hour}", job(cron="0 8 * * *", timezone="Europe/Paris"))
         office.alice("PUT", f"/v1/jobs/utc-{hour}", job(cron=f"0 {hour} * * *"))
-    found = [[one["job_id"] for one in page["moved"]] for page in pages(office.alice, "/v1/tzdata-changes?")]
-    assert found == [
+    fetched = [
+        [entry["job_id"] for entry in page["moved"]] for page in pages(office.alice, "/v1/tzdata-changes?")
+    ]
+    assert fetched == [
         ["at-0", "at-1"],
         ["at-2", "at-3"],
         ["at-4", *(f"same-{hour}" for hour in range(5))],

@@ -38,5 +38,5 @@ def test_the_first_job_that_calls_an_endpoint_makes_the_secret(office: Office) -
     office.alice("PATCH", "/v1/jobs/report", {"target": {**HOOK["target"], "arn": None, "invocation": None}})
     assert secrets() == (secret,)
     assert office.alice_admin("GET", "/v1/webhook-secret").json["secret"] == secret
-    made = office.alice_admin("GET", "/v1/audit?action=webhook_secret.made").json["entries"]
-    assert len(made) == 1
+    entries = office.alice_admin("GET", "/v1/audit?action=webhook_secret.made").json["entries"]
+    assert len(entries) == 1

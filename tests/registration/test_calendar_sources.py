@@ -26,8 +26,8 @@ def dates(*events: str) -> list[str]:
 
 
 def test_own_dates_are_stored_once_each_and_ascending() -> None:
-    found, source = resolved({"dates": ["2027-01-01", "2026-12-24", "2027-01-01"]}, NOW)
-    assert found == ("2026-12-24", "2027-01-01")
+    read_dates, source = resolved({"dates": ["2027-01-01", "2026-12-24", "2027-01-01"]}, NOW)
+    assert read_dates == ("2026-12-24", "2027-01-01")
     assert source == {"kind": "dates"}
 
 
@@ -78,9 +78,9 @@ def test_timed_events_are_passed_over_and_counted() -> None:
 
 
 def test_a_countrys_holidays_for_this_year_and_five_more() -> None:
-    found, source = resolved({"country": "de", "subdivision": "BY"}, NOW)
-    assert {"2026-01-06", "2026-12-25", "2031-10-03"} <= set(found)
-    assert (found[0][:4], found[-1][:4]) == ("2026", "2031")
+    read_dates, source = resolved({"country": "de", "subdivision": "BY"}, NOW)
+    assert {"2026-01-06", "2026-12-25", "2031-10-03"} <= set(read_dates)
+    assert (read_dates[0][:4], read_dates[-1][:4]) == ("2026", "2031")
     assert (source["country"], source["subdivision"], source["to_year"]) == ("DE", "BY", 2031)
     assert (
         "2026-01-06" not in resolved({"country": "DE", "subdivision": "BE"}, NOW)[0]
@@ -140,9 +140,9 @@ def test_a_rule_that_takes_hours_is_refused_when_its_time_is_up() -> None:
 
 
 def test_every_day_of_the_horizon_fits() -> None:
-    found = dates("DTSTART;VALUE=DATE:20000101|RRULE:FREQ=DAILY")
+    read_dates = dates("DTSTART;VALUE=DATE:20000101|RRULE:FREQ=DAILY")
     days = (date(2031, 12, 31) - date(2026, 1, 1)) // timedelta(days=1) + 1
-    assert len(found) == days == 2_191
+    assert len(read_dates) == days == 2_191
 
 
 @pytest.mark.parametrize("raw", [{"country": "DE"}, {"icalendar": ics()}, {"dates": [], "country": "DE"}])

@@ -106,9 +106,9 @@ def test_nothing_is_planned_on_an_excluded_date(world: World, calendars: Calenda
         world.index._table.update(keys.MARK, _moved(before))
         world.clock.move_to(before)
         world.run_until(f"{midnight}:15:00Z", ticks=True)
-    utc, there = world.target.fire_times("utc"), world.target.fire_times("tokyo")
-    assert max(t for t in there if t < "2026-11-22") == "2026-11-21T14:50:00Z"
-    assert min(t for t in there if t > "2026-11-22") == "2026-11-23T15:00:00Z"  # the 24th in Tokyo
+    utc, tokyo = world.target.fire_times("utc"), world.target.fire_times("tokyo")
+    assert max(t for t in tokyo if t < "2026-11-22") == "2026-11-21T14:50:00Z"
+    assert min(t for t in tokyo if t > "2026-11-22") == "2026-11-23T15:00:00Z"  # the 24th in Tokyo
     assert max(t for t in utc if t < "2026-11-22") == "2026-11-21T23:50:00Z"
     assert min(t for t in utc if t > "2026-11-22") == "2026-11-24T00:00:00Z"
     assert set(world.statuses("alice", "utc")) == {"succeeded"}
@@ -192,5 +192,5 @@ def test_jobs_do_not_show_up_as_calendars_nor_calendars_as_jobs(
 ) -> None:
     put(calendars, "feasts")
     world.registry.create("alice", "job", minutely("feasts"))
-    assert [found.job_id for found in world.store.list_jobs("alice")] == ["job"]
-    assert [found.name for found in calendars.list_calendars("alice")] == ["feasts"]
+    assert [stored.job_id for stored in world.store.list_jobs("alice")] == ["job"]
+    assert [stored.name for stored in calendars.list_calendars("alice")] == ["feasts"]

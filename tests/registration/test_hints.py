@@ -137,8 +137,8 @@ _FIELD = st.sampled_from([*JobDefinition.model_fields, "cron"])
 def test_no_words_of_a_library_reach_a_client(raw: dict[str, object]) -> None:
     try:
         parse_definition(raw, Limits())
-    except InvalidInput as found:
-        refusals = (found, *found.also)
+    except InvalidInput as refusal:
+        refusals = (refusal, *refusal.also)
     else:
         return
     for error in refusals:

@@ -131,22 +131,22 @@ DEFINITIONS = st.fixed_dictionaries(
 )
 
 
-@given(before=DEFINITIONS, wanted=DEFINITIONS)
+@given(before=DEFINITIONS, changes=DEFINITIONS)
 @settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_patch_bulk_and_put_store_the_same(
-    shared: World, before: dict[str, Any], wanted: dict[str, Any]
+    shared: World, before: dict[str, Any], changes: dict[str, Any]
 ) -> None:
     world, registry = shared, shared.registry
     names = ("put", "patched", "line")
     olds = {name: registry.put(T, name, before) for name in names}
     old = olds["put"]
     world.clock.sleep(7)
-    expected = registry.put(T, "put", merged(definition_of(old), wanted))
-    told = registry.patch(T, "patched", wanted)
-    outcome = put_line(world, "line", merged(definition_of(old), wanted))
+    expected = registry.put(T, "put", merged(definition_of(old), changes))
+    patched_job = registry.patch(T, "patched", changes)
+    outcome = put_line(world, "line", merged(definition_of(old), changes))
     for job_id in ("patched", "line"):
         assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))
-    assert_same(told, expected)
+    assert_same(patched_job, expected)
     same = identical(definition_of(expected), definition_of(old))
     assert outcome.result == ("unchanged" if same else "replaced")
     for job_id in ("patched", "line"):
@@ -156,23 +156,23 @@ def test_patch_bulk_and_put_store_the_same(
         registry.store.delete(T, name)
 
 
-def assert_same(one: Job, other: Job) -> None:
-    assert identical(definition_of(one), definition_of(other))
-    assert one.schedule == other.schedule
+def assert_same(value: Job, other: Job) -> None:
+    assert identical(definition_of(value), definition_of(other))
+    assert value.schedule == other.schedule
 
 
 @given(VALUES, VALUES)
-def test_same_json_is_identity(one: Any, other: Any) -> None:
-    assert same_json(one, other) == identical(one, other)
-    assert same_json(one, one)
+def test_same_json_is_identity(value: Any, other: Any) -> None:
+    assert same_json(value, other) == identical(value, other)
+    assert same_json(value, value)
 
 
-def identical(one: Any, other: Any) -> bool:
+def identical(value: Any, other: Any) -> bool:
     """Whether two values have the same JSON text, by their Python types."""
-    if type(one) is not type(other):
+    if type(value) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(identical(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(identical, one, other))
-    return repr(one) == repr(other)
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(identical(value[name], other[name]) for name in value)
+    if isinstance(value, list):
+        return len(value) == len(other) and all(map(identical, value, other))
+    return repr(value) == repr(other)

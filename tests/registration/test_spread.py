@@ -45,8 +45,13 @@ def test_each_job_starts_at_its_own_second_and_always_at_the_same(world: World) 
         assert called_at == at(context["due_at"])
         seconds.setdefault(context["job_id"], set()).add(at(context["due_at"]) - at(context["fire_at"]))
     assert {len(own) for own in seconds.values()} == {1}
-    taken = Counter(second for own in seconds.values() for second in own)
-    assert (min(taken) >= 0, max(taken) <= 59, max(taken.values()) <= 12, len(taken) > 50) == (True,) * 4
+    seconds_used = Counter(second for own in seconds.values() for second in own)
+    assert (
+        min(seconds_used) >= 0,
+        max(seconds_used) <= 59,
+        max(seconds_used.values()) <= 12,
+        len(seconds_used) > 50,
+    ) == (True,) * 4
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_what_is_no_spread_is_refused(value: object) -> None:
         changed(TenantRules(), {"spread_s": value})
 
 
-@pytest.mark.parametrize(("given", "stored"), [(0, 0), (3_600, 3_600), (None, None)])
-def test_a_tenants_default_is_kept(given: int | None, stored: int | None) -> None:
-    rules = changed(TenantRules(spread_s=7), {"spread_s": given})
+@pytest.mark.parametrize(("default_s", "stored"), [(0, 0), (3_600, 3_600), (None, None)])
+def test_a_tenants_default_is_kept(default_s: int | None, stored: int | None) -> None:
+    rules = changed(TenantRules(spread_s=7), {"spread_s": default_s})
     assert TenantRules.from_item(rules.to_item()).spread_s == rules.spread_s == stored
