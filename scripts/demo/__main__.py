@@ -42,13 +42,17 @@ def main() -> int:
     view: View = LiveView(console) if console.is_terminal or arguments.picture else PlainView()
     show = Show(stage, lively, view, started_at)
     # Meanwhile the first runs are shown.
-    register = (stage, list(real_workload(target)), target, show, view)
-    threading.Thread(target=_register_real_jobs, args=register, daemon=True).start()
+    stopping = threading.Event()
+    arguments_of_thread = (stage, list(real_workload(target)), target, show, view, stopping)
+    registering = threading.Thread(target=_register_real_jobs, args=arguments_of_thread, daemon=True)
+    registering.start()
     try:
         show.watch(arguments.seconds or None)
     except KeyboardInterrupt:
         view.event("stopping")
     finally:
+        stopping.set()
+        registering.join()
         view.close()
     print("\nwaiting for what is under way …", flush=True)
     show.settle()
@@ -62,9 +66,14 @@ def main() -> int:
 
 
 def _register_real_jobs(
-    stage: Stage, workload: Sequence[Registration], target: str, show: Show, view: View
+    stage: Stage,
+    workload: Sequence[Registration],
+    target: str,
+    show: Show,
+    view: View,
+    stopping: threading.Event,
 ) -> None:
-    """Register the jobs that no earlier demo has registered, and show all of them."""
+    """Register the jobs that no earlier demo has registered, and show all of them. `stopping` ends it."""
     tenants = sorted({registration.tenant for registration in workload})
     stage.allow(tenants, target)
     registered = stage.registered(tenants)
@@ -74,6 +83,8 @@ def _register_real_jobs(
     if missing:
         view.event(f"registering {len(missing)} real jobs of {len(tenants)} tenants …")
     for registration in missing:
+        if stopping.is_set():
+            return
         show.add(stage.register([registration]))
     view.event(f"{len(workload)} real jobs of {len(tenants)} tenants are registered")
 
