@@ -35,5 +35,5 @@ def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str, str]:
     return error["ResponseMetadata"]["HTTPStatusCode"], error["Error"]["Code"], error["Error"]["Message"]
 
 
-def told(answer: dict[str, Any]) -> dict[str, Any]:
+def without_metadata(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "ResponseMetadata"}

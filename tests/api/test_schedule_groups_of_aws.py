@@ -26,35 +26,35 @@ def test_lists_are_filtered_and_paged(office: Office, aws: Aws) -> None:
     for group in ("billing", "b", "eb"):
         client.create_schedule_group(Name=group)
     office.alice("PUT", "/v1/jobs/own", {"schedule": {"every": 60}, "target": {"kind": "lambda", "arn": ARN}})
-    wanted = [
+    names = [
         *(("default", name) for name in ("a", "b", "ab", "-odd", "a..b", "x" * 64)),
         *(("billing", name) for name in ("a", "b", ".a", "ab", "x" * 64)),
         *(("b", name) for name in ("illing", "a.b")),
         ("eb", "c"),
     ]
-    for group, name in wanted:
+    for group, name in names:
         state = "DISABLED" if name == "ab" else "ENABLED"
         client.create_schedule(**schedule(Name=name, GroupName=group, State=state))
 
     def listed(**filters: Any) -> list[tuple[str, str]]:
         pages = client.get_paginator("list_schedules").paginate(**filters, PaginationConfig={"PageSize": 2})
-        found = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]
-        assert len(found) == len(set(found))
-        return sorted(found)
+        listed_names = [(entry["GroupName"], entry["Name"]) for page in pages for entry in page["Schedules"]]
+        assert len(listed_names) == len(set(listed_names))
+        return sorted(listed_names)
 
-    assert listed() == sorted(wanted)
+    assert listed() == sorted(names)
     for group in ("default", "billing", "b", "eb"):
-        assert listed(GroupName=group) == sorted(one for one in wanted if one[0] == group)
+        assert listed(GroupName=group) == sorted(entry for entry in names if entry[0] == group)
         for prefix in ("a", "ab", ".", "-", "x", "e"):
-            expected = [one for one in wanted if one[0] == group and one[1].startswith(prefix)]
+            expected = [entry for entry in names if entry[0] == group and entry[1].startswith(prefix)]
             assert listed(GroupName=group, NamePrefix=prefix) == sorted(expected)
     assert listed(State="DISABLED") == [("billing", "ab"), ("default", "ab")]
-    one = client.list_schedules(NamePrefix="ab", GroupName="billing")["Schedules"][0]
-    assert one == {
+    entry = client.list_schedules(NamePrefix="ab", GroupName="billing")["Schedules"][0]
+    assert entry == {
         "Arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/billing/ab",
-        "CreationDate": one["CreationDate"],
+        "CreationDate": entry["CreationDate"],
         "GroupName": "billing",
-        "LastModificationDate": one["CreationDate"],
+        "LastModificationDate": entry["CreationDate"],
         "Name": "ab",
         "State": "DISABLED",
         "Target": {"Arn": ARN},
@@ -80,7 +80,7 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     removed = remove_groups(GroupDeletions(office.world.store), office.world.clock, office.world.clock.now())
     assert (removed.finished, removed.problems) == (1, [])
     assert refusal(client.get_schedule_group, Name="billing")[0] == 404
-    assert [one["Name"] for one in client.list_schedules()["Schedules"]] == ["billing"]
+    assert [entry["Name"] for entry in client.list_schedules()["Schedules"]] == ["billing"]
     assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 1
     assert refusal(client.delete_schedule_group, Name="default")[:2] == (400, "ValidationException")
 
@@ -235,4 +235,4 @@ def test_tags_that_change_nothing_are_not_audited(office: Office, aws: Aws) -> N
             client.untag_resource(ResourceArn=arn, TagKeys=["other"])
         assert client.list_tags_for_resource(ResourceArn=arn)["Tags"] == tags
     entries = office.alice_admin("GET", "/v1/audit?action=group.tagged").json["entries"]
-    assert sorted(one["subject"] for one in entries) == ["billing", "default"]
+    assert sorted(entry["subject"] for entry in entries) == ["billing", "default"]

@@ -10,18 +10,20 @@ import pytest
 from common.storage import keys
 from eventbridge.names import job_id_of
 from eventbridge.origin import KNOWN_FOR_S
-from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal, schedule, target, told
+from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal, schedule, target, without_metadata
 from tests.api.calls import Office
 from tests.worlds import ARN, at, job
 
 
 def test_a_schedule_is_a_job_that_fires(office: Office, aws: Aws) -> None:
-    made = aws().create_schedule(**schedule("cron(15 3 * * ? *)", Target=target(Input='{"n": 1}')))
-    assert told(made) == {"ScheduleArn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"}
+    created = aws().create_schedule(**schedule("cron(15 3 * * ? *)", Target=target(Input='{"n": 1}')))
+    assert without_metadata(created) == {
+        "ScheduleArn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"
+    }
     job = office.alice("GET", "/v1/jobs/nightly").json
     assert job["schedule"] == {"cron": "15 3 * * *", "timezone": "UTC", "spread_s": 0}
     assert (job["payload"], job["state"]) == ('{"n": 1}', "active")
-    assert job["target"]["schedule_arn"] == made["ScheduleArn"]
+    assert job["target"]["schedule_arn"] == created["ScheduleArn"]
     office.world.run_until("2026-11-21T03:16:00Z")
     assert office.world.target.fire_times("nightly") == ["2026-11-21T03:15:00Z"]
     [run] = office.alice("GET", "/v1/jobs/nightly/runs").json["runs"]
@@ -31,7 +33,7 @@ def test_a_schedule_is_a_job_that_fires(office: Office, aws: Aws) -> None:
 def test_get_returns_what_was_created_with_defaults(aws: Aws) -> None:
     aws().create_schedule(**schedule())
     now = datetime(2026, 11, 21, 3, 12, tzinfo=UTC)
-    assert told(aws().get_schedule(Name="nightly")) == {
+    assert without_metadata(aws().get_schedule(Name="nightly")) == {
         "ActionAfterCompletion": "NONE",
         "Arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
         "CreationDate": now,
@@ -76,8 +78,8 @@ def test_get_returns_every_field(office: Office, aws: Aws) -> None:
     client = aws()
     client.create_schedule_group(Name="billing")
     client.create_schedule(**FULL)
-    found = told(client.get_schedule(Name="nightly", GroupName="billing"))
-    assert {name: found[name] for name in FULL} == FULL
+    stored = without_metadata(client.get_schedule(Name="nightly", GroupName="billing"))
+    assert {name: stored[name] for name in FULL} == FULL
     job = office.alice("GET", "/v1/jobs/billing..nightly").json
     assert job["state"] == "paused"
     assert job["after_completion"] == "delete"
@@ -92,10 +94,10 @@ def test_update_replaces_everything_but_what_only_minute8_has(office: Office, aw
     )
     office.alice("PATCH", "/v1/jobs/nightly", {"owner": "billing", "tags": ["nightly"]})
     client.update_schedule(**schedule("rate(10 minutes)"))
-    found = client.get_schedule(Name="nightly")
-    assert (found["ScheduleExpression"], found["State"]) == ("rate(10 minutes)", "ENABLED")
-    assert "Description" not in found
-    assert found["Target"]["RetryPolicy"]["MaximumRetryAttempts"] == 185
+    stored = client.get_schedule(Name="nightly")
+    assert (stored["ScheduleExpression"], stored["State"]) == ("rate(10 minutes)", "ENABLED")
+    assert "Description" not in stored
+    assert stored["Target"]["RetryPolicy"]["MaximumRetryAttempts"] == 185
     job = office.alice("GET", "/v1/jobs/nightly").json
     assert (job["owner"], job["tags"], job["state"], job["name"]) == ("billing", ["nightly"], "active", "")
     assert refusal(client.update_schedule, **schedule(Name="other"))[:2] == (404, "ResourceNotFoundException")
@@ -137,8 +139,8 @@ def test_a_default_spread_moves_no_schedule(office: Office, aws: Aws) -> None:
     }
     window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 10}
     flexible = schedule("cron(15 3 * * ? *)", FlexibleTimeWindow=window)
-    for name, one in {**moved, "flexible": flexible}.items():
-        aws().create_schedule(**{**one, "Name": name})
+    for name, moved_schedule in {**moved, "flexible": flexible}.items():
+        aws().create_schedule(**{**moved_schedule, "Name": name})
     office.alice("PUT", "/v1/jobs/own", job(cron="15 3 * * *"))
     office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
     due = {
@@ -244,10 +246,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_cannot_be_expressed_is_refused_by_name(office: Office, aws: Aws, name: str) -> None:
     more, words = REFUSED[name]
     before = office.stored()
-    given = schedule("cron(0 3 * * ? *)", **more)
+    request_fields = schedule("cron(0 3 * * ? *)", **more)
     client = aws(parameter_validation=False)
     before = office.stored()
-    status, code, message = refusal(client.create_schedule, **given)
+    status, code, message = refusal(client.create_schedule, **request_fields)
     assert (status, code) == (400, "ValidationException")
     assert message.startswith(words), message
     assert office.stored() == before
@@ -260,9 +262,9 @@ def test_quotas_rates_and_allowed_targets_hold(office: Office, aws: Aws) -> None
     status, name, message = refusal(client.create_schedule, **schedule())
     assert (status, name) == (400, "ValidationException")
     assert message.startswith("Target.Arn: must be a target that the platform allows") and ARN in message
-    given = schedule(Target=target(Arn=QUEUE))
-    client.create_schedule(**given)
-    assert refusal(client.create_schedule, **{**given, "Name": "second"})[:2] == (
+    request_fields = schedule(Target=target(Arn=QUEUE))
+    client.create_schedule(**request_fields)
+    assert refusal(client.create_schedule, **{**request_fields, "Name": "second"})[:2] == (
         402,
         "ServiceQuotaExceededException",
     )
@@ -286,7 +288,9 @@ def test_a_schedule_is_there_once(office: Office, aws: Aws) -> None:
 def test_the_same_request_again_changes_nothing(office: Office, aws: Aws) -> None:
     client = aws()
     first = schedule(ClientToken="one")
-    assert told(client.create_schedule(**first)) == told(client.create_schedule(**first))
+    assert without_metadata(client.create_schedule(**first)) == without_metadata(
+        client.create_schedule(**first)
+    )
     client.update_schedule(**schedule("rate(10 minutes)", ClientToken="two"))
     client.update_schedule(**schedule("rate(20 minutes)", ClientToken="three"))
     client.update_schedule(**schedule("rate(10 minutes)", ClientToken="two"))
@@ -347,7 +351,7 @@ def test_a_job_changed_by_minute8_says_so(office: Office, aws: Aws) -> None:
     status, name, message = refusal(client.get_schedule, Name="nightly")
     assert (status, name) == (409, "ConflictException")
     assert message.startswith("payload, retry of this schedule")
-    assert [one["Name"] for one in client.list_schedules()["Schedules"]] == ["nightly"]
+    assert [moved_schedule["Name"] for moved_schedule in client.list_schedules()["Schedules"]] == ["nightly"]
     client.update_schedule(**schedule())
     assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
 

@@ -101,134 +101,150 @@ INVALID, INCOMPLETE = "InvalidSignatureException", "IncompleteSignatureException
 MISSING, UNKNOWN = "MissingAuthenticationTokenException", "UnrecognizedClientException"
 Attack = Callable[[Signed], Answer]
 ATTACKS: dict[str, tuple[Attack, str]] = {
-    "another body": (lambda one: one.sent_as("POST", one.path, "", b'{"Tags":[]}'), INVALID),
-    "no body": (lambda one: one.sent_as("POST", one.path, "", b""), INVALID),
-    "a space more in the body": (lambda one: one.sent_as("POST", one.path, "", BODY + b" "), INVALID),
-    "another path": (lambda one: one.sent_as("POST", one.path + "x", "", BODY), INVALID),
-    "another collection": (
-        lambda one: one.sent_as("POST", "/eventbridge/tags/billing", "", BODY),
+    "another body": (lambda unsent: unsent.sent_as("POST", unsent.path, "", b'{"Tags":[]}'), INVALID),
+    "no body": (lambda unsent: unsent.sent_as("POST", unsent.path, "", b""), INVALID),
+    "a space more in the body": (
+        lambda unsent: unsent.sent_as("POST", unsent.path, "", BODY + b" "),
         INVALID,
     ),
-    "another method": (lambda one: one.sent_as("DELETE", one.path, "", BODY), INVALID),
-    "a parameter more": (lambda one: one.sent_as("POST", one.path, "clientToken=x", BODY), INVALID),
-    "another host": (lambda one: one.sent(host="evil.example.com"), INVALID),
-    "another date": (lambda one: one.sent(x_amz_date="20261121T031201Z"), INVALID),
-    "another content type": (lambda one: one.sent(content_type="text/plain"), INVALID),
-    "another signature": (lambda one: one.sent(authorization=_forged(one, "0" * 64)), INVALID),
-    "an empty signature": (lambda one: one.sent(authorization=_forged(one, "")), INCOMPLETE),
+    "another path": (lambda unsent: unsent.sent_as("POST", unsent.path + "x", "", BODY), INVALID),
+    "another collection": (
+        lambda unsent: unsent.sent_as("POST", "/eventbridge/tags/billing", "", BODY),
+        INVALID,
+    ),
+    "another method": (lambda unsent: unsent.sent_as("DELETE", unsent.path, "", BODY), INVALID),
+    "a parameter more": (lambda unsent: unsent.sent_as("POST", unsent.path, "clientToken=x", BODY), INVALID),
+    "another host": (lambda unsent: unsent.sent(host="evil.example.com"), INVALID),
+    "another date": (lambda unsent: unsent.sent(x_amz_date="20261121T031201Z"), INVALID),
+    "another content type": (lambda unsent: unsent.sent(content_type="text/plain"), INVALID),
+    "another signature": (lambda unsent: unsent.sent(authorization=_forged(unsent, "0" * 64)), INVALID),
+    "an empty signature": (lambda unsent: unsent.sent(authorization=_forged(unsent, "")), INCOMPLETE),
     "a signature in capitals": (
-        lambda one: one.sent(authorization=_forged(one, one.all_headers()["authorization"][-64:].upper())),
+        lambda unsent: unsent.sent(
+            authorization=_forged(unsent, unsent.all_headers()["authorization"][-64:].upper())
+        ),
         INCOMPLETE,
     ),
-    "a signature that is too short": (lambda one: one.sent(authorization=_forged(one, "0" * 63)), INCOMPLETE),
-    "no authorization": (lambda one: one.sent(authorization="-"), MISSING),
-    "an empty authorization": (lambda one: one.sent(authorization=""), MISSING),
-    "an API key": (lambda one: one.sent(authorization=f"Bearer {new_key()}"), MISSING),
-    "the secret as a bearer": (lambda one: one.sent(authorization=f"Bearer {one.pair[1]}"), MISSING),
+    "a signature that is too short": (
+        lambda unsent: unsent.sent(authorization=_forged(unsent, "0" * 63)),
+        INCOMPLETE,
+    ),
+    "no authorization": (lambda unsent: unsent.sent(authorization="-"), MISSING),
+    "an empty authorization": (lambda unsent: unsent.sent(authorization=""), MISSING),
+    "an API key": (lambda unsent: unsent.sent(authorization=f"Bearer {new_key()}"), MISSING),
+    "the secret as a bearer": (lambda unsent: unsent.sent(authorization=f"Bearer {unsent.pair[1]}"), MISSING),
     "another algorithm": (
-        lambda one: one.sent(
-            authorization=one.all_headers()["authorization"].replace("HMAC-SHA256", "HMAC-SHA1")
+        lambda unsent: unsent.sent(
+            authorization=unsent.all_headers()["authorization"].replace("HMAC-SHA256", "HMAC-SHA1")
         ),
         MISSING,
     ),
     "the asymmetric algorithm": (
-        lambda one: one.sent(authorization="AWS4-ECDSA-P256-SHA256 Credential=x"),
+        lambda unsent: unsent.sent(authorization="AWS4-ECDSA-P256-SHA256 Credential=x"),
         MISSING,
     ),
     "signed in the query": (
-        lambda one: one.sent_as(
+        lambda unsent: unsent.sent_as(
             "POST",
-            one.path,
-            urlencode({"X-Amz-Signature": "0" * 64, "X-Amz-Credential": f"{one.pair[0]}/x"}),
+            unsent.path,
+            urlencode({"X-Amz-Signature": "0" * 64, "X-Amz-Credential": f"{unsent.pair[0]}/x"}),
             BODY,
             authorization="-",
         ),
         MISSING,
     ),
-    "no date": (lambda one: one.sent(x_amz_date="-"), INCOMPLETE),
-    "the date in another form": (lambda one: one.sent(x_amz_date="2026-11-21T03:12:00Z"), INCOMPLETE),
-    "no such date": (lambda one: one.sent(x_amz_date="20261321T031200Z"), INCOMPLETE),
-    "another service's scope": (lambda one: replace(one, service="execute-api").sent(), INVALID),
-    "another region's scope": (lambda one: replace(one, region="eu-west-1").sent(), INVALID),
-    "too old": (lambda one: replace(one, now=one.now - SKEW_S - 1).sent(), INVALID),
-    "too new": (lambda one: replace(one, now=one.now + SKEW_S + 1).sent(), INVALID),
-    "a day old": (lambda one: replace(one, now=one.now - 86_400).sent(), INVALID),
-    "the host is not signed": (lambda one: _sent_without(one, "host"), INCOMPLETE),
-    "the date is not signed": (lambda one: _sent_without(one, "x-amz-date"), INCOMPLETE),
+    "no date": (lambda unsent: unsent.sent(x_amz_date="-"), INCOMPLETE),
+    "the date in another form": (lambda unsent: unsent.sent(x_amz_date="2026-11-21T03:12:00Z"), INCOMPLETE),
+    "no such date": (lambda unsent: unsent.sent(x_amz_date="20261321T031200Z"), INCOMPLETE),
+    "another service's scope": (lambda unsent: replace(unsent, service="execute-api").sent(), INVALID),
+    "another region's scope": (lambda unsent: replace(unsent, region="eu-west-1").sent(), INVALID),
+    "too old": (lambda unsent: replace(unsent, now=unsent.now - SKEW_S - 1).sent(), INVALID),
+    "too new": (lambda unsent: replace(unsent, now=unsent.now + SKEW_S + 1).sent(), INVALID),
+    "a day old": (lambda unsent: replace(unsent, now=unsent.now - 86_400).sent(), INVALID),
+    "the host is not signed": (lambda unsent: _sent_without(unsent, "host"), INCOMPLETE),
+    "the date is not signed": (lambda unsent: _sent_without(unsent, "x-amz-date"), INCOMPLETE),
     "names of signed headers not sorted": (
-        lambda one: one.sent(
+        lambda unsent: unsent.sent(
             authorization=_authorization(
-                one.all_headers()["authorization"], **{"content-type;host": "host;content-type"}
+                unsent.all_headers()["authorization"], **{"content-type;host": "host;content-type"}
             )
         ),
         INCOMPLETE,
     ),
     "a signed header twice": (
-        lambda one: one.sent(
-            authorization=_authorization(one.all_headers()["authorization"], **{"host;": "host;host;"})
+        lambda unsent: unsent.sent(
+            authorization=_authorization(unsent.all_headers()["authorization"], **{"host;": "host;host;"})
         ),
         INCOMPLETE,
     ),
     "a signed header that is not there": (
-        lambda one: one.sent(
-            authorization=_authorization(one.all_headers()["authorization"], **{"host;": "host;range;"})
+        lambda unsent: unsent.sent(
+            authorization=_authorization(unsent.all_headers()["authorization"], **{"host;": "host;range;"})
         ),
         INCOMPLETE,
     ),
     "a part twice": (
-        lambda one: one.sent(authorization=one.all_headers()["authorization"] + ", Signature=" + "0" * 64),
+        lambda unsent: unsent.sent(
+            authorization=unsent.all_headers()["authorization"] + ", Signature=" + "0" * 64
+        ),
         INCOMPLETE,
     ),
     "a part more": (
-        lambda one: one.sent(authorization=one.all_headers()["authorization"] + ", a=b"),
+        lambda unsent: unsent.sent(authorization=unsent.all_headers()["authorization"] + ", a=b"),
         INCOMPLETE,
     ),
     "a very long authorization": (
-        lambda one: one.sent(authorization=one.all_headers()["authorization"] + "0" * 5_000),
+        lambda unsent: unsent.sent(authorization=unsent.all_headers()["authorization"] + "0" * 5_000),
         INCOMPLETE,
     ),
     "not a scope": (
-        lambda one: one.sent(
-            authorization=one.all_headers()["authorization"].replace("aws4_request", "aws4")
+        lambda unsent: unsent.sent(
+            authorization=unsent.all_headers()["authorization"].replace("aws4_request", "aws4")
         ),
         INCOMPLETE,
     ),
-    "a session token": (lambda one: replace(one, token="token").sent(), UNKNOWN),
-    "a session token that is not signed": (lambda one: one.sent(x_amz_security_token="x"), UNKNOWN),
+    "a session token": (lambda unsent: replace(unsent, token="token").sent(), UNKNOWN),
+    "a session token that is not signed": (lambda unsent: unsent.sent(x_amz_security_token="x"), UNKNOWN),
     "a key that does not exist": (
-        lambda one: replace(one, pair=(MASTERS.new_access_key_id(), one.pair[1])).sent(),
+        lambda unsent: replace(unsent, pair=(MASTERS.new_access_key_id(), unsent.pair[1])).sent(),
         UNKNOWN,
     ),
-    "a key that does not exist, and its secret": (lambda one: replace(one, pair=_made_up()).sent(), UNKNOWN),
-    "a key of AWS's": (lambda one: replace(one, pair=("AKIAIOSFODNN7EXAMPLE", one.pair[1])).sent(), UNKNOWN),
+    "a key that does not exist, and its secret": (
+        lambda unsent: replace(unsent, pair=_made_up()).sent(),
+        UNKNOWN,
+    ),
+    "a key of AWS's": (
+        lambda unsent: replace(unsent, pair=("AKIAIOSFODNN7EXAMPLE", unsent.pair[1])).sent(),
+        UNKNOWN,
+    ),
     "a key of another master's version": (
-        lambda one: replace(one, pair=("M8AK002" + one.pair[0][7:], one.pair[1])).sent(),
+        lambda unsent: replace(unsent, pair=("M8AK002" + unsent.pair[0][7:], unsent.pair[1])).sent(),
         UNKNOWN,
     ),
     "an API key as the access key id": (
-        lambda one: replace(one, pair=(new_key(), one.pair[1])).sent(),
+        lambda unsent: replace(unsent, pair=(new_key(), unsent.pair[1])).sent(),
         UNKNOWN,
     ),
     "somebody else's secret": (
-        lambda one: replace(one, pair=(one.pair[0], _made_up()[1])).sent(),
+        lambda unsent: replace(unsent, pair=(unsent.pair[0], _made_up()[1])).sent(),
         INVALID,
     ),
     "the access key id as the secret": (
-        lambda one: replace(one, pair=(one.pair[0], one.pair[0])).sent(),
+        lambda unsent: replace(unsent, pair=(unsent.pair[0], unsent.pair[0])).sent(),
         INVALID,
     ),
-    "an empty secret": (lambda one: replace(one, pair=(one.pair[0], "")).sent(), INVALID),
+    "an empty secret": (lambda unsent: replace(unsent, pair=(unsent.pair[0], "")).sent(), INVALID),
     "an unsigned payload": (
-        lambda one: replace(one, headers={**one.headers, "X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD"}).sent_as(
-            "POST", one.path, "", b'{"Tags":[]}'
-        ),
+        lambda unsent: replace(
+            unsent, headers={**unsent.headers, "X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD"}
+        ).sent_as("POST", unsent.path, "", b'{"Tags":[]}'),
         INVALID,
     ),
 }
 
 
-def _forged(one: Signed, signature: str) -> str:
-    return one.all_headers()["authorization"][:-64] + signature
+def _forged(unsent: Signed, signature: str) -> str:
+    return unsent.all_headers()["authorization"][:-64] + signature
 
 
 def _made_up() -> Pair:
@@ -236,12 +252,12 @@ def _made_up() -> Pair:
     return access_key_id, str(MASTERS.secret_of(access_key_id))
 
 
-def _sent_without(one: Signed, name: str) -> Answer:
-    headers = one.all_headers()
+def _sent_without(unsent: Signed, name: str) -> Answer:
+    headers = unsent.all_headers()
     before, _, rest = headers["authorization"].partition("SignedHeaders=")
     names, _, signature = rest.partition(",")
     kept = ";".join(part for part in names.split(";") if part != name)
-    return one.sent(authorization=f"{before}SignedHeaders={kept},{signature}")
+    return unsent.sent(authorization=f"{before}SignedHeaders={kept},{signature}")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -263,11 +279,11 @@ def test_a_request_about_a_group_that_is_sent_again_undoes_nothing(office: Offic
         body = json.dumps({"Tags": [{"Key": "k", "Value": value}]}).encode()
         return replace(tags, now=office.world.clock.now(), body=body)
 
-    def done(one: Signed) -> Signed:
+    def done(unsent: Signed) -> Signed:
         office.world.clock.sleep(1)
-        one = replace(one, now=office.world.clock.now())
-        assert one.sent().status == 200
-        return one
+        unsent = replace(unsent, now=office.world.clock.now())
+        assert unsent.sent().status == 200
+        return unsent
 
     def found() -> list[dict[str, str]]:
         listed: list[dict[str, str]] = (
@@ -310,16 +326,16 @@ def test_a_revoked_pair_is_refused(office: Office, signed: Signed) -> None:
 
 def test_an_expired_pair_is_refused(office: Office, pair: Callable[..., Pair]) -> None:
     now = office.world.clock.now()
-    one = Signed(pair("alice", "write", expires_at=int(now) + 60), now)
-    assert one.sent().status == 200
+    unsent = Signed(pair("alice", "write", expires_at=int(now) + 60), now)
+    assert unsent.sent().status == 200
     office.world.clock.move_to(now + 60)
-    assert error_of(one.sent()) == UNKNOWN
+    assert error_of(unsent.sent()) == UNKNOWN
 
 
 def test_a_read_pair_reads_and_no_more(office: Office, pair: Callable[..., Pair]) -> None:
-    one = Signed(pair("alice", "read"), office.world.clock.now())
-    assert (one.sent().status, error_of(one.sent())) == (403, "AccessDeniedException")
-    assert replace(one, method="GET", path="/eventbridge/schedule-groups", body=b"").sent().status == 200
+    unsent = Signed(pair("alice", "read"), office.world.clock.now())
+    assert (unsent.sent().status, error_of(unsent.sent())) == (403, "AccessDeniedException")
+    assert replace(unsent, method="GET", path="/eventbridge/schedule-groups", body=b"").sent().status == 200
 
 
 def test_a_suspended_tenants_pair_reads_and_no_more(office: Office, signed: Signed) -> None:
@@ -359,8 +375,8 @@ def test_the_api_makes_pairs_lists_and_audits_them(office: Office) -> None:
     made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "boto3", "aws": True}).json
     assert is_access_key_id(made["access_key_id"])
     assert made["key"] == MASTERS.secret_of(made["access_key_id"])
-    one = Signed((made["access_key_id"], made["key"]), office.world.clock.now())
-    assert one.sent().status == 200
+    unsent = Signed((made["access_key_id"], made["key"]), office.world.clock.now())
+    assert unsent.sent().status == 200
     [listed] = [key for key in office.alice_admin("GET", "/v1/keys").json["keys"] if key["access_key_id"]]
     assert listed == {name: value for name, value in made.items() if name != "key"}
     [entry] = office.alice_admin("GET", f"/v1/audit?subject={made['key_id']}").json["entries"]
@@ -413,12 +429,12 @@ TEXTS = st.text(st.characters(blacklist_categories=("Cs",)), max_size=30)
 NAMES = st.text("abcXYZ019-_.", min_size=1, max_size=64).filter(lambda name: set(name) != {"."})
 
 
-def verify(one: Signed, **changes: Any) -> None:
-    headers = one.all_headers()
-    claimed = read_authorization(headers, one.region, one.now)
-    paths = possible_paths("", one.path)
-    sent = SignedRequest(one.method, paths, parsed_query(one.query), headers, one.body)
-    check_signature(claimed, one.pair[1], replace(sent, **changes))
+def verify(unsent: Signed, **changes: Any) -> None:
+    headers = unsent.all_headers()
+    claimed = read_authorization(headers, unsent.region, unsent.now)
+    paths = possible_paths("", unsent.path)
+    sent = SignedRequest(unsent.method, paths, parsed_query(unsent.query), headers, unsent.body)
+    check_signature(claimed, unsent.pair[1], replace(sent, **changes))
 
 
 @settings(max_examples=200, deadline=None)
@@ -432,18 +448,18 @@ def test_whatever_botocore_signs_is_verified(
     name: str, query: list[tuple[str, str]], body: bytes, method: str
 ) -> None:
     text = urlencode(query, quote_via=quote)
-    one = Signed(_made_up(), 1_795_305_600, method, f"/eventbridge/schedules/{name}", text, body)
-    verify(one)
-    verify(one, query=parsed_query(text)[::-1])  # the order of parameters means nothing
+    unsent = Signed(_made_up(), 1_795_305_600, method, f"/eventbridge/schedules/{name}", text, body)
+    verify(unsent)
+    verify(unsent, query=parsed_query(text)[::-1])  # the order of parameters means nothing
     for changed in (
         {"method": "PATCH"},
-        {"paths": (f"{one.path}x",)},
+        {"paths": (f"{unsent.path}x",)},
         {"query": [*parsed_query(text), ("a", "")]},
         {"body": body + b"x"},
-        {"headers": {**one.all_headers(), "host": "other"}},
+        {"headers": {**unsent.all_headers(), "host": "other"}},
     ):
         with pytest.raises(SignatureRefused):
-            verify(one, **changed)
+            verify(unsent, **changed)
 
 
 @pytest.mark.parametrize("decodes", [True, False])
@@ -451,11 +467,11 @@ def test_whatever_botocore_signs_is_verified(
 def test_an_arn_in_the_path_is_verified_whether_a_gateway_decodes_it(decodes: bool, prefix: str) -> None:
     arn = "arn:aws:scheduler:us-east-1:123456789012:schedule-group/billing"
     raw = f"/eventbridge/tags/{quote(arn, safe='')}"
-    one = Signed(_made_up(), 1_795_305_600, path=prefix + raw)
+    unsent = Signed(_made_up(), 1_795_305_600, path=prefix + raw)
     received = f"/eventbridge/tags/{arn}" if decodes else raw
-    verify(one, paths=possible_paths(prefix, received))
+    verify(unsent, paths=possible_paths(prefix, received))
     with pytest.raises(SignatureRefused):
-        verify(one, paths=possible_paths(prefix, received + "2"))
+        verify(unsent, paths=possible_paths(prefix, received + "2"))
 
 
 @settings(max_examples=300, deadline=None)
