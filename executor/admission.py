@@ -31,12 +31,12 @@ class Skip:
 class Wait:
     """The execution runs after the job's current run has ended, which should be by `until`.
 
-    `takes_place`: the execution takes the only place in the lock's queue. Otherwise its message comes back later.
+    `queues_up`: the execution takes the only place in the lock's queue. Otherwise its message comes again later.
     """
 
     until: int
     detail: str
-    takes_place: bool
+    queues_up: bool
 
 
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
@@ -54,7 +54,7 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
             )
         if execution.attempt == 1 and execution.fire_at < job.effective_at:
             return Skip(states.PAUSED_JOB, "the job was paused and resumed after this fire time")
-    elif not is_of(execution, job):
+    elif not is_for_job(execution, job):
         return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
     too_old_s = now - execution.aged_from_at - job.retry.max_age_s
     if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
@@ -68,7 +68,7 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
     return None
 
 
-def is_of(execution: Execution, job: Job) -> bool:
+def is_for_job(execution: Execution, job: Job) -> bool:
     """Whether a person requested the execution for this job, and not for a deleted job of the same name.
 
     The revision decides if the clock of the requesting machine was slower than that of the machine that created the
@@ -102,7 +102,7 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
     return None
 
 
-def admit_beside(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
+def admit_without_lock(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
     """The decision of the job's overlap policy (`skip`, `queue_one`) about an execution that did not get the lock.
 
     Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
@@ -114,12 +114,12 @@ def admit_beside(job: Job, execution: Execution, lock: Item, now: float) -> Skip
     must_run = execution.attempt > 1 or execution.trigger == BACKFILL
     if job.overlap == "skip" and not must_run:
         return Skip(states.OVERLAP, detail)
-    if _place_is_free(lock, execution, now):
-        return Wait(until, detail, takes_place=True)
+    if _is_place_free(lock, execution, now):
+        return Wait(until, detail, queues_up=True)
     if must_run:
-        return Wait(until, detail, takes_place=False)
+        return Wait(until, detail, queues_up=False)
     return Skip(states.OVERLAP, f"{detail}, and run {lock['queued']} waits for it already")
 
 
-def _place_is_free(lock: Item, execution: Execution, now: float) -> bool:
+def _is_place_free(lock: Item, execution: Execution, now: float) -> bool:
     return lock.get("queued") in (None, execution.run_name) or lock["queued_until"] < now

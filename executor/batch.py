@@ -10,7 +10,7 @@ from executor.messages import Message, by_second, deliveries_of
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
 from executor.redelivery import Redelivery
-from executor.threads import Running, find_threads, start
+from executor.threads import Task, find_threads, start
 
 
 def execute_batch(
@@ -21,28 +21,28 @@ def execute_batch(
     Returns the reports, and the ids of the messages to deliver again.
     """
     deliveries = deliveries_of(messages, executor.clock.now())
-    running = [execution for second in by_second(deliveries) for execution in start(executor, second)]
-    hidden = redelivery.expect_death(running) if redelivery else None
-    for execution in find_threads(running):
-        give_back(executor, execution)
+    tasks = [task for second in by_second(deliveries) for task in start(executor, second)]
+    hidden = redelivery.expect_death(tasks) if redelivery else None
+    for task in find_threads(tasks):
+        give_back(executor, task)
     if redelivery and hidden:
-        redelivery.keep_hidden(hidden, running)
-    reports, errors = _results(running)
+        redelivery.keep_hidden(hidden, tasks)
+    reports, errors = _results(tasks)
     again = messages_to_deliver_again(executor, reports, errors) if errors else {}
     if redelivery and again:
         redelivery.after_failures(again)
     return list(reports.values()), [message.message_id for message in again]
 
 
-def _results(running: Iterable[Running]) -> tuple[dict[Running, Report], dict[Running, Exception]]:
-    """The reports of all executions, and the errors of those that have to come again."""
-    reports: dict[Running, Report] = {}
-    errors: dict[Running, Exception] = {}
-    for execution in running:
+def _results(tasks: Iterable[Task]) -> tuple[dict[Task, Report], dict[Task, Exception]]:
+    """The reports of all tasks, and the errors of those whose message has to come again."""
+    reports: dict[Task, Report] = {}
+    errors: dict[Task, Exception] = {}
+    for task in tasks:
         try:
-            reports[execution] = execution.future.result()
+            reports[task] = task.future.result()
         except Exception as error:  # noqa: BLE001  the others continue after any error
-            delivery = execution.delivery
+            delivery = task.delivery
             telemetry.logger().warning(
                 "message failed",
                 message_id=delivery.message.message_id,
@@ -50,7 +50,7 @@ def _results(running: Iterable[Running]) -> tuple[dict[Running, Report], dict[Ru
                 body=delivery.body[:500],
                 **(delivery.execution.log_fields if delivery.execution else {}),
             )
-            errors[execution] = error
+            errors[task] = error
             if delivery.execution and not isinstance(error, StillRunning):
-                reports[execution] = Report("unrecorded", delivery.execution, detail=type(error).__name__)
+                reports[task] = Report("unrecorded", delivery.execution, detail=type(error).__name__)
     return reports, errors

@@ -56,35 +56,35 @@ class Sending:
         return called
 
 
-class Answers(Generic[Waiting]):
-    """The values that wait for the answer on a socket."""
+class AnswerPoll(Generic[Waiting]):
+    """Waits for answers on several sockets. Each socket has a value, which is returned when the answer has come."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Waiting] = {}
         self._poll = select.poll()
 
     def add(self, answer: socket, value: Waiting) -> None:
-        """Wait for the answer on this socket, too."""
+        """Wait for the answer on this socket, too, and keep its value."""
         self._waiting[answer.fileno()] = value
         self._poll.register(answer, select.POLLIN)
 
-    def taken_until(self, ends_at: float) -> Iterator[Waiting]:
+    def answered_until(self, ends_at: float) -> Iterator[Waiting]:
         """Each value when its answer has come, until this instant of `time.monotonic`."""
         while self._waiting and (remaining_s := ends_at - time.monotonic()) > 0:
             for number, _ in self._poll.poll(remaining_s * 1000):
                 self._poll.unregister(number)
                 yield self._waiting.pop(number)
 
-    def without_answer(self) -> list[Waiting]:
+    def unanswered(self) -> list[Waiting]:
         """The values whose answer has not come."""
         return list(self._waiting.values())
 
 
 def _call(claimed: Claimed, clock: Clock, formats: PayloadFormats) -> Steps[Called]:
     began_at = clock.now()
-    outgoing.forget()
+    outgoing.reset()
     outcome = yield from _outcome(claimed.attempt, claimed.claim.token, formats)
-    ago_s = outgoing.went_s_ago()
+    ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
     return Called(claimed, outcome, called_at)
@@ -113,8 +113,10 @@ def _outcome(attempt: Admitted, token: str, formats: PayloadFormats) -> Steps[Ou
 
 
 def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -> dict[str, Any]:
-    """The target's event: the payload with its placeholders replaced, and the context of the execution, such as its id
-    and nominal time. Raises PayloadTooLarge."""
+    """The target's event: the rendered payload, and the execution's context (such as its id and fire time).
+
+    Raises PayloadTooLarge.
+    """
     execution_id = execution.execution_id
     context = {
         "tenant": execution.tenant,

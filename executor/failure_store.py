@@ -1,4 +1,4 @@
-"""The job store of the executor and of the completion, for jobs that fail."""
+"""The job store for jobs that fail. A file of its own, so that the completion does not load the executor's pipeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
-    """The job store. It is imported when a run fails for good, or ends a streak: most batches have neither."""
+    """The job store, imported on first use. Most batches have no run that fails for good or ends a failure streak."""
 
     def build() -> JobStore:
         from common.jobs.store import job_store

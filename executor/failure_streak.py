@@ -65,7 +65,7 @@ class FailureStreak:
             {**_about(execution), **responsible(job), "failures_in_row": job.failures_in_row},
         )
 
-    def once_more(self, job: Job, execution: Execution, record: Item) -> None:
+    def repeat_end(self, job: Job, execution: Execution, record: Item) -> None:
         """Do the same for a recorded run whose executor may have died before it published the end."""
         last = last_attempt(record)
         if last.get("attempt") != execution.attempt or "error_type" in record:

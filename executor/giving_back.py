@@ -18,41 +18,42 @@ from common.runs.states import DISPATCHED
 from executor.messages import Delivery, Message
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
-from executor.threads import MAX_THREAD_WAIT_S, Running, call_threads
+from executor.threads import MAX_THREAD_WAIT_S, Task, call_threads
 
 # As long as a single message waits before its second delivery.
 _WAIT_ALONE_S: Final = 3
 
 
-def give_back(executor: Executor, execution: Running) -> None:
-    """End an execution that found no thread. It goes on as a message of its own, or after the lease of its claim."""
-    delivery, claimed, future = execution.delivery, execution.claimed, Future[Report]()
+def give_back(executor: Executor, task: Task) -> None:
+    """End a task that found no thread. Its execution goes on as a message of its own, or after its claim's lease."""
+    delivery, claimed, future = task.delivery, task.claimed, Future[Report]()
     if claimed:
         future.set_exception(StillRunning(claimed.claim.execution.execution_id, claimed.claim.lease_until))
     elif delivery.execution and _send_alone(executor, [delivery]):
         future.set_result(Report("sent_on", delivery.execution))
     else:
         future.set_exception(TimeoutError(f"no thread within {MAX_THREAD_WAIT_S:g} s"))
-    execution.future = future
+    task.future = future
 
 
 def messages_to_deliver_again(
-    executor: Executor, reports: Mapping[Running, Report], errors: Mapping[Running, Exception]
+    executor: Executor, reports: Mapping[Task, Report], errors: Mapping[Task, Exception]
 ) -> dict[Message, Exception]:
     """The messages that the queue has to deliver again because of these errors, each with the longest-lasting error."""
-    threads, failed = call_threads(), list(errors)
-    unclaimed = threads.map(lambda execution: _is_unclaimed(executor, execution, errors[execution]), failed)
-    alone = [execution for execution, is_unclaimed in zip(failed, unclaimed, strict=True) if is_unclaimed]
-    if not alone or not _send_alone(executor, [execution.delivery for execution in alone], _WAIT_ALONE_S):
-        alone = []
+    threads = call_threads()
+    claims = threads.map(lambda task: _is_unclaimed(executor, task, errors[task]), errors)
+    unclaimed = [task for task, is_unclaimed in zip(errors, claims, strict=True) if is_unclaimed]
+    sent_alone: list[Task] = []
+    if unclaimed and _send_alone(executor, [task.delivery for task in unclaimed], _WAIT_ALONE_S):
+        sent_alone = unclaimed
     by_message: defaultdict[Message, list[Exception]] = defaultdict(list)
-    for execution, error in errors.items():
-        if execution not in alone:
-            by_message[execution.delivery.message].append(error)
+    for task, error in errors.items():
+        if task not in sent_alone:
+            by_message[task.delivery.message].append(error)
     dispatched = [
-        execution.delivery
-        for execution, report in reports.items()
-        if report.result == DISPATCHED and execution.delivery.message in by_message
+        task.delivery
+        for task, report in reports.items()
+        if report.result == DISPATCHED and task.delivery.message in by_message
     ]
     list(threads.map(lambda delivery: _settle(executor, delivery), dispatched))
     return {message: max(by_message[message], key=_lease_until) for message in by_message}
@@ -79,10 +80,10 @@ def _lease_until(error: Exception) -> float:
     return error.until if isinstance(error, StillRunning) else 0.0
 
 
-def _is_unclaimed(executor: Executor, execution: Running, error: Exception) -> bool:
+def _is_unclaimed(executor: Executor, task: Task, error: Exception) -> bool:
     """Whether certainly nobody has claimed the execution. Only packs are looked up: a single message comes again."""
-    delivery = execution.delivery
-    if not delivery.is_of_pack or delivery.execution is None or isinstance(error, StillRunning):
+    delivery = task.delivery
+    if not delivery.is_in_pack or delivery.execution is None or isinstance(error, StillRunning):
         return False
     try:
         return executor.is_unclaimed(delivery.execution)
@@ -92,7 +93,7 @@ def _is_unclaimed(executor: Executor, execution: Running, error: Exception) -> b
 
 
 def _settle(executor: Executor, delivery: Delivery) -> None:
-    if not delivery.is_of_pack or delivery.execution is None:
+    if not delivery.is_in_pack or delivery.execution is None:
         return
     try:
         executor.recorder.settle(delivery.execution, delivery.message.message_id)

@@ -1,4 +1,4 @@
-"""The messages of a batch, the executions that they deliver, and the order in which these are begun.
+"""The messages of a batch, the executions that they deliver, and the order in which the executions start.
 
 A pack delivers several executions, any other message one. A wake delivers none.
 """
@@ -33,32 +33,32 @@ class Message:
 class Delivery:
     """One execution that a message delivers. `body` is the message that it would have alone.
 
-    `execution` is None if the body cannot be read. `came_at` is when the batch came.
+    `execution` is None if the body cannot be read. `received_at` is when the batch arrived.
     """
 
     message: Message
     body: str
     execution: Execution | None
-    came_at: float
+    received_at: float
 
     @property
-    def is_of_pack(self) -> bool:
-        """Whether the message delivers other executions, too."""
+    def is_in_pack(self) -> bool:
+        """Whether the message also delivers other executions."""
         return self.body != self.message.body
 
     @property
     def is_early(self) -> bool:
         """Whether the execution is due too late to be held."""
-        return self.execution is not None and self.execution.visible_at - self.came_at > MAX_HOLD_S
+        return self.execution is not None and self.execution.visible_at - self.received_at > MAX_HOLD_S
 
 
-def deliveries_of(messages: Iterable[Message], came_at: float) -> list[Delivery]:
+def deliveries_of(messages: Iterable[Message], received_at: float) -> list[Delivery]:
     """The executions of these messages; each execution of a message once.
 
     Two cut-off registrations of a job have the same executions, which can come into the same pack.
     """
     return [
-        Delivery(message, body, _read(body), came_at)
+        Delivery(message, body, _read(body), received_at)
         for message in messages
         for body in dict.fromkeys(lines(message.body))
     ]
@@ -74,8 +74,8 @@ def _read(body: str) -> Execution | None:
 def by_second(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
     """The executions of each second together, the earliest second first. Within a second, tenants take turns.
 
-    Unreadable and early ones come first, each by itself. After waiting for others, an early execution would be near
-    enough to be held, and the waits of a batch would add up.
+    Unreadable and early deliveries come first, each by itself. An early execution must not wait for others: it would
+    then be due soon enough to be held, and the waits of a batch would add up.
     """
     apart: list[list[Delivery]] = []
     due: list[tuple[int, int, Delivery]] = []

@@ -19,7 +19,7 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.table import Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
-from executor.admission import Skip, Wait, admit_beside
+from executor.admission import Skip, Wait, admit_without_lock
 
 # After the time at which a queued execution should have taken the lock. Clocks may differ by ten minutes.
 _PLACE_RETENTION_S = 900
@@ -46,12 +46,12 @@ class OverlapPolicy:
     def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
         """The policy's decision about an execution without the lock. If it waits, it takes the place in the queue."""
         while True:
-            step = admit_beside(job, execution, lock, now)
-            if isinstance(step, Skip) or not step.takes_place:
-                return step
-            conflict = self._locks.queue_up(execution, now, step.until)
+            decision = admit_without_lock(job, execution, lock, now)
+            if isinstance(decision, Skip) or not decision.queues_up:
+                return decision
+            conflict = self._locks.queue_up(execution, now, decision.until)
             if conflict is None:
-                return step
+                return decision
             lock = conflict  # another run took the place since the lock was read
 
     def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:

@@ -153,7 +153,7 @@ class Executor:
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
         record = self.runs.get(execution)
-        return record is None or _is_to_come(execution, record)
+        return record is None or _awaits_attempt(record, execution)
 
     def _hold(self, delivery: Delivery) -> Held | Report:
         execution = delivery.execution or Execution.decode(delivery.body)
@@ -214,7 +214,7 @@ class Executor:
         if (lock := self.overlap.take(job, claim)) is None:
             return None
         record = self.runs.get(claim.execution)
-        if record is not None and not _is_to_come(claim.execution, record):
+        if record is not None and not _awaits_attempt(record, claim.execution):
             return ClaimConflict(record, no_takeover="another run has the job's lock")
         return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
@@ -247,7 +247,7 @@ def _kept_s(rules: TenantRules | None) -> int:
     return rules.runs_kept_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
-def _is_to_come(execution: Execution, record: Item) -> bool:
+def _awaits_attempt(record: Item, execution: Execution) -> bool:
     """Whether the record waits for this attempt."""
     if execution.attempt == 1:
         return bool(record["status"] == QUEUED)

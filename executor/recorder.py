@@ -156,7 +156,7 @@ class Recorder:
         if record.get("status") in ENDED:
             self.run_end.ended(job, execution, record)
             if job and _is_own(claim, record):
-                self.run_end.once_more(job, execution, record)
+                self.run_end.repeat_end(job, execution, record)
         return Report("duplicate", execution, detail=record.get("status", ""))
 
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:

@@ -16,7 +16,7 @@ from common import telemetry
 from common.clock import Clock
 from executor.messages import Message
 from executor.recorder import StillRunning
-from executor.threads import Running, have_ended
+from executor.threads import Task, have_ended
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -42,41 +42,41 @@ class Hidden(NamedTuple):
 class Redelivery:
     """Tells the executions queue when to deliver messages again.
 
-    A batch that has not ended after `takes_long_s` expects its process to die. None: no batch does.
+    A batch that has not ended after `slow_after_s` expects its process to die. None: no batch does.
     """
 
     client: SQSClient
     url: str
     clock: Clock
-    takes_long_s: float | None = 0.5
+    slow_after_s: float | None = 0.5
     random: Random = field(default_factory=Random)
 
     def after_failures(self, failed: Mapping[Message, Exception]) -> None:
         """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
-    def expect_death(self, running: Sequence[Running]) -> Hidden | None:
-        """Have SQS deliver slow executions again soon if this process dies. None: no execution is slow.
+    def expect_death(self, tasks: Sequence[Task]) -> Hidden | None:
+        """Have SQS deliver the messages of slow tasks again soon if this process dies. None: no task is slow.
 
         Most batches end before, and pay nothing.
         """
-        if have_ended(running, self.takes_long_s):
+        if have_ended(tasks, self.slow_after_s):
             return None
-        slow = [execution for execution in running if execution.lease_until and not execution.future.done()]
+        slow = [task for task in tasks if task.lease_until and not task.future.done()]
         if not slow:
             return None
-        messages = frozenset(execution.delivery.message for execution in slow)
-        hidden = Hidden(messages, max(execution.lease_until for execution in slow))
+        messages = frozenset(task.delivery.message for task in slow)
+        hidden = Hidden(messages, max(task.lease_until for task in slow))
         self._hide_until(hidden)
         return hidden
 
-    def keep_hidden(self, hidden: Hidden, running: Sequence[Running]) -> None:
-        """Keep these messages hidden while the batch goes on: an event that comes after its lease is sent again.
+    def keep_hidden(self, hidden: Hidden, tasks: Sequence[Task]) -> None:
+        """Keep these messages hidden while the batch goes on. Otherwise another executor gets them after the lease.
 
         A lease may have begun after `expect_death`, and a record may be written after its lease.
         """
-        while not have_ended(running, max(1.0, hidden.lease_until - self.clock.now())):
-            leases = (execution.lease_until for execution in running if not execution.future.done())
+        while not have_ended(tasks, max(1.0, hidden.lease_until - self.clock.now())):
+            leases = (task.lease_until for task in tasks if not task.future.done())
             hidden = hidden._replace(lease_until=max(self.clock.now() + AFTER_LEASE_S, *leases, 0.0))
             self._hide_until(hidden)
 
@@ -87,8 +87,8 @@ class Redelivery:
     def _wait_s(self, message: Message, error: Exception) -> float:
         if isinstance(error, StillRunning):
             return error.until - self.clock.now() + 1
-        most_s = min(_MAX_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
-        return self.random.uniform(0.75, 1) * most_s
+        max_wait_s = min(_MAX_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
+        return self.random.uniform(0.75, 1) * max_wait_s
 
     def _hide(self, waits: Mapping[Message, float]) -> None:
         """Hide each message for its seconds in `waits`: a batch and a request both hold at most ten messages.

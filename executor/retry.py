@@ -25,9 +25,9 @@ def retry_at(
     that attempts that failed together are not retried together. The jitter is derived from the execution, so computing
     it twice gives the same time. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 
-    A throttled attempt does not count towards `max_attempts` and has its own delay. A target's wish (`retry_after_s`)
+    A throttled attempt does not count towards `max_attempts` and has its own delay. A target's `retry_after_s`
     replaces the computed delay; after a throttled attempt it is the minimum. No attempt is due after the policy's age:
-    the run then fails, because an earlier attempt would ignore the target's wish.
+    the run then fails, because an earlier attempt would ignore the target's `retry_after_s`.
     """
     if outcome.permanent:
         return None

@@ -13,7 +13,7 @@ from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.states import FAILED
 from common.storage.wire import Item
-from executor.admission import Skip, is_of
+from executor.admission import Skip, is_for_job
 from executor.dead_letters import DeadLetters
 from executor.failure_streak import FailureStreak, responsible
 from executor.overlap import OverlapPolicy
@@ -72,9 +72,9 @@ class RunEnd:
         self.failure_streak.given_up(job, execution, reason, error)
         self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
 
-    def once_more(self, job: Job, execution: Execution, record: Item) -> None:
+    def repeat_end(self, job: Job, execution: Execution, record: Item) -> None:
         """Repeat what follows a recorded run whose executor may have died before."""
-        self.failure_streak.once_more(job, execution, record)
+        self.failure_streak.repeat_end(job, execution, record)
         last = last_attempt(record)
         if record["status"] == FAILED and last.get("outcome") == "failed":
             error_type, error = (str(last.get(name, "")) for name in ("error_type", "error"))
@@ -85,8 +85,8 @@ class RunEnd:
 
         `record`: of a run that ended before.
         """
-        same_job = job and job.state != DELETED and is_of(execution, job)
-        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
+        is_same_job = job and job.state != DELETED and is_for_job(execution, job)
+        if is_same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])

@@ -22,16 +22,16 @@ _MAX_DELAY_S: Final = 5.0
 
 
 class CallDelay:
-    """How long after its claim a call goes out, estimated from the last calls of this process.
+    """The delay between a claim and its call, estimated from the last calls of this process.
 
-    The record of an `Event` run is the claim, so the claim has to foresee when the call goes out.
+    The claim is the whole record of an `Event` run. So it must state the time of the call before the call is made.
     """
 
     def __init__(self) -> None:
         self.s = 0.0
 
     def learn(self, seconds: float) -> None:
-        """Take in that a call went out `seconds` after its claim."""
+        """Update the estimate: a call went out `seconds` after its claim."""
         step_s = max(-_MAX_STEP_S, min(_MAX_STEP_S, _WEIGHT * (seconds - self.s)))
         self.s = max(0.0, min(_MAX_DELAY_S, self.s + step_s))
 
@@ -71,7 +71,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An attempt whose claim this executor has written at `claimed_at`. `delay` foresaw when the call goes out."""
+    """An attempt whose claim this executor wrote at `claimed_at`. `delay` estimated when the call goes out."""
 
     attempt: Admitted
     claim: Claim
@@ -80,7 +80,7 @@ class Claimed:
 
     @property
     def sends_only(self) -> bool:
-        """Whether the call waits for no result, and its kind lets one thread have several calls under way."""
+        """Whether the call waits for no result, and one thread can make several such calls at once."""
         return not self.attempt.is_awaited and self.attempt.kind.in_steps is not None
 
 

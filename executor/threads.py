@@ -1,4 +1,4 @@
-"""Executions under way, each in its own thread or sent by one thread beside others. Bounds the wait for a thread."""
+"""The tasks of a batch: each has a thread, or one thread sends many of them. Bounds the wait for a thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Final
 
-from executor.calling import Answers, Sending
+from executor.calling import AnswerPoll, Sending
 from executor.messages import Delivery
 from executor.pipeline import Executor, Progress
 from executor.recorder import Report
@@ -23,12 +23,12 @@ MAX_EVENT_THREADS: Final = 32
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
 # An event that waited so long for its answer, or to be sent, gets a thread as other calls do.
 _MAX_EVENT_WAIT_S: Final = 2.0
-# An execution without a thread by then goes back to the queue, for another executor.
+# A task without a thread by then goes back to the queue, for another executor.
 MAX_THREAD_WAIT_S: Final = 5.0
 
 
-class Running:
-    """An execution under way: the stage that it has reached, and its report to come."""
+class Task:
+    """An execution under way: the stage that it has reached, and the future of its report."""
 
     def __init__(self, executor: Executor, delivery: Delivery, progress: Progress) -> None:
         self.delivery = delivery
@@ -56,14 +56,14 @@ class Running:
 
     @property
     def is_event(self) -> bool:
-        """Whether it is known that the call waits for no result."""
+        """Whether the call waits for no result. False if that is not known yet."""
         if isinstance(self.progress, Admitted):
             return not self.progress.is_awaited
         return self.claimed is not None and not self.claimed.attempt.is_awaited
 
     @property
     def is_ready_event(self) -> bool:
-        """Whether the next stage is a call that waits for no result, and that one thread can send beside others."""
+        """Whether the next stage is an `Event` call that one thread can send among others."""
         return isinstance(self.progress, Claimed) and self.progress.sends_only
 
     def finish(self) -> Report:
@@ -72,8 +72,8 @@ class Running:
             (self.progress,) = self._executor.next_stage(self.progress)([self.progress])
         return self.progress
 
-    def send(self, answers: Answers[Running]) -> bool:
-        """Send the call if that takes no time. Returns whether its answer is to come, which `answers` waits for."""
+    def send(self, answers: AnswerPoll[Task]) -> bool:
+        """Send the call if that takes no time. Returns whether `answers` waits for its answer."""
         if not self.is_ready_event:
             return False
         assert isinstance(self.progress, Claimed)
@@ -86,7 +86,7 @@ class Running:
         return False
 
     def receive(self) -> None:
-        """Read the answer, and record the call if that takes no request. Otherwise a thread goes on."""
+        """Read the answer, and record the call if that takes no request. Otherwise a thread continues the task."""
         try:
             assert isinstance(self.progress, Sending)
             self.progress = self.progress.step() or self.progress
@@ -99,83 +99,83 @@ class Running:
             call_threads().submit(self.complete)
 
     def complete(self) -> None:
-        """`finish` for an execution whose future no thread pool completes."""
+        """`finish`, for a task whose future no thread pool completes."""
         try:
             self.future.set_result(self.finish())
         except BaseException as error:  # noqa: BLE001  the batch's thread raises it
             self.future.set_exception(error)
 
 
-# Events that wait for an answered connection, with the future that each had then.
-Unsent = deque[tuple[Running, Future[Report]]]
+# Events that wait until another event is answered and its connection free, each with the future that it had then.
+Unsent = deque[tuple[Task, Future[Report]]]
 
 
-def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
-    """Start the executions of one second. Events that are ready are sent from one thread, each other gets a thread."""
+def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Task]:
+    """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread."""
     prepared = executor.prepare(deliveries)
-    running = [Running(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
-    answers, unsent = Answers[Running](), Unsent()
+    tasks = [Task(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
+    answers, unsent = AnswerPoll[Task](), Unsent()
     sent = 0
-    for execution in running:
-        if sent == MAX_EVENT_THREADS and execution.is_ready_event:
-            unsent.append((execution, execution.future))
-        elif execution.send(answers):
-            execution.future.set_running_or_notify_cancel()
+    for task in tasks:
+        if sent == MAX_EVENT_THREADS and task.is_ready_event:
+            unsent.append((task, task.future))
+        elif task.send(answers):
+            task.future.set_running_or_notify_cancel()
             sent += 1
         else:
-            threads = event_threads() if execution.is_event else call_threads()
-            execution.future = threads.submit(execution.finish)
+            threads = event_threads() if task.is_event else call_threads()
+            task.future = threads.submit(task.finish)
     if sent:
         call_threads().submit(_receive, answers, unsent)
-    return running
+    return tasks
 
 
-def _receive(answers: Answers[Running], unsent: Unsent) -> None:
+def _receive(answers: AnswerPoll[Task], unsent: Unsent) -> None:
     """Read each answer when it comes, and send the next event over its connection.
 
-    An event that waits too long, for its answer or to be sent, goes on in a thread of its own.
+    A task that waits too long, for its answer or to be sent, continues in a thread of its own.
     """
-    for execution in answers.taken_until(time.monotonic() + _MAX_EVENT_WAIT_S):
-        execution.receive()
+    for task in answers.answered_until(time.monotonic() + _MAX_EVENT_WAIT_S):
+        task.receive()
         _send_next(unsent, answers)
-    for execution in answers.without_answer():
-        call_threads().submit(execution.complete)
-    for execution, future in unsent:
+    for task in answers.unanswered():
+        call_threads().submit(task.complete)
+    for task, future in unsent:
         if future.set_running_or_notify_cancel():
-            call_threads().submit(execution.complete)
+            call_threads().submit(task.complete)
 
 
-def _send_next(unsent: Unsent, answers: Answers[Running]) -> None:
+def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
     while unsent:
-        execution, future = unsent.popleft()
+        task, future = unsent.popleft()
         if not future.set_running_or_notify_cancel():
             continue  # `find_threads` has given it a thread, and another future
         try:
-            if execution.send(answers):
+            if task.send(answers):
                 return
         except BaseException as error:  # noqa: BLE001  the batch's thread raises it
-            execution.future.set_exception(error)
+            task.future.set_exception(error)
         else:
-            event_threads().submit(execution.complete)
+            event_threads().submit(task.complete)
 
 
-def find_threads(running: Sequence[Running]) -> list[Running]:
-    """Give each execution that waits too long for a thread another one. Returns those that find none in time."""
-    if have_ended(running, _MAX_EVENT_WAIT_S):
+def find_threads(tasks: Sequence[Task]) -> list[Task]:
+    """Give each task that waits too long another thread. Returns the tasks that find none in time."""
+    if have_ended(tasks, _MAX_EVENT_WAIT_S):
         return []
-    for execution in running:
-        if execution.future.cancel():
-            execution.future = call_threads().submit(execution.finish)
-    if have_ended(running, MAX_THREAD_WAIT_S - _MAX_EVENT_WAIT_S):
+    for task in tasks:
+        if task.future.cancel():
+            task.future = call_threads().submit(task.finish)
+    if have_ended(tasks, MAX_THREAD_WAIT_S - _MAX_EVENT_WAIT_S):
         return []
-    return [execution for execution in running if execution.future.cancel()]
+    return [task for task in tasks if task.future.cancel()]
 
 
-def have_ended(running: Sequence[Running], within_s: float | None) -> bool:
-    """Wait for these executions. Returns whether all have ended."""
-    if all(execution.future.done() for execution in running):
+def have_ended(tasks: Sequence[Task], within_s: float | None) -> bool:
+    """Wait for these tasks, at most `within_s`. Returns whether all have ended."""
+    if all(task.future.done() for task in tasks):
         return True
-    return not wait([execution.future for execution in running], timeout=within_s).not_done
+    return not wait([task.future for task in tasks], timeout=within_s).not_done
 
 
 # Kept for the next batches: starting the threads takes a tenth of a batch's processor time.

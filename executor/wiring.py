@@ -1,4 +1,4 @@
-"""Builds the executor and the completion of dispatched runs."""
+"""Builds the executor."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def executor(
 ) -> Executor:
     """The executor. `store` pauses jobs, `rules` returns each tenant's rules.
 
-    What is for retries, backfills and last runs is imported by the first of them: it computes times, and most batches
-    have none of them.
+    The modules of retries, backfills and last runs are imported on first use: most batches do not need them.
     """
     runs = Runs(tables.runs)
     postponed = _postponed(tables.due, queue, clock)

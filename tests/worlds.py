@@ -39,7 +39,7 @@ from executor.pipeline import Executor
 from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.targets import Kind
-from executor.threads import Running
+from executor.threads import Task
 from executor.wiring import executor
 from scheduler.reconcile import Reconciler
 from scheduler.removal import Completion
@@ -154,7 +154,7 @@ class World:
     def execute(self, message: Message) -> Report:
         """Execute a message in this thread. Raises what makes the queue deliver it again."""
         (delivery,) = deliveries_of([message], self.clock.now())
-        return Running(self.executor, delivery, delivery).finish()
+        return Task(self.executor, delivery, delivery).finish()
 
     def deliver_one(self, message: Message) -> None:
         """Deliver a message. If the executor's process dies, the queue delivers it again."""
@@ -244,7 +244,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         reconciler=reconciler(tables, queue, clock, max_reads=10_000),
         executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
-        redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]
+        redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
         manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, PAYLOAD_FORMATS),
         runs=runs,

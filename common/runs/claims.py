@@ -49,7 +49,7 @@ class Claim:
         return max(0.0, self.starts_at - self.execution.due_at)
 
 
-def fields(claim: Claim, status: str) -> Item:
+def claim_fields(claim: Claim, status: str) -> Item:
     """The record of a run that is claimed for the first time, without its key."""
     execution = claim.execution
     return {
@@ -72,18 +72,18 @@ def fields(claim: Claim, status: str) -> Item:
     }
 
 
-def claiming(claim: Claim, status: str) -> Expression:
+def claim_update(claim: Claim, status: str) -> Expression:
     """The update by which a run is claimed, for the first time or for its next attempt."""
-    written = fields(claim, status)
+    written = claim_fields(claim, status)
     return Expression(_words(tuple(written), _FIRST), {f":{name}": value for name, value in written.items()})
 
 
-def taking_over(claim: Claim, status: str, record: Item) -> Expression:
+def takeover_update(claim: Claim, status: str, record: Item) -> Expression:
     """The update by which an attempt is claimed again, whose executor died. Its earlier call stays in the record.
 
     Nobody knows whether that one went out, so the run is as late as the call that is made now.
     """
-    written = fields(claim, status)
+    written = claim_fields(claim, status)
     kept = tuple(name for name in _FIRST if name != "lateness_s" or claim.execution.attempt > 1)
     more, values = "", {f":{name}": value for name, value in written.items()}
     if len(record.get("lost_calls", ())) < MAX_LOST_CALLS:
@@ -95,7 +95,7 @@ def taking_over(claim: Claim, status: str, record: Item) -> Expression:
     return Expression(_words(tuple(written), kept, more), values)
 
 
-def finishing(
+def finish_update(
     claim: Claim, outcome: Outcome, status: str, finished_at: float, retry_at: float | None
 ) -> Expression:
     """The update that ends an attempt and puts the run into `status`. `retry_at`: when the next attempt is due."""

@@ -19,8 +19,8 @@ _MAX_FIELD_BYTES: Final = {
     "log_tail": LOG_TAIL_BYTES,
     "request_id": TYPE_BYTES,
 }
-# No retry policy waits longer; a longer wish of a target is reduced to this.
-MAX_WISH_S: Final = 365.0 * DAY_S
+# No retry policy waits longer. A longer `retry_after_s` of a target is reduced to this.
+MAX_RETRY_AFTER_S: Final = 365.0 * DAY_S
 
 
 def cut(text: str, most_bytes: int) -> str:
@@ -42,7 +42,7 @@ class Outcome:
     began, so the attempt does not count.
 
     Every outcome can be stored, whatever a target answered: texts are cut between characters, and the delay is at most
-    MAX_WISH_S.
+    MAX_RETRY_AFTER_S.
     """
 
     ok: bool
@@ -60,7 +60,7 @@ class Outcome:
         if self.retry_after_s is not None:
             is_number = self.retry_after_s >= 0  # false for NaN
             object.__setattr__(
-                self, "retry_after_s", min(self.retry_after_s, MAX_WISH_S) if is_number else None
+                self, "retry_after_s", min(self.retry_after_s, MAX_RETRY_AFTER_S) if is_number else None
             )
 
     def to_item(self) -> Item:

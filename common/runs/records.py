@@ -13,7 +13,7 @@ from typing import Any
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.claims import RETENTION_S, Claim, claiming, fields, finishing, taking_over
+from common.runs.claims import RETENTION_S, Claim, claim_fields, claim_update, finish_update, takeover_update
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
@@ -34,10 +34,10 @@ class Runs:
         `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
         executor died is claimed again.
         """
-        record = self._claimed(claim, claiming(claim, status), _free(claim))
+        record = self._claimed(claim, claim_update(claim, status), _free(claim))
         if record is None or not takes_over or not _may_have_died(claim, record):
             return record
-        return self._claimed(claim, taking_over(claim, status, record), _abandoned(claim))
+        return self._claimed(claim, takeover_update(claim, status, record), _abandoned(claim))
 
     def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Item | None:
         try:
@@ -53,13 +53,13 @@ class Runs:
         Returns for each whether this call has certainly claimed it. For the others, call `claim`.
         """
         return self._table.insert_many(
-            [_key(claim.execution) | fields(claim, status) for claim, status in claims]
+            [_key(claim.execution) | claim_fields(claim, status) for claim, status in claims]
         )
 
     def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
-        change = finishing(claim, outcome, status, finished_at, retry_at)
+        change = finish_update(claim, outcome, status, finished_at, retry_at)
         own_claim = Expression(
             "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
             {

@@ -188,7 +188,7 @@ def target_client(
 
 
 def _goes_out(**_: object) -> None:
-    outgoing.goes_out()
+    outgoing.note_sent()
 
 
 def set_read_timeout(read_timeout_s: float) -> None:

@@ -201,7 +201,7 @@ class Connections:
         is_reusable = False
         try:
             connection.socket.settimeout(read_timeout_s)
-            outgoing.goes_out()
+            outgoing.note_sent()
             connection.socket.sendall(request)
             ends_at = time.monotonic() + read_timeout_s
             yield connection.socket

@@ -74,7 +74,7 @@ class Outcomes:
         job = self._load(execution)
         if run["status"] != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
-                self.failure_streak.once_more(job, execution, run)
+                self.failure_streak.repeat_end(job, execution, run)
             return "known"
         if record.outcome.ok:
             if job:
@@ -136,7 +136,7 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
     body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") if payload is not None else b""
     request_id = str(invocation.get("requestId", ""))
     if invocation["condition"] == _SUCCESS:
-        return replace(answers.wish(body) or Outcome(ok=True), request_id=request_id)
+        return replace(answers.retry_directive(body) or Outcome(ok=True), request_id=request_id)
     error_type, error = (
         raised(body) if body else (invocation["condition"], "the function was not called in time")
     )

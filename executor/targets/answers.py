@@ -1,4 +1,4 @@
-"""A target's answer as an outcome: AWS errors by code, wishes in a result, texts cut to size."""
+"""A target's answer as an outcome: AWS errors by code, retry directives in a result, texts cut to size."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def seconds(text: object) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def wish(body: bytes) -> Outcome | None:
-    """The wish in a target's result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
+def retry_directive(body: bytes) -> Outcome | None:
+    """What a target's result says about a retry. None: the result has no directive.
 
-    Both may have `error`. None: the result states no wish.
+    `{"minute8": {"retry_after_s": 60}}` or `{"minute8": {"permanent": true}}`. Both may have `error`.
     """
     if b'"minute8"' not in body:  # do not parse results of megabytes needlessly
         return None
@@ -105,21 +105,21 @@ def wish(body: bytes) -> Outcome | None:
         result = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    wishes = result.get("minute8") if isinstance(result, dict) else None
-    if not isinstance(wishes, dict):
+    directive = result.get("minute8") if isinstance(result, dict) else None
+    if not isinstance(directive, dict):
         return None
-    message = _text(wishes.get("error", ""))
-    if wishes.get("permanent") is True:
+    message = _text(directive.get("error", ""))
+    if directive.get("permanent") is True:
         return Outcome(ok=False, permanent=True, error_type="Permanent", error=message)
-    if "retry_after_s" not in wishes:
+    if "retry_after_s" not in directive:
         return None
-    wished_s = wishes["retry_after_s"]
+    requested_s = directive["retry_after_s"]
     if (
-        isinstance(wished_s, bool)
-        or not isinstance(wished_s, int | float)
-        or (after_s := seconds(wished_s)) is None
+        isinstance(requested_s, bool)
+        or not isinstance(requested_s, int | float)
+        or (after_s := seconds(requested_s)) is None
     ):
-        error = f"retry_after_s must be a number of seconds: {shown(wished_s)}"
+        error = f"retry_after_s must be a number of seconds: {shown(requested_s)}"
         return Outcome(ok=False, error_type="BadAnswer", error=error)
     return Outcome(ok=False, retry_after_s=after_s, error_type="RetryLater", error=message)
 

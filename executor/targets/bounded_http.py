@@ -140,7 +140,7 @@ def exchange(
 
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
     request = h11.Request(method=method, target=target, headers=list(headers.items()))
-    outgoing.goes_out()
+    outgoing.note_sent()
     for part in (request, *([h11.Data(body)] if body else []), h11.EndOfMessage()):
         connection.send(http.send(part) or b"")
     try:

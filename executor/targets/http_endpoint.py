@@ -148,7 +148,9 @@ def classify(answer: HttpAnswer, now: float) -> Outcome:
     request_id = answer.headers.get("x-request-id", "")
     status = answer.status
     if 200 <= status < 300:
-        return answers.with_details(answers.wish(answer.body) or Outcome(ok=True), log_tail, request_id)
+        return answers.with_details(
+            answers.retry_directive(answer.body) or Outcome(ok=True), log_tail, request_id
+        )
     permanent = status < 400 or (status < 500 and status not in _TEMPORARY_4XX)
     error = f"answered {status}"
     if 300 <= status < 400:

@@ -19,7 +19,7 @@ from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, context, event_body
 
-# Lambda answers with at most 6 MB; an object with a wish is far smaller.
+# Lambda answers with at most 6 MB; an object with a retry directive is far smaller.
 _READ_BYTES = 256 * 1024
 
 
@@ -84,7 +84,7 @@ def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:
     log_tail = base64.b64decode(answer.get("LogResult", ""))[-LOG_TAIL_BYTES:].decode(errors="replace")
     request_id = answers.request_id(answer)
     if "FunctionError" not in answer:
-        return answers.with_details(answers.wish(body) or Outcome(ok=True), log_tail, request_id)
+        return answers.with_details(answers.retry_directive(body) or Outcome(ok=True), log_tail, request_id)
     error_type, message = raised(body)
     failed = Outcome(ok=False, error_type=error_type, error=message)
     return answers.with_details(failed, log_tail, request_id)

@@ -50,11 +50,11 @@ def test_a_call_goes_out_when_the_target_sees_it(
 ) -> None:
     by_kind, target = call
     for _ in range(2):  # the first one connects
-        outgoing.forget()
-        assert outgoing.went_s_ago() is None
+        outgoing.reset()
+        assert outgoing.seconds_since_sent() is None
         by_kind(target, event(), 5)
         checked_at = time.monotonic()
-        assert (ago_s := outgoing.went_s_ago()) is not None
+        assert (ago_s := outgoing.seconds_since_sent()) is not None
         arrived_at, answered_at = logged[-1]
         assert checked_at - ago_s <= arrived_at
         assert time.monotonic() - ago_s < answered_at

@@ -14,7 +14,7 @@ from common.clock import SystemClock
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.claims import Claim
-from common.runs.outcome import MAX_WISH_S, Outcome
+from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import from_wire, to_wire
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import Sending
@@ -70,13 +70,13 @@ def test_every_outcome_can_be_stored(
     item = outcome.to_item()
     assert len(str(to_wire(item)).encode()) < 6_000
     assert sum(len(text.encode()) for text in item.values() if isinstance(text, str)) <= 1_400
-    assert 0 <= item.get("retry_after_s", 0) <= MAX_WISH_S
+    assert 0 <= item.get("retry_after_s", 0) <= MAX_RETRY_AFTER_S
     assert from_wire(to_wire(item)).keys() == item.keys()
 
 
 @pytest.mark.parametrize(
     ("given_s", "kept_s"),
-    [(1e130, MAX_WISH_S), (math.inf, MAX_WISH_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
+    [(1e130, MAX_RETRY_AFTER_S), (math.inf, MAX_RETRY_AFTER_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
 )
 def test_a_wish_is_clamped(given_s: float, kept_s: float | None) -> None:
     assert Outcome(ok=False, retry_after_s=given_s).retry_after_s == kept_s
@@ -96,8 +96,8 @@ def test_a_wish_is_clamped(given_s: float, kept_s: float | None) -> None:
     ],
 )
 def test_a_result_of_any_shape_is_an_outcome_that_can_be_stored(body: bytes) -> None:
-    outcome = answers.wish(body)
+    outcome = answers.retry_directive(body)
     if outcome is not None:
         to_wire(outcome.to_item())
         "".join(outcome.to_item().get(name, "") for name in ("error", "error_type")).encode()
-        assert outcome.retry_after_s is None or outcome.retry_after_s <= MAX_WISH_S
+        assert outcome.retry_after_s is None or outcome.retry_after_s <= MAX_RETRY_AFTER_S

@@ -241,9 +241,9 @@ def test_a_call_goes_out_when_the_endpoint_sees_it(server: Server) -> None:
         return 200, {}, b""
 
     server.reply = reply
-    outgoing.forget()
+    outgoing.reset()
     assert call(server).ok
     checked_at = time.monotonic()
-    assert (ago_s := outgoing.went_s_ago()) is not None
+    assert (ago_s := outgoing.seconds_since_sent()) is not None
     assert checked_at - ago_s <= arrived[0] < answered[0]
     assert time.monotonic() - ago_s < answered[0]

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from common.clock import ManualClock
-from common.runs.outcome import MAX_WISH_S, Outcome
+from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import to_wire
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
@@ -80,7 +80,7 @@ def test_no_answer_escapes() -> None:
             outcome = _play(seed, endpoints, plain, tls)
             item = to_wire(outcome.to_item())
             assert len(str(item).encode()) < 8_000, f"seed {seed}"
-            assert 0 <= (outcome.retry_after_s or 0) <= MAX_WISH_S, f"seed {seed}"
+            assert 0 <= (outcome.retry_after_s or 0) <= MAX_RETRY_AFTER_S, f"seed {seed}"
             kinds[outcome.error_type] = kinds.get(outcome.error_type, 0) + 1
             seed += 1
     # This includes the server's own threads and scripts.

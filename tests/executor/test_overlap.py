@@ -10,7 +10,7 @@ import pytest
 from common.jobs.job import Job
 from common.planning.execution import BACKFILL, Execution
 from common.timing.schedule import EveryTiming, Schedule
-from executor.admission import Skip, Wait, admit_beside
+from executor.admission import Skip, Wait, admit_without_lock
 
 NOW = 1_800_000_000
 EXECUTION = Execution("alice", "report", NOW, NOW, 1)
@@ -42,20 +42,23 @@ def a_job(overlap: Any) -> Job:
 def test_a_first_attempt_is_skipped_or_takes_the_one_place(
     overlap: str, lock: dict[str, Any], decision: str
 ) -> None:
-    assert _shown(admit_beside(a_job(overlap), EXECUTION, lock, NOW)) == decision
+    assert _shown(admit_without_lock(a_job(overlap), EXECUTION, lock, NOW)) == decision
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
 @pytest.mark.parametrize("execution", [replace(EXECUTION, attempt=2), replace(EXECUTION, trigger=BACKFILL)])
 def test_a_later_attempt_and_a_backfills_run_are_never_skipped(overlap: str, execution: Execution) -> None:
     assert (
-        _shown(admit_beside(a_job(overlap), execution, HELD, NOW)) == f"wait until {NOW + 41}, in the place"
+        _shown(admit_without_lock(a_job(overlap), execution, HELD, NOW))
+        == f"wait until {NOW + 41}, in the place"
     )
-    assert _shown(admit_beside(a_job(overlap), execution, HELD | QUEUED, NOW)) == f"wait until {NOW + 41}"
+    assert (
+        _shown(admit_without_lock(a_job(overlap), execution, HELD | QUEUED, NOW)) == f"wait until {NOW + 41}"
+    )
 
 
 def _shown(step: Skip | Wait) -> str:
     if isinstance(step, Skip):
         assert step.reason == "overlap"
         return f"skip: {step.detail}"
-    return f"wait until {step.until}" + (", in the place" if step.takes_place else "")
+    return f"wait until {step.until}" + (", in the place" if step.queues_up else "")

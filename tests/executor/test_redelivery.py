@@ -17,8 +17,8 @@ from tests.worlds import World, at, job
 DUE = "2026-11-21T03:15:00Z"
 
 
-def redelivery(world: World, takes_long_s: float = 0.5) -> Redelivery:
-    return Redelivery(world.sqs, "queue", world.clock, takes_long_s)  # type: ignore[arg-type]
+def redelivery(world: World, slow_after_s: float = 0.5) -> Redelivery:
+    return Redelivery(world.sqs, "queue", world.clock, slow_after_s)  # type: ignore[arg-type]
 
 
 def due(world: World, **fields: Any) -> Message:
@@ -73,7 +73,7 @@ def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
     monkeypatch.setattr(world.sqs, "change_message_visibility_batch", changed)
     message = due(world, timeout_s=30)
     with pytest.raises(KeyboardInterrupt):
-        execute_batch(world.executor, [message], redelivery(world, takes_long_s=0.05))
+        execute_batch(world.executor, [message], redelivery(world, slow_after_s=0.05))
     world.sqs.give_back(message)
     lease_until = at(DUE) + 30 + 5
     assert world.sqs.next_at() == lease_until + AFTER_LEASE_S

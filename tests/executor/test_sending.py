@@ -20,7 +20,7 @@ from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.storage import fast_client, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
-from executor.calling import Answers
+from executor.calling import AnswerPoll
 from executor.messages import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
@@ -99,13 +99,13 @@ def run(world: World, messages: list[Message]) -> tuple[list[Report], list[str]]
 def senders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The thread of each call that goes out, without its number."""
     names: list[str] = []
-    goes_out = outgoing.goes_out
+    note_sent = outgoing.note_sent
 
     def noting() -> None:
         names.append(threading.current_thread().name.rstrip("_0123456789"))
-        goes_out()
+        note_sent()
 
-    monkeypatch.setattr(outgoing, "goes_out", noting)
+    monkeypatch.setattr(outgoing, "note_sent", noting)
     return names
 
 
@@ -314,9 +314,9 @@ def test_events_behind_answers_that_never_come_get_threads(
     service.reply = reply
     monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
     if not gives_threads:
-        taken_until = Answers.taken_until
-        stuck = lambda answers, ends_at: taken_until(answers, ends_at + WAITS_S)  # noqa: E731
-        monkeypatch.setattr(Answers, "taken_until", stuck)
+        answered_until = AnswerPoll.answered_until
+        stuck = lambda answers, ends_at: answered_until(answers, ends_at + WAITS_S)  # noqa: E731
+        monkeypatch.setattr(AnswerPoll, "answered_until", stuck)
     reports, failed = run(world, messages)
     assert (results(reports), failed) == (dict.fromkeys(names, "dispatched"), [])
     assert len(service.requests) == len({request.path for request in service.requests}) == MORE

@@ -290,7 +290,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
         monkeypatch.setattr(batch, "give_back", ending)
         pack = world.sqs.receive()
         assert pack
-        reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, takes_long_s=0.1))
+        reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, slow_after_s=0.1))
         results = Counter([*(report.result for report in reports), *("again" for _ in failed)])
         assert results == {"succeeded": 2, became: 1}
         if failed:

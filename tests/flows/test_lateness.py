@@ -36,7 +36,7 @@ def connects_for(world: World, seconds: float) -> None:
 
     def call(*arguments: Any) -> Outcome:
         world.clock.sleep(seconds)
-        outgoing.goes_out()
+        outgoing.note_sent()
         return kind.call(*arguments)
 
     world.executor = replace(world.executor, kinds={"lambda": Kind(call, kind.is_awaited)})

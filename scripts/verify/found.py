@@ -1,4 +1,4 @@
-"""The result of a trial, and which repeated calls are no problem."""
+"""What a trial found, and what of it is no fault."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EVENT_LEASE_S: Final = 14
 
 
 @dataclass(slots=True)
-class TrialResult:
-    """The result of one trial. `rows` are the rows of a table with the head `head`."""
+class Found:
+    """What one trial found. `rows` are those of a table with the head `head`."""
 
     title: str
     head: Sequence[str] = ()
@@ -39,10 +39,10 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
     return kept
 
 
-def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> TrialResult:
+def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
     """A table of one row. `late` is in seconds."""
     figures = {load: [round(late_s, 3) for late_s in late]}
-    return TrialResult(title, _LATENESS, [row(load, late)], figures, wrong)
+    return Found(title, _LATENESS, [row(load, late)], figures, wrong)
 
 
 def row(load: str, late: Sequence[float]) -> list[str]:
