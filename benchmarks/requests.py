@@ -280,7 +280,7 @@ def _held(count: int) -> Held:
 
     aws.answers["SendMessageBatch"] = keep_time
     planned = _executions(count, int(time.time()) + _AHEAD_S)
-    ExecutionsQueue(aws.client("sqs"), QUEUE_URL, SystemClock()).send(planned, spare_until=math.inf)
+    ExecutionsQueue(aws.client("sqs"), QUEUE_URL, SystemClock()).send(planned, send_late_until=math.inf)
     early = [
         json.loads(entry["MessageBody"])["due_at"] - sent_at - entry["DelaySeconds"]
         for sent_at, entries in sent

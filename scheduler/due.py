@@ -1,4 +1,4 @@
-"""What is due in a window: first the shards, from the directory of groups, and then the executions of their entries.
+"""Finds what is due in a window: the shards, from the directory of groups, and the executions of their entries.
 
 A tick reads the shards that are listed for its window. It reads the whole directory where listings may be missing: for
 a day after code of another version, or with other time zones, was at work; after an outage; and in one window of each
@@ -20,7 +20,7 @@ from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
 from common.planning.directory import BadShard, Listing, Shard
 from common.planning.due_entry import BadEntry, DueEntry
-from common.planning.due_index import DueIndex, Mark, Pending, Window, entry_position
+from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position
 from common.planning.execution import Execution
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.plan import Plan, plan, plan_registered, scattered
@@ -55,8 +55,8 @@ class Untidy:
     empty: list[Listing] = field(default_factory=list)
     misfiled: list[Listing] = field(default_factory=list)
 
-    def look_at(self, listings: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
-        """The same listings without those of empty shards. Keeps the listings that are to be tidied."""
+    def note(self, listings: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
+        """Pass on the listings of shards with entries, and note the listings that are to be tidied."""
         for listing in listings:
             if isinstance(listing, BadShard):
                 yield listing
@@ -93,35 +93,37 @@ def due_shards(
 
 
 def tidy(index: DueIndex, untidy: Untidy, clock: Clock) -> None:
-    """List misfiled shards anew, and drop empty ones. After a minute the rest is left; later ticks find it again.
+    """List misfiled shards anew, and drop empty ones. After a minute the rest is left to later ticks.
 
-    Ticks may read the whole directory, so nobody may fill it faster than it is emptied.
+    Ticks may read the whole directory. So the directory must be emptied as fast as tenants can fill it.
     """
     stop_at = clock.now() + _MAX_TIDYING_S
 
     def file(misfiled: list[Listing]) -> None:
-        with suppress(TransactionConflict):  # a writer holds one
+        with suppress(TransactionConflict):  # a registration is writing one of the shards
             index.directory.open(misfiled)
 
-    for listings, do in ((untidy.misfiled, file), (untidy.empty, index.directory.drop_empty)):
+    for listings, tidy_batch in ((untidy.misfiled, file), (untidy.empty, index.directory.drop_empty)):
         for first in range(0, len(listings), _SHARDS_BETWEEN_CLOCK_READS):
             if clock.now() >= stop_at:
                 return
             portion = listings[first : first + _SHARDS_BETWEEN_CLOCK_READS]
-            for_each([portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], do)
+            for_each(
+                [portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], tidy_batch
+            )
 
 
 def _recurring(
     index: DueIndex, mark: Mark, summary: TickSummary, untidy: Untidy
 ) -> Iterator[Listing | BadShard]:
     if _reads_all(mark, summary.now):
-        yield from _due(untidy.look_at(index.directory.all()), mark.window, summary)
+        yield from _due(untidy.note(index.directory.all()), mark.window, summary)
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
     while batch := list(islice(listed, _BATCH_SIZE)):
         yield from (listing for listing in batch if isinstance(listing, BadShard))
         readable = [listing for listing in batch if isinstance(listing, Listing)]
-        yield from untidy.look_at(index.directory.counted(readable))
+        yield from untidy.note(index.directory.counted(readable))
 
 
 def _reads_all(mark: Mark, now: float) -> bool:
@@ -146,7 +148,7 @@ def _due(
         group, shard, _ = listing.shard
         try:
             is_due = group_can_fire(group, window.start, window.end)
-        except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
+        except Exception as error:  # noqa: BLE001  an error must not stop the other groups
             yield BadShard(f"{group}#{shard}", f"unreadable group: {error!r}")
             continue
         if is_due:
@@ -155,7 +157,7 @@ def _due(
 
 @dataclass(slots=True)
 class ShardWork:
-    """Shards to plan in a window, and how far that is: `done` shards, and the next one up to the position `after`.
+    """Shards to plan in a window, and the progress: `done` shards, and the next shard up to the position `after`.
 
     `pace_slice` says which seconds are the planner's own, if the shards are one slice of a pace.
     """
@@ -178,7 +180,7 @@ class ShardWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class EntryPlanner:
     """Reads due entries and registrations, and plans each of them."""
 
     index: DueIndex
@@ -207,7 +209,9 @@ class Entries:
             if is_time_up():
                 return
 
-    def registered(self, registrations: Sequence[Pending | BadEntry], mark: Mark) -> Iterator[Execution]:
+    def registered(
+        self, registrations: Sequence[PendingRegistration | BadEntry], mark: Mark
+    ) -> Iterator[Execution]:
         """The executions of interrupted registrations before the announced end."""
         for registration in registrations:
             if isinstance(registration, BadEntry):
@@ -243,8 +247,8 @@ class Entries:
             self.skipped.bad_entry(bad, window.start)
             return []
         if planned.missed:
-            again = planned.executions or fires_again(entry.schedule, window.end - 1, excluded)
-            self.skipped.missed(planned.missed, is_last=not again)
+            has_more = planned.executions or fires_again(entry.schedule, window.end - 1, excluded)
+            self.skipped.missed(planned.missed, is_last=not has_more)
         return planned.executions
 
 

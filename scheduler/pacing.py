@@ -23,7 +23,7 @@ from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
 from scheduler.summary import TickSummary
 
-# So many executions get their seconds together: some 50 MB. Later executions get the seconds that are still free.
+# Executions that get their seconds together: some 50 MB. Later executions get the seconds that are still free.
 MAX_RESERVED_TOGETHER: Final = 50_000
 # The longest spread, jitter and tolerance together: a window that ended longer ago cannot reach into this one.
 MAX_CARRYOVER_S: Final = 3 * 3_600

@@ -16,7 +16,7 @@ from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.directory import Shard
 from common.planning.due_entry import BadEntry
-from common.planning.due_index import DueIndex, Mark, Pending
+from common.planning.due_index import DueIndex, Mark, PendingRegistration
 from common.planning.execution import Execution
 from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
@@ -37,7 +37,7 @@ from common.storage import keys
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
-from scheduler.due import Entries, ShardWork, Untidy, due_shards, tidy
+from scheduler.due import EntryPlanner, ShardWork, Untidy, due_shards, tidy
 from scheduler.pacing import PaceCarryover, PaceKeeper
 from scheduler.skipped import SkipRecorder
 from scheduler.summary import TickSummary
@@ -85,18 +85,18 @@ class Planner:
 
         What remains then is in `work.remaining`. Without `until` nothing remains.
         """
-        spare_until = work.window.start - HURRY_S if self.patient else 0
+        send_late_until = work.window.start - HURRY_S if self.patient else 0
         skipped = self._skip_recorder(summary)
         keeper = PaceKeeper(self.carryover, self.events, work.window, work.pace_slice, summary)
-        executions = self._entries(skipped, summary).executions(work, keeper, until)
-        self._enqueue(executions, skipped, summary, spare_until)
+        executions = self._entry_planner(skipped, summary).executions(work, keeper, until)
+        self._enqueue(executions, skipped, summary, send_late_until)
 
     def plan_registrations(
-        self, registrations: Sequence[Pending | BadEntry], mark: Mark, summary: TickSummary
+        self, registrations: Sequence[PendingRegistration | BadEntry], mark: Mark, summary: TickSummary
     ) -> None:
         """Enqueue the executions of interrupted registrations up to the announced end."""
         skipped = self._skip_recorder(summary)
-        executions = self._entries(skipped, summary).registered(registrations, mark)
+        executions = self._entry_planner(skipped, summary).registered(registrations, mark)
         self._enqueue(executions, skipped, summary)
 
     def enqueue_postponed(self, mark: Mark, summary: TickSummary, stop_at: float) -> bool:
@@ -110,14 +110,14 @@ class Planner:
         self._enqueue(iter(()), skipped, summary)
         return self.clock.now() >= stop_at
 
-    def retry_quarantined(self, name: str, summary: TickSummary) -> None:
+    def plan_quarantined(self, name: str, summary: TickSummary) -> None:
         """Plan the quarantined record with this sort key, without a time limit."""
         if share := self.quarantine.take(name, summary.now):
             self.plan_shards(ShardWork.of(share), summary)
             self.quarantine.release(share)
 
-    def _entries(self, skipped: SkipRecorder, summary: TickSummary) -> Entries:
-        return Entries(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
+    def _entry_planner(self, skipped: SkipRecorder, summary: TickSummary) -> EntryPlanner:
+        return EntryPlanner(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
 
     def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
         return SkipRecorder(self.runs, self.events, self.quarantine, self.ended, summary.now)
@@ -127,11 +127,13 @@ class Planner:
         executions: Iterator[Execution],
         skipped: SkipRecorder,
         summary: TickSummary,
-        spare_until: float = 0,
+        send_late_until: float = 0,
     ) -> None:
         log = self.index.planned.writer(self.clock.now())
         near = self.postponed.keep_far(log.recording(executions))
-        planned, refused = self.queue.send_packs(packed(near, self.pack_from), spare_until=spare_until)
+        planned, refused = self.queue.send_packs(
+            packed(near, self.pack_from), send_late_until=send_late_until
+        )
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()
@@ -158,7 +160,7 @@ class FanOut:
 
 @dataclass(frozen=True, slots=True)
 class WindowPlanner:
-    """Plans an announced window in one of three modes. Without `fan_out` it is always alone.
+    """Plans an announced window in one of three modes. Without `fan_out` the mode is always *alone*.
 
     - Alone: the tick plans the whole window itself, and moves the mark.
     - Divided: the window is too large, or two ticks did not finish it. Planners get its shares, and the last planner
@@ -267,7 +269,7 @@ def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSum
         fan_out.queue.send_bodies([encode_quarantined(names) for names in messages])
     else:
         for name in untried + failed:
-            planner.retry_quarantined(name, summary)
+            planner.plan_quarantined(name, summary)
     return count
 
 

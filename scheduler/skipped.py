@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from common.runs.records import Runs
 
 _MAX_BUFFERED_RECORDS: Final = 500
-# So many bad entries of an invocation are reported one by one. All are counted, and recorded as runs.
+# Further bad entries of an invocation are only counted, and recorded as runs.
 MAX_REPORTED_ENTRIES: Final = 100
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from common.planning.due_index import Mark, Pending
+from common.planning.due_index import Mark, PendingRegistration
 from common.timing.windows import planning_end
 from scheduler.planner import FanOut, Planner, WindowPlanner, retry_quarantined
 from scheduler.summary import TickSummary
@@ -69,7 +69,7 @@ class Scheduler:
         for first in range(0, len(pendings), _MAX_CONFIRMED_TOGETHER):
             batch = pendings[first : first + _MAX_CONFIRMED_TOGETHER]
             self.planner.plan_registrations(batch, mark, summary)
-            readable = [pending for pending in batch if isinstance(pending, Pending)]
+            readable = [pending for pending in batch if isinstance(pending, PendingRegistration)]
             index.confirm(*readable)
             summary.pending += len(readable)
         return mark

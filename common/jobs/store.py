@@ -22,7 +22,7 @@ from common.jobs.ledger import TenantLedger
 from common.jobs.revisions import deleted, paused, resumed
 from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
-from common.planning.due_index import DueIndex, Pending
+from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
@@ -240,7 +240,7 @@ class JobStore:
         self._hand_over([entry for entry in pending if entry])
         return {new.job_id: new for _, new in placed}
 
-    def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> Pending | None:
+    def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> PendingRegistration | None:
         """Add the change of one job to `tx`."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
         if new.state == DELETED:
@@ -256,7 +256,7 @@ class JobStore:
             return None
         return self.index.put_pending(tx, entry, new.revision)
 
-    def _hand_over(self, pending: Sequence[Pending]) -> None:
+    def _hand_over(self, pending: Sequence[PendingRegistration]) -> None:
         """Enqueue the executions that became due in the time that may be planned already.
 
         The registrations are committed before. If this fails, the pending entries stay, and the next tick enqueues.

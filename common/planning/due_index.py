@@ -36,10 +36,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """How ticks have filed the directory: by which `version` of the listings.
+    """By which `version` of the listing rule ticks have listed the directory's shards.
 
-    Nothing was found misfiled since `since`. Code that knows of listings announced the windows before `until`; code of
-    an earlier version leaves `until` behind.
+    No tick found a wrong listing since `since`. Code with listings announced the windows before `until`. An earlier
+    version does not move `until`.
     """
 
     version: str = ""
@@ -90,8 +90,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A registration whose executions inside the window under planning may not have been handed over."""
+class PendingRegistration:
+    """A registration whose executions in a window that is planned already may not be enqueued yet."""
 
     key: keys.Key
     entry: DueEntry
@@ -114,7 +114,7 @@ class DueIndex:
         return _mark(item) if item else None
 
     def ensure_mark(self, now: float) -> Mark:
-        """The mark; a new deployment's begins at what a tick could plan now, and registrations plan up to there."""
+        """The mark. In a new deployment it begins at the end of the window that a tick could plan now."""
         if mark := self.mark():
             return mark
         end = planning_end(now)
@@ -157,31 +157,32 @@ class DueIndex:
         )
         try:
             announced = self._table.update(keys.MARK, change, unmoved)
-        except ConditionFailed as moved:
-            assert moved.existing
-            announced = moved.existing
+        except ConditionFailed as conflict:
+            assert conflict.existing
+            announced = conflict.existing
         return _mark(announced)
 
     def take_up(self, mark: Mark) -> Mark:
-        """Count that another tick begins the open window, in case the window kills it. Returns the stored mark."""
+        """Count a further try of the open window, in case the window kills this tick too. Returns the stored mark."""
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :end",
             {":start": mark.planned_until, ":end": mark.planning_until},
         )
         try:
             return _mark(self._table.update(keys.MARK, Expression("ADD #tries :one", {":one": 1}), unmoved))
-        except ConditionFailed as moved:
-            assert moved.existing
-            return _mark(moved.existing)
+        except ConditionFailed as conflict:
+            assert conflict.existing
+            return _mark(conflict.existing)
 
     def finish_planning(self, end: int) -> Mark:
         """Move the mark to `end`: everything before it is durably enqueued. Returns the stored mark."""
-        words = Expression("SET #planned_until = :end", {":end": end})
+        change = Expression("SET #planned_until = :end", {":end": end})
+        is_ahead = Expression("#planned_until < :end", {":end": end})
         try:
-            moved = self._table.update(keys.MARK, words, Expression("#planned_until < :end", {":end": end}))
-        except ConditionFailed as further:  # another tick was faster; the mark never moves back
-            assert further.existing
-            moved = further.existing
+            moved = self._table.update(keys.MARK, change, is_ahead)
+        except ConditionFailed as conflict:  # another tick was faster; the mark never moves back
+            assert conflict.existing
+            moved = conflict.existing
         return _mark(moved)
 
     def file_anew(self, now: float) -> Mark:
@@ -199,7 +200,7 @@ class DueIndex:
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         for item in self._table.query(Query(partition, attributes=("sk", "entry"), after=start)):
-            yield _readable(item)
+            yield _decode_entry(item)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
         """Add the entry to `tx`, in this shard of its group."""
@@ -212,21 +213,21 @@ class DueIndex:
 
     # Registrations whose executions may not be enqueued yet
 
-    def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> Pending:
+    def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> PendingRegistration:
         """Add to `tx` that the registration's executions may have to be enqueued."""
         key = keys.pending(entry.tenant, entry.job_id, revision)
         tx.put(self._table, {**key, "entry": entry.encode()})
-        return Pending(key, entry)
+        return PendingRegistration(key, entry)
 
-    def pending(self) -> Iterator[Pending | BadEntry]:
+    def pending(self) -> Iterator[PendingRegistration | BadEntry]:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
             for item in self._table.query(Query(partition)):
-                entry = _readable(item)
+                entry = _decode_entry(item)
                 if isinstance(entry, BadEntry):
                     yield BadEntry.staying(item, entry.tenant, entry.job_id, entry.problem)
                 else:
-                    yield Pending(keys.key_of(item), entry)
+                    yield PendingRegistration(keys.key_of(item), entry)
 
     def drop_pending(self, tenant: str, job_id: str) -> None:
         """Delete the pending entries of a job that is removed with its tenant."""
@@ -235,7 +236,7 @@ class DueIndex:
         for item in self._table.query(Query(any_revision["pk"], sk_prefix=prefix)):
             self._table.delete(keys.key_of(item))
 
-    def confirm(self, *pending: Pending) -> None:
+    def confirm(self, *pending: PendingRegistration) -> None:
         """Delete these entries: their executions are enqueued. Each registration has its own entry."""
         if len(pending) == 1:
             self._table.delete(pending[0].key)
@@ -259,10 +260,10 @@ def _mark(item: Item) -> Mark:
     )
 
 
-def _readable(item: Item) -> DueEntry | BadEntry:
+def _decode_entry(item: Item) -> DueEntry | BadEntry:
     try:
         return DueEntry.decode(item["entry"])
-    except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
+    except Exception as error:  # noqa: BLE001  an error must not stop the other entries
         return BadEntry(*keys.tenant_and_job(item["sk"]), f"unreadable due entry: {error!r}"[:500])
 
 

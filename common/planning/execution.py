@@ -40,13 +40,14 @@ class UnreadableMessage(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One planned call. `due_at` is when this attempt is to start; for attempt 1 it is fire time + jitter.
+    """One planned call of a job's target. Fields that are 0 or empty are not set.
 
-    `trigger` says who started it: `schedule`, `manual`, `backfill`, or `retry` by hand; `trigger_id` tells apart those
-    that share a fire time and is empty for `schedule`. `not_before_at`, if set, is when the message is to be looked at
-    again though it was due earlier, since it waits for another run. `throttles` counts the attempts so far that were
-    turned away and do not use up the retry policy's. `first_due_at`, if set, is from when its age counts,
-    where that is not the fire time: of runs with jitter, of a backfill, and of those that are caught up.
+    - `due_at`: when this attempt is to start; of attempt 1 the fire time and its jitter.
+    - `trigger`: `schedule`, `manual`, `backfill`, or `retry` by hand. `trigger_id` distinguishes executions with the
+      same fire time; a schedule's executions have none.
+    - `throttles`: the attempts that the target refused before the work began. The retry policy does not count them.
+    - `not_before_at`: when the message is to be delivered again, although it was due earlier. The execution waits.
+    - `first_due_at`: from when the execution's age counts, if not from its fire time (jitter, backfills, catch-up).
     """
 
     tenant: str
@@ -74,7 +75,7 @@ class Execution:
 
     @property
     def log_fields(self) -> dict[str, Any]:
-        """The fields of each log line about it."""
+        """The fields of each log line about the execution."""
         return {
             "tenant": self.tenant,
             "job_id": self.job_id,
@@ -131,7 +132,7 @@ class Execution:
         """Read a message of any version ever written.
 
         Raises:
-            UnreadableMessage: it is not one.
+            UnreadableMessage: the body is not an execution.
         """
         if len(body) > _MAX_BODY:
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
@@ -200,10 +201,10 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
         NotFound: not an id, or another tenant's id: the error is the same for both.
     """
     parts = split_execution_id(text)
-    named = split_run_name(parts[2]) if parts and parts[0] == tenant else None
-    if not parts or not named:
+    run = split_run_name(parts[2]) if parts and parts[0] == tenant else None
+    if not parts or not run:
         raise NotFound("run", text)
-    fire_at, revision, trigger_id = named
+    fire_at, revision, trigger_id = run
     trigger = _TRIGGERS.get(trigger_id[:2])
     if trigger is None:
         raise NotFound("run", text)

@@ -19,7 +19,7 @@ from common.planning.execution import Execution
 MAX_IN_A_PACK: Final = 10
 # `packFrom` of serverless.yml. Lambda's polling begins with five batches of ten messages at once.
 PACK_FROM: Final = 50
-# More than any version wrote. Executions for which an executor has no thread in time go back to the queue.
+# More than any version wrote. Executions that get no thread in time go back to the queue.
 MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
@@ -27,7 +27,7 @@ _WOKEN_S: Final = 60
 # With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
 MAX_WAKES: Final = 200
 _WAKE: Final = "wake"
-# So many executions are in memory together to find the crowded seconds among them: some 10 MB.
+# Executions in memory at once, among which the crowded seconds are found: some 10 MB.
 _MAX_PACKED_TOGETHER: Final = 20_000
 
 
@@ -41,8 +41,8 @@ class Pack:
     def group(self) -> str:
         """The message group, by which the fair queue of SQS holds back a tenant's flood: its tenant, or mixed."""
         first = self.executions[0].tenant
-        is_one_tenants = all(execution.tenant == first for execution in self.executions)
-        return first if is_one_tenants else f"mixed:{first}"  # no tenant's name has a colon
+        is_single_tenant = all(execution.tenant == first for execution in self.executions)
+        return first if is_single_tenant else f"mixed:{first}"  # no tenant's name has a colon
 
     @property
     def visible_at(self) -> int:
@@ -104,7 +104,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
         for second in sorted(seconds):
             if len(seconds[second]) > pack_from:
                 yield from _wakes(second, len(seconds[second]), woken)
-            yield from _of_second(seconds[second], pack_from)
+            yield from _packs_of_second(seconds[second], pack_from)
 
 
 def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
@@ -115,7 +115,7 @@ def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
     yield from repeat(Wake(second - WAKE_S), more)
 
 
-def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
+def _packs_of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
     size = min(MAX_IN_A_PACK, -(-len(executions) // pack_from))
     if size == 1:
         yield from map(alone, executions)
@@ -124,10 +124,10 @@ def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
     for execution in executions:
         tenants[execution.tenant].append(execution)
     mixed: list[Execution] = []
-    for of_tenant in tenants.values():
-        full = len(of_tenant) - len(of_tenant) % size
-        yield from _packs_of(of_tenant[:full], size)
-        mixed += of_tenant[full:]
+    for own in tenants.values():
+        packed_count = len(own) - len(own) % size
+        yield from _packs_of(own[:packed_count], size)
+        mixed += own[packed_count:]
     yield from _packs_of(mixed, size)
 
 

@@ -39,26 +39,26 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     run = [_execution(entry, fire_at) for fire_at in fire_times]
     missed = None
     if start < missed_before:
-        most = _caught_up(entry.catch_up)
-        newest = newest_fires(entry.schedule, start, missed_before, most + 1, excluded=excluded)
-        if len(newest) > most:
+        max_caught_up = _max_caught_up(entry.catch_up)
+        newest = newest_fires(entry.schedule, start, missed_before, max_caught_up + 1, excluded=excluded)
+        if len(newest) > max_caught_up:
             missed = _missed(entry, start, missed_before, newest[0], excluded)
-        caught_up = newest[-most:] if most else []
+        caught_up = newest[-max_caught_up:] if max_caught_up else []
         run = [replace(_execution(entry, fire_at), first_due_at=int(now)) for fire_at in caught_up] + run
     return Plan(run, missed)
 
 
 def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
-    """The executions that a registration itself enqueues: all from when it takes effect to the announced end.
+    """The executions that a registration enqueues itself: from when it takes effect to the announced end.
 
-    Nothing counts as missed, however late this happens: every process that finishes the registration plans the same.
+    No fire time counts as missed, however late this is. So every process that finishes the registration plans the same.
     """
     planned = plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
     return [scattered(entry, execution) for execution in planned]
 
 
 def scattered(entry: DueEntry, execution: Execution) -> Execution:
-    """The execution at a second within its tolerance, chosen by hash: the rest of its pace is planned elsewhere."""
+    """The execution at a second within its pace's tolerance, chosen by hash. For executions that reserve no second."""
     if not entry.schedule.pace:
         return execution
     key = job_key(entry.tenant, entry.job_id)
@@ -66,11 +66,11 @@ def scattered(entry: DueEntry, execution: Execution) -> Execution:
 
 
 def fires_soon(entry: DueEntry, now: float) -> bool:
-    """Whether the entry may have a fire time in a window that is planned already, or is being planned."""
+    """Whether the entry may have a fire time in a window that ticks have planned or are planning."""
     return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
 
 
-def _caught_up(catch_up: CatchUp) -> int:
+def _max_caught_up(catch_up: CatchUp) -> int:
     """How many of the newest missed fire times still run."""
     return {"none": 0, "latest": 1, "all": CATCH_UP_LIMIT}[catch_up]
 

@@ -51,17 +51,19 @@ class ExecutionsQueue:
         self._url = url
         self._clock = clock
 
-    def send(self, executions: Iterable[Execution], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
+    def send(
+        self, executions: Iterable[Execution], *, send_late_until: float = 0.0
+    ) -> tuple[int, list[Refused]]:
         """Enqueue every execution, each as a message of its own; see `send_packs`."""
-        return self.send_packs(map(alone, executions), spare_until=spare_until)
+        return self.send_packs(map(alone, executions), send_late_until=send_late_until)
 
     def send_packs(
-        self, packs: Iterable[QueueMessage], *, spare_until: float = 0.0
+        self, packs: Iterable[QueueMessage], *, send_late_until: float = 0.0
     ) -> tuple[int, list[Refused]]:
         """Enqueue every execution of these packs, in full batches from several threads, while reading the iterable.
 
-        Until `spare_until` batches are sent late in each second, so that executors hold the messages for less time.
-        After that, or without it, each batch is sent at once.
+        Before `send_late_until`, batches are sent late in each second, so that executors hold the messages for less
+        time. From then on each batch is sent at once.
 
         Returns how many executions were accepted, and those that SQS will never accept.
 
@@ -73,9 +75,9 @@ class ExecutionsQueue:
         if first is None:
             return 0, []
         if second is None:  # the common small case needs no threads
-            refused = self._send_batch(first, spare_until)
+            refused = self._send_batch(first, send_late_until)
             return _count(first) - len(refused), refused
-        return self._send_concurrently(chain([first, second], batches), spare_until)
+        return self._send_concurrently(chain([first, second], batches), send_late_until)
 
     def waiting(self) -> int:
         """About how many messages are due and not received, or received and not deleted."""
@@ -86,7 +88,7 @@ class ExecutionsQueue:
         return sum(map(int, response["Attributes"].values()))
 
     def _send_concurrently(
-        self, batches: Iterator[list[QueueMessage]], spare_until: float
+        self, batches: Iterator[list[QueueMessage]], send_late_until: float
     ) -> tuple[int, list[Refused]]:
         accepted = 0
         all_refused: list[Refused] = []
@@ -101,18 +103,18 @@ class ExecutionsQueue:
 
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
             for batch in batches:
-                under_way.append((_count(batch), pool.submit(self._send_batch, batch, spare_until)))
+                under_way.append((_count(batch), pool.submit(self._send_batch, batch, send_late_until)))
                 if len(under_way) == _MAX_UNDER_WAY:  # do not hold a million executions in memory
                     collect_oldest()
             while under_way:
                 collect_oldest()
         return accepted, all_refused
 
-    def _send_batch(self, batch: list[QueueMessage], spare_until: float) -> list[Refused]:
+    def _send_batch(self, batch: list[QueueMessage], send_late_until: float) -> list[Refused]:
         unsent = [(pack, pack.encode()) for pack in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
-        self._await_late(spare_until)
+        self._await_late_part(send_late_until)
         for resend in range(_RESENDS + 1):
             if resend:
                 self._clock.sleep(wait_s)
@@ -136,9 +138,9 @@ class ExecutionsQueue:
             f"SQS did not take {len(unsent)} messages in {_RESENDS + 1} tries, first {unsent[0][1][:200]!r}"
         )
 
-    def _await_late(self, spare_until: float) -> None:
-        while (now := self._clock.now()) < spare_until and (wait_s := until_late(now)):
-            self._clock.sleep(min(wait_s, spare_until - now))
+    def _await_late_part(self, send_late_until: float) -> None:
+        while (now := self._clock.now()) < send_late_until and (wait_s := seconds_until_late_part(now)):
+            self._clock.sleep(min(wait_s, send_late_until - now))
 
     @staticmethod
     def _entry(number: str, pack: QueueMessage, body: str, now: float) -> SendMessageBatchRequestEntryTypeDef:
@@ -153,7 +155,7 @@ class ExecutionsQueue:
         }
 
 
-def until_late(now: float) -> float:
+def seconds_until_late_part(now: float) -> float:
     """The wait until the part of a second in which messages should be sent; 0 within it."""
     fraction = now % 1
     if _LATE_FROM <= fraction < _LATE_UNTIL:

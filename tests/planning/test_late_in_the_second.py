@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.clock import ManualClock
 from common.planning.execution import Execution
-from common.planning.queue import ExecutionsQueue, HandOverFailed, until_late
+from common.planning.queue import ExecutionsQueue, HandOverFailed, seconds_until_late_part
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 
@@ -57,16 +57,16 @@ def sender(now: float) -> tuple[ExecutionsQueue, Sqs]:
 
 @given(st.floats(0, 2_000_000_000))
 def test_the_wait_ends_in_the_late_part(now: float) -> None:
-    wait_s = until_late(now)
+    wait_s = seconds_until_late_part(now)
     assert 0 <= wait_s < 1.01
     assert 0.87 < (now + wait_s) % 1 < 0.97
-    assert until_late(now + wait_s) == 0
+    assert seconds_until_late_part(now + wait_s) == 0
 
 
 @pytest.mark.parametrize("fraction", [0, 0.3, 0.87, 0.9, 0.96, 0.999])
 def test_with_time_to_spare_a_message_comes_out_just_before_its_second(fraction: float) -> None:
     queue, sqs = sender(WINDOW - 120 + fraction)
-    assert queue.send(executions(200), spare_until=WINDOW - 30) == (200, [])
+    assert queue.send(executions(200), send_late_until=WINDOW - 30) == (200, [])
     assert len(sqs.out) == 200
     assert 0 < min(sqs.held_s()) <= max(sqs.held_s()) < 0.12
     # 20 requests of 10 ms do not fit into the late part of one second
@@ -82,7 +82,7 @@ def test_without_it_nothing_waits() -> None:
 
 def test_what_is_left_when_the_time_is_over_goes_at_once() -> None:
     queue, sqs = sender(WINDOW - 31.5)
-    queue.send(executions(2_000), spare_until=WINDOW - 30)
+    queue.send(executions(2_000), send_late_until=WINDOW - 30)
     assert len(sqs.out) == 2_000
     # 200 requests: some in the late parts of two seconds, the rest one after the other
     assert max(sqs.arrived.values()) < WINDOW - 30 + 201 * WAY_S
@@ -92,7 +92,7 @@ def test_what_is_left_when_the_time_is_over_goes_at_once() -> None:
 def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second() -> None:
     queue, sqs = sender(WINDOW - 120)
     sqs.refuses = 1
-    assert queue.send(executions(3), spare_until=WINDOW - 30) == (3, [])
+    assert queue.send(executions(3), send_late_until=WINDOW - 30) == (3, [])
     assert max(sqs.arrived.values()) < WINDOW - 118.9 + WAY_S
 
 
