@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from common.registration.defined_job import definition_of
 from common.runs.outcome import last_attempt
 from common.runs.states import DISPATCHED, RUNNING
 from common.storage.wire import Item
+from common.timing.excluded_days import Excluded
 from common.timing.fires import fires, next_fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
@@ -45,7 +46,7 @@ _DIED: Final = {
 }
 
 
-def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
+def job_view(job: Job, now: float, excluded: Excluded) -> dict[str, Any]:
     """A job with its definition, its state, and when it fires next; `excluded` as for `coming_fires`."""
     return {
         "job_id": job.job_id,
@@ -62,7 +63,7 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
     }
 
 
-def _next_fire_at(job: Job, now: float, excluded: Container[str]) -> str | None:
+def _next_fire_at(job: Job, now: float, excluded: Excluded) -> str | None:
     """The first fire time that is not skipped. Behind the last skip it costs as much as without skips."""
     if job.state != ACTIVE:
         return None
@@ -80,7 +81,7 @@ def job_line(job: Job) -> dict[str, Any]:
     return line if job.state == ACTIVE else {**line, "state": job.state, "note": job.note}
 
 
-def coming_fires(job: Job, now: float, count: int, excluded: Container[str]) -> list[int]:
+def coming_fires(job: Job, now: float, count: int, excluded: Excluded) -> list[int]:
     """The next fire times; none while the job is paused. `excluded` are the dates of the job's calendars."""
     if job.state != ACTIVE:
         return []

@@ -7,7 +7,7 @@ day. Unreadable groups are quarantined. An error in one entry does not stop the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -27,6 +27,7 @@ from common.planning.plan import Plan, plan, plan_registered, scattered
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Share
 from common.storage.conflicts import TransactionConflict
+from common.timing.excluded_days import Excluded
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S
 from scheduler.concurrently import for_each
@@ -252,12 +253,12 @@ class EntryPlanner:
         return planned.executions
 
 
-_PlanEntry = Callable[[DueEntry, Window, Container[str]], Plan]
+_PlanEntry = Callable[[DueEntry, Window, Excluded], Plan]
 
 
-def _as_due(entry: DueEntry, window: Window, excluded: Container[str]) -> Plan:
+def _as_due(entry: DueEntry, window: Window, excluded: Excluded) -> Plan:
     return plan(entry, window.start, window.end, window.decided_at, excluded)
 
 
-def _as_registered(entry: DueEntry, window: Window, excluded: Container[str]) -> Plan:
+def _as_registered(entry: DueEntry, window: Window, excluded: Excluded) -> Plan:
     return Plan(plan_registered(entry, window.end, excluded))

@@ -8,7 +8,7 @@ continues. Errors are logged and left to the next tick. Planning is done by then
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -31,6 +31,7 @@ from common.runs.states import ENDED
 from common.storage import keys
 from common.storage.table import Query, Tables
 from common.tenants.rules_cache import KnownTenants
+from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
 from eventbridge.group_deletion import STEP, GroupDeletions
 from eventbridge.guard import schedule_guard
@@ -132,7 +133,7 @@ class Completion:
         return self.store.clock.now()
 
 
-def all_ended(job: Job, runs: Sequence[Mapping[str, Any]], now: int, excluded: Container[str]) -> bool:
+def all_ended(job: Job, runs: Sequence[Mapping[str, Any]], now: int, excluded: Excluded) -> bool:
     """Whether no run of a job is under way, or waits in the queue: each fire time until now has its record. Pure.
 
     `runs` are its newest ones, the newest first; a missed one also stands for those since `skipped_from_at`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -17,6 +17,7 @@ from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Routes
 from api.services import Services
 from api.views import coming_fires, job_view, run_view
+from common.budget import CpuBudget
 from common.errors import InvalidInput, NotFound
 from common.history.expected import AsOf
 from common.history.health import Health
@@ -27,6 +28,7 @@ from common.jobs.job import ACTIVE, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.states import SKIPPED
+from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
@@ -182,7 +184,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     """List jobs.
 
     Jobs in the order of their ids, with their definitions. A request reads up to 2,000 jobs, so a page of a
-    filtered list can be short or empty and have a next one. A page also ends at 1 MiB.
+    filtered list can be short or empty and have a next one. A page also ends at 1 MiB, and after 1.5 s of work.
 
     With `health=true` it costs a query for each job, and 50 jobs count as a further request.
     """
@@ -193,12 +195,13 @@ def list_jobs(services: Services, request: Request) -> Response:
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
+    budget = CpuBudget()
     # Few jobs may match, and many may be deleted. So a page can be empty and have a next one.
     at_once = limit + 1 if job_filter == JobFilter() else None
     stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=at_once, deleted=True)
     for seen, job in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        if seen == MAX_JOBS_READ or (full and job_filter.takes(job)):
+        if seen == MAX_JOBS_READ or (full and job_filter.takes(job)) or (seen and budget.is_spent):
             cursor = write_cursor(request.tenant, job_filter.list_name, last)
             break
         if job_filter.takes(job):
@@ -286,7 +289,7 @@ def _calendars(services: Services) -> RememberedCalendars:
     return RememberedCalendars(Calendars(services.store.jobs))
 
 
-def _excluded(calendars: RememberedCalendars, job: Job) -> Container[str]:
+def _excluded(calendars: RememberedCalendars, job: Job) -> Excluded:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:

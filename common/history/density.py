@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from common.jobs.job import ScheduledJob
 from common.timing.cron import runs_freely
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at, fires
 from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, Schedule
 
@@ -36,7 +37,7 @@ class Density:
     _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
 
     def of_job(
-        self, schedule: Schedule, job_key: str, effective_at: int, excluded: Container[str] = ()
+        self, schedule: Schedule, job_key: str, effective_at: int, excluded: Excluded = NO_DAYS
     ) -> Counter[int]:
         """An active job's executions with fire times in [start, end), by minute. They are not added.
 
@@ -70,7 +71,7 @@ def crowded(minutes: Mapping[int, int], span_s: int) -> list[tuple[int, int]]:
 
 
 def due_times(
-    schedule: Schedule, job_key: str, start: int, end: int, excluded: Container[str] = ()
+    schedule: Schedule, job_key: str, start: int, end: int, excluded: Excluded = NO_DAYS
 ) -> Iterator[int]:
     """When the executions with fire times in [start, end) are due, in the order of their fire times."""
     return (due_at(schedule, job_key, at) for at in fires(schedule, start, end, excluded=excluded))

@@ -8,7 +8,7 @@ A tenant's health shows no content of jobs. Each call is bounded: it says whethe
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +26,7 @@ from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
+from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires
 from common.timing.instants import DAY_S
 
@@ -112,7 +113,7 @@ class JobHealth:
             return list(pool.map(with_error, runs))
 
 
-def overdue(job: Job, since: int, as_of: AsOf, excluded: Container[str]) -> InstantOutcome | None:
+def overdue(job: Job, since: int, as_of: AsOf, excluded: Excluded) -> InstantOutcome | None:
     """The earliest due instant from `since` on, if it has passed. None of these instants has a record. Pure."""
     if job.state != ACTIVE:
         return None

@@ -6,14 +6,15 @@ that an older version wrote may not say that; the times before them are then unk
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from common.jobs.calendars import Calendars, Dates, any_of
+from common.jobs.calendars import Calendars, stored_dates
 from common.jobs.job import ACTIVE, PAUSED, Job
 from common.jobs.ledger import JobTimes, decode_times
 from common.tenants.audit import Entry
+from common.timing.excluded_days import Dates, ExcludedDays
 from common.timing.fires import due_at, fires
 
 CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"})
@@ -21,7 +22,7 @@ ALWAYS: Final = -math.inf
 # How far ahead windows can be planned already: they keep to the calendars as they were.
 _CALENDAR_SETTLES_S: Final = 1_500
 # Takes names of calendars, returns their dates and the time of the latest change of any of them.
-CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
+CalendarDates = Callable[[tuple[str, ...]], tuple[ExcludedDays, float]]
 # Takes authors as the audit has them, returns the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 
@@ -195,9 +196,9 @@ class CalendarReader:
     tenant: str
     _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
 
-    def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
+    def __call__(self, names: tuple[str, ...]) -> tuple[ExcludedDays, float]:
         read = [self._dates_of(name) for name in names]
-        dates = any_of(dates for dates, _ in read if dates)
+        dates = ExcludedDays(dates for dates, _ in read if dates)
         return dates, max((at for _, at in read), default=-math.inf)
 
     def _dates_of(self, name: str) -> tuple[Dates | None, float]:
@@ -209,7 +210,7 @@ class CalendarReader:
         item = self.calendars.find(self.tenant, name)
         if item is None:  # whether it fires is not known
             return None, math.inf
-        return Dates(item["dates"]), float(item["updated_at"])
+        return stored_dates(item), float(item["updated_at"])
 
 
 def _revision(entry: Entry) -> int:

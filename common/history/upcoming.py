@@ -10,11 +10,12 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
+from common.budget import CpuBudget
 from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
@@ -25,6 +26,7 @@ from common.planning.execution import job_key
 from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.timing.excluded_days import ExcludedDays
 from common.timing.fires import due_at, fires
 from common.timing.groups import group_can_fire
 from common.timing.windows import window_start
@@ -114,6 +116,7 @@ class Upcoming:
         counted: list[ScheduledJob] = []
         paces: dict[str, PacedJobs] = {}
         paced = 0
+        budget = CpuBudget()
         for job in jobs:
             excluded = _excluded(job, calendars)
             if excluded is None:
@@ -127,7 +130,7 @@ class Upcoming:
             else:
                 counts = density.of_job(job.schedule, job.key, job.effective_at, excluded)
             is_full = density.total + counts.total() > MAX_COUNTED or (due and paced + len(due) > MAX_PACED)
-            if counted and is_full:
+            if counted and (is_full or budget.is_spent):
                 return DensityPage(density, counted, paces, counted[-1].job_id)
             density.add(counts)
             counted.append(job)
@@ -165,7 +168,7 @@ def _coming(
         yield UpcomingExecution(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
-def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> Container[str] | None:
+def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> ExcludedDays | None:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:  # it cannot be planned

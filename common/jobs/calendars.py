@@ -6,18 +6,16 @@ executors only read dates.
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any
 
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
+from common.timing.excluded_days import NO_DAYS, Dates, ExcludedDays
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
 DELETING = "deleting"
@@ -98,9 +96,9 @@ class Calendars:
                     accepted="the name of a stored calendar",
                 )
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
+    def excluded(self, tenant: str, names: tuple[str, ...]) -> ExcludedDays:
         """The current ISO dates of all these calendars. Raises MissingCalendar."""
-        return any_of(tuple(self.dates(tenant, name) for name in names))
+        return ExcludedDays([self.dates(tenant, name) for name in names])
 
     def dates(self, tenant: str, name: str) -> Dates:
         """One calendar's dates. Raises MissingCalendar."""
@@ -108,66 +106,46 @@ class Calendars:
         if item is None:
             raise MissingCalendar(f"it names the calendar {name!r}, which does not exist")
         try:
-            return Dates(item["dates"])
+            return stored_dates(item)
         except Exception as error:
             raise MissingCalendar(
                 f"it names the calendar {name!r}, which cannot be read: {error!r}"
             ) from error
 
 
-class Dates:
-    """A calendar's dates in four bytes each; a set of texts would need a hundred."""
-
-    __slots__ = ("_days",)
-
-    def __init__(self, dates: str) -> None:
-        texts = dates.split(",") if dates else ()
-        self._days = array("I", sorted(date.fromisoformat(text).toordinal() for text in texts))
-
-    def __len__(self) -> int:
-        return len(self._days)
-
-    def __contains__(self, iso_date: object) -> bool:
-        assert isinstance(iso_date, str)
-        day = date.fromisoformat(iso_date).toordinal()
-        place = bisect_left(self._days, day)
-        return place < len(self._days) and self._days[place] == day
-
-
-class _AnyOf:
-    """Looks in one calendar after the other. A combination of calendars uses no additional memory."""
-
-    __slots__ = ("_calendars",)
-
-    def __init__(self, calendars: tuple[Dates, ...]) -> None:
-        self._calendars = calendars
-
-    def __contains__(self, iso_date: object) -> bool:
-        return any(iso_date in dates for dates in self._calendars)
-
-
-def any_of(calendars: Iterable[Dates]) -> Container[str]:
-    """The dates of all of these; empty if none of them has any."""
-    filled = tuple(dates for dates in calendars if dates)
-    return _AnyOf(filled) if filled else frozenset()
+def stored_dates(item: Item) -> Dates:
+    """The dates of a stored calendar."""
+    return Dates(item["dates"].split(",") if item["dates"] else ())
 
 
 class RememberedCalendars:
     """The calendars for one tick or one answer: each is read once, also a missing one.
 
-    At most MAX_DATES are kept. The least recently used calendars are then read again.
+    At most MAX_DATES are kept. The least recently used calendars are then read again. Jobs that name the same calendars
+    share the merged dates.
     """
 
     MAX_DATES = 4_000_000
+    MAX_COMBINATIONS = 1_000
 
     def __init__(self, calendars: Calendars) -> None:
         self._calendars = calendars
         self._read: OrderedDict[tuple[str, str], Dates | MissingCalendar] = OrderedDict()
+        self._merged: dict[tuple[str, frozenset[str]], ExcludedDays] = {}
         self._weight = 0
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
+    def excluded(self, tenant: str, names: tuple[str, ...]) -> ExcludedDays:
         """As `Calendars.excluded`."""
-        return any_of(tuple(self._dates_of(tenant, name) for name in names)) if names else frozenset()
+        if not names:
+            return NO_DAYS
+        combination = tenant, frozenset(names)
+        days = self._merged.get(combination)
+        if days is None:
+            days = ExcludedDays([self._dates_of(tenant, name) for name in names])
+            if len(self._merged) == self.MAX_COMBINATIONS:
+                self._merged.clear()
+            self._merged[combination] = days
+        return days
 
     def _dates_of(self, tenant: str, name: str) -> Dates:
         dates = self._read.get((tenant, name))
@@ -189,6 +167,7 @@ class RememberedCalendars:
         while self._weight > self.MAX_DATES and len(self._read) > 1:
             _, forgotten = self._read.popitem(last=False)
             self._weight -= _weight(forgotten)
+            self._merged.clear()  # they hold its dates
         return dates
 
 

@@ -7,7 +7,7 @@ The executor could not: each deletion writes the tenant's counts, and 100,000 on
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from common.planning.execution import Execution, split_run_name
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.compiled import names_years
+from common.timing.excluded_days import Excluded
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, Schedule
@@ -56,7 +57,7 @@ class EndedJobs:
         key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
         self._due.put({**key, "expires_at": int(now) + _NOTE_LIFETIME_S})
 
-    def excluded(self, job: Job) -> Container[str]:
+    def excluded(self, job: Job) -> Excluded:
         """The dates of its calendars that exist."""
         try:
             return self._calendars.excluded(job.tenant, job.schedule.calendars)
@@ -76,7 +77,7 @@ class EndedJobs:
         self._due.delete_many([note.key for note in notes])
 
 
-def fires_again(schedule: Schedule, after: int, excluded: Container[str]) -> bool:
+def fires_again(schedule: Schedule, after: int, excluded: Excluded) -> bool:
     """Whether a fire time is later than `after`. Pure."""
     if isinstance(schedule.timing, AtTiming):
         return schedule.timing.at > after

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
 from dataclasses import dataclass, replace
 
 from common.planning.due_entry import CatchUp, DueEntry, Missed
 from common.planning.execution import Execution, job_key
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
@@ -26,7 +26,7 @@ class Plan:
     missed: Missed | None = None
 
 
-def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[str] = ()) -> Plan:
+def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Excluded = NO_DAYS) -> Plan:
     """The executions of `entry` with a fire time in [start, end), planned at `now`.
 
     Fire times of up to ten minutes ago are late and all run. Older ones were missed: the job's catch-up policy says
@@ -48,7 +48,7 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     return Plan(run, missed)
 
 
-def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
+def plan_registered(entry: DueEntry, until: int, excluded: Excluded = NO_DAYS) -> list[Execution]:
     """The executions that a registration enqueues itself: from when it takes effect to the announced end.
 
     No fire time counts as missed, however late this is. So every process that finishes the registration plans the same.
@@ -86,7 +86,7 @@ def _execution(entry: DueEntry, fire_at: int) -> Execution:
     )
 
 
-def _missed(entry: DueEntry, start: int, end: int, last: int, excluded: Container[str]) -> Missed:
+def _missed(entry: DueEntry, start: int, end: int, last: int, excluded: Excluded) -> Missed:
     """The missed fire times in [start, end), without the newest ones, which are caught up. There may be millions."""
     return Missed(
         tenant=entry.tenant,

@@ -6,7 +6,7 @@ The dates of named calendars are unknown unless the caller passes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -19,6 +19,7 @@ from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import shortest_interval_s
 from common.timing.durations import duration_text
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import EVENTBRIDGE, MINUTE8, AtTiming, CronTiming, EveryTiming, Schedule
@@ -88,7 +89,7 @@ def preview(
     count: int = 10,
     until: int | None = None,
     job_key: str = "tenant/job",
-    excluded: Container[str] = (),
+    excluded: Excluded = NO_DAYS,
     default_spread_s: int = 0,
 ) -> Preview:
     """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput."""
@@ -120,7 +121,7 @@ def local_text(at: int, zone: str) -> str:
     return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
 
 
-def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Iterator[str]:
+def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iterator[str]:
     """What the schedule's owner may not expect, most surprising first."""
     upcoming = next_fires(schedule, now, 3, excluded=excluded)
     if not upcoming:

@@ -37,7 +37,7 @@ from common.timing.instants import DAY_S, EPOCH_ORDINAL
 
 MAX_CHARS: Final = 256
 # A date begins up to a day earlier or later than in UTC, and one that the clock skips fires on the next.
-_DATE_MARGIN_S: Final = 2 * DAY_S
+DATE_MARGIN_S: Final = 2 * DAY_S
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
 
 
@@ -90,12 +90,12 @@ class CronInYears(Cron):
 
     def stretches(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         for first, last in _runs(self.years_listed()):
-            low, high = _begins_at(first) - _DATE_MARGIN_S, _begins_at(last + 1) + _DATE_MARGIN_S
+            low, high = _begins_at(first) - DATE_MARGIN_S, _begins_at(last + 1) + DATE_MARGIN_S
             if low < end and start < high:
                 yield max(start, low), min(end, high)
 
     def comes_until(self, horizon: int) -> int:
-        return max(horizon, _begins_at(self.years_listed()[-1] + 1) + _DATE_MARGIN_S)
+        return max(horizon, _begins_at(self.years_listed()[-1] + 1) + DATE_MARGIN_S)
 
     def years_listed(self) -> list[int]:
         """Its years in order."""
@@ -217,6 +217,7 @@ def _dates_of(year: int) -> tuple[tuple[int, int], ...]:
     )
 
 
+@lru_cache(maxsize=512)
 def _of_the_same_kind(year: int) -> int:
     """One of _EVERY_KIND_OF_YEAR whose dates are on the same weekdays."""
     kind = isleap(year), date(year, 1, 1).weekday()
@@ -229,6 +230,17 @@ def ever_fires(cron: Cron) -> bool:
     if isinstance(cron, CronInYears):
         years = tuple(sorted(set(map(_of_the_same_kind, cron.years_listed()))))
     return _comes(cron.months, cron.days, cron.weekdays, cron.either_day, years)
+
+
+def matching_days(cron: Cron, year: int) -> int:
+    """The dates of a year that match, if it fires in that year: bit 0 is the first day."""
+    return _matching_days(cron.months, cron.days, cron.weekdays, cron.either_day, _of_the_same_kind(year))
+
+
+@lru_cache(maxsize=4096)
+def _matching_days(months: int, days: int, weekdays: int, either_day: bool, year: int) -> int:
+    matching = enumerate(_matching_dates(months, days, weekdays, either_day, (year,)))
+    return sum(1 << day for day, matches in matching if matches)
 
 
 def shortest_interval_s(cron: Cron) -> int | None:

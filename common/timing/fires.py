@@ -15,26 +15,30 @@ Every instant is decided alone, so the fires are the same however time is split 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
+from datetime import date
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 from common.timing.compiled import compiled
-from common.timing.cron import Cron
+from common.timing.cron import DATE_MARGIN_S, Cron, matching_days
 from common.timing.date_bits import date_bits
+from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days, year_days
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import REPEATED, SKIPPED, Span, iso_date, offset_at, spans
+from common.timing.zones import REPEATED, SKIPPED, Span, gaps, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
 _SHORT_S: Final = 3_600
+_YEAR_S: Final = 366 * DAY_S
 # The rarest date, the 29th of February on one weekday, is up to 40 years away.
 _HORIZON_S: Final = 41 * 366 * DAY_S
 
 
-def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> Iterator[int]:
+def fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_DAYS) -> Iterator[int]:
     """The fire times in [start, end): epoch seconds in UTC, strictly increasing, without duplicates.
 
     `excluded` are the ISO dates of the schedule's calendars, in addition to its own `exclude_dates`. A fire is excluded
@@ -51,7 +55,7 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
             return _every_fires(DAY_S, at, max(start, at), min(end, at + 1), dates)
 
 
-def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> int:
+def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_DAYS) -> int:
     """The number of fires that `fires` yields. Its time depends on the number of days, not of fires."""
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
@@ -65,7 +69,7 @@ def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container
 
 
 def newest_fires(
-    schedule: Schedule, start: int, end: int, count: int, *, excluded: Container[str] = ()
+    schedule: Schedule, start: int, end: int, count: int, *, excluded: Excluded = NO_DAYS
 ) -> list[int]:
     """The last `count` fire times in [start, end), ascending; searches no further back than needed."""
     back_s = _SHORT_S
@@ -84,8 +88,12 @@ def _bounded(schedule: Schedule, start: int, end: int) -> tuple[int, int]:
     )
 
 
-def _dates(schedule: Schedule, excluded: Container[str]) -> _Dates | None:
-    return _Dates(schedule.exclude_dates, excluded) if schedule.exclude_dates or excluded else None
+def _dates(schedule: Schedule, excluded: Excluded) -> ExcludedDays | None:
+    """The excluded dates from both sources; None if there are none."""
+    if not excluded and not schedule.exclude_dates:
+        return None
+    days = excluded if isinstance(excluded, ExcludedDays) else ExcludedDays.of(excluded)
+    return days + own_days(schedule.exclude_dates) if schedule.exclude_dates else days
 
 
 def local_date(schedule: Schedule, at: int) -> str:
@@ -94,29 +102,16 @@ def local_date(schedule: Schedule, at: int) -> str:
     return iso_date((at + offset) // DAY_S + EPOCH_ORDINAL)
 
 
-class _Dates:
-    """The excluded dates from both sources, looked up by ordinal."""
-
-    def __init__(self, own: Container[str], calendars: Container[str]) -> None:
-        self._own = own
-        self._calendars = calendars
-
-    def __contains__(self, day: object) -> bool:
-        assert isinstance(day, int)
-        text = iso_date(day)
-        return text in self._own or text in self._calendars
-
-
 def cron_fires(
-    cron: Cron, zone: str, start: int, end: int, excluded: Container[int] | None = None
+    cron: Cron, zone: str, start: int, end: int, excluded: ExcludedDays | None = None
 ) -> Iterator[int]:
     """The fire times of a compiled expression in [start, end); `excluded` holds ordinals of local dates."""
     last = start - 1
-    for span in _spans_between(zone, start, end, cron):
+    for span in _spans_between(zone, start, end, cron, excluded):
         if (
             span.closes_at < start
             or not can_fire(cron, span)
-            or (excluded is not None and span.day in excluded)
+            or (excluded is not None and excluded.has(span.day))
         ):
             continue
         if span.kind == SKIPPED:
@@ -174,19 +169,55 @@ def _on_grid(cron: Cron, at: int) -> int:
     return at if cron.by_second else -(-at // 60) * 60
 
 
-def _spans_between(zone: str, start: int, end: int, cron: Cron) -> Iterator[Span]:
+def _spans_between(
+    zone: str, start: int, end: int, cron: Cron, excluded: ExcludedDays | None
+) -> Iterator[Span]:
     """The spans of a window: exact for a short window, in whole shared chunks for a long one.
 
-    A chunk that touches none of the months or years is skipped, so that a yearly job costs little over decades.
+    A year without a fire is skipped, and a chunk that touches none of the months: a search over decades is short.
     """
     if end - start <= _SHORT_S:
         if start < end:
             yield from spans(zone, start, end)
         return
+    following = -math.inf
     for low, high in cron.stretches(start, end):
-        for chunk in range(low // _CHUNK_S * _CHUNK_S, high, _CHUNK_S):
-            if cron.months & _months_of(chunk):
-                yield from spans(zone, chunk, chunk + _CHUNK_S)
+        for first, last in _years_that_fire(zone, low, high, cron, excluded):
+            for chunk in range(first // _CHUNK_S * _CHUNK_S, last, _CHUNK_S):
+                if chunk >= following and cron.months & _months_of(chunk):
+                    yield from spans(zone, chunk, chunk + _CHUNK_S)
+                following = max(following, chunk + _CHUNK_S)
+
+
+def _years_that_fire(
+    zone: str, start: int, end: int, cron: Cron, excluded: ExcludedDays | None
+) -> Iterator[tuple[int, int]]:
+    """The parts of a long window, a year each, in which a date matches that is not excluded. They overlap."""
+    if end - start <= _YEAR_S:
+        yield start, end
+        return
+    for year in range(_year_of(start - DATE_MARGIN_S), _year_of(end + DATE_MARGIN_S) + 1):
+        matching = matching_days(cron, year)
+        if excluded is not None:
+            matching &= ~excluded.of_year(year)
+        if matching or _fires_behind_gap(cron, zone, year, excluded):
+            first, last = year_days(year)
+            yield (
+                max(start, (first - EPOCH_ORDINAL) * DAY_S - DATE_MARGIN_S),
+                min(end, (last - EPOCH_ORDINAL) * DAY_S + DATE_MARGIN_S),
+            )
+
+
+def _fires_behind_gap(cron: Cron, zone: str, year: int, excluded: ExcludedDays | None) -> bool:
+    """Whether a time that the clock skips fires on the next date, which may not match by itself."""
+    return any(
+        can_fire(cron, gap) and not (excluded is not None and excluded.has(gap.day))
+        for gap in gaps(zone, year)
+    )
+
+
+def _year_of(at: int) -> int:
+    return date.fromordinal(at // DAY_S + EPOCH_ORDINAL).year
 
 
 @lru_cache(maxsize=4096)
@@ -199,9 +230,9 @@ def _months_of(chunk: int) -> int:
     return mask
 
 
-def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container[int] | None) -> int:
+def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: ExcludedDays | None) -> int:
     count, behind_gap = 0, False
-    for span in _spans_between(zone, start, end, cron):
+    for span in _spans_between(zone, start, end, cron, excluded):
         if span.kind == SKIPPED:
             behind_gap = True  # the fire after the gap merges with regular ones there
             continue
@@ -209,16 +240,14 @@ def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container
         is_whole_span = (opens_at, closes_at) == (span.opens_at, span.closes_at)
         if behind_gap or not is_whole_span or opens_at % 60 or closes_at % 60 or span.midnight_at % 60:
             count += sum(1 for _ in cron_fires(cron, zone, opens_at, closes_at, excluded))
-        elif can_fire(cron, span) and (excluded is None or span.day not in excluded):
+        elif can_fire(cron, span) and (excluded is None or not excluded.has(span.day)):
             hours = (mask for hour, mask in span.parts if cron.hours >> hour & 1)
             count += len(cron.seconds) * sum((cron.minutes & mask).bit_count() for mask in hours)
         behind_gap = False
     return count
 
 
-def _count_every(
-    interval_s: int, anchor_at: int, start: int, end: int, excluded: Container[int] | None
-) -> int:
+def _count_every(interval_s: int, anchor_at: int, start: int, end: int, excluded: ExcludedDays | None) -> int:
     if start >= end:
         return 0
     if excluded is None:
@@ -226,19 +255,24 @@ def _count_every(
     return sum(
         _count_every(interval_s, anchor_at, max(start, day * DAY_S), min(end, (day + 1) * DAY_S), None)
         for day in range(start // DAY_S, (end - 1) // DAY_S + 1)
-        if day + EPOCH_ORDINAL not in excluded
+        if not excluded.has(day + EPOCH_ORDINAL)
     )
 
 
 def _every_fires(
-    interval_s: int, anchor_at: int, start: int, end: int, excluded: Container[int] | None
+    interval_s: int, anchor_at: int, start: int, end: int, excluded: ExcludedDays | None
 ) -> Iterator[int]:
     at = start + (anchor_at - start) % interval_s
+    is_long = end - start > _YEAR_S
+    allowed_day = None
     while at < end:
-        if excluded is not None and at // DAY_S + EPOCH_ORDINAL in excluded:
-            midnight = (at // DAY_S + 1) * DAY_S
-            at = midnight + (anchor_at - midnight) % interval_s
-            continue
+        if excluded is not None and (day := at // DAY_S + EPOCH_ORDINAL) != allowed_day:
+            allowed_day = excluded.first_outside(day) if is_long else day + excluded.has(day)
+            if allowed_day != day:
+                midnight = (allowed_day - EPOCH_ORDINAL) * DAY_S
+                at = midnight + (anchor_at - midnight) % interval_s
+                allowed_day = allowed_day if is_long else None  # the next day is not looked up yet
+                continue
         yield at
         at += interval_s
 
@@ -268,7 +302,7 @@ def _hashed(text: str, most: int) -> int:
 
 
 def next_fires(
-    schedule: Schedule, after: int, count: int, until: int | None = None, *, excluded: Container[str] = ()
+    schedule: Schedule, after: int, count: int, until: int | None = None, *, excluded: Excluded = NO_DAYS
 ) -> list[int]:
     """The first `count` fire times at or after `after`, before `until`.
 

@@ -215,6 +215,18 @@ def _gap(change: Change) -> Iterator[Span]:
         yield span._replace(opens_at=change.at, closes_at=change.at + 60, day=fires_on)
 
 
+@lru_cache(maxsize=4096)
+def gaps(zone: str, year: int) -> tuple[Span, ...]:
+    """The local times that a zone's clock skips in a year, and within a day around it."""
+    first, last = ((date(on, 1, 1).toordinal() - EPOCH_ORDINAL) * DAY_S for on in (year, year + 1))
+    return tuple(
+        gap
+        for change in changes(zone, first - DAY_S, last + DAY_S)
+        if change.after > change.before
+        for gap in _gap(change)
+    )
+
+
 def _days(start: int, end: int, offset: int, kind: int) -> Iterator[Span]:
     while start < end:
         days, second = divmod(start + offset, DAY_S)

@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 from tests.processes import peak_mb
 
@@ -63,6 +64,7 @@ BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
             {"dates": [f"{2000 + n // 336}-{1 + n // 28 % 12:02}-{1 + n % 28:02}" for n in range(2_500)]}
         ).encode(),
     ),
+    "a list of jobs with full calendars": (("GET", "/v1/jobs?limit=200", "application/json"), bytes),
     "an iCalendar": (
         ("PUT", "/v1/calendars/c", "application/json"),
         lambda: json.dumps({"icalendar": "BEGIN:VEVENT\n" * 35_000}).encode(),
@@ -70,20 +72,57 @@ BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
 }
 
 
+FULL_CALENDARS = 10
+"""So many calendars exclude every date for 68 years."""
+
+
+def _full_calendars() -> Iterator[tuple[tuple[str, str, str], bytes]]:
+    """Ten calendars of 2,500 dates, and a page of jobs that name them and never fire."""
+    today = datetime.now(UTC).date()
+    for number in range(FULL_CALENDARS):
+        dates = [(today + timedelta(days=FULL_CALENDARS * n + number)).isoformat() for n in range(2_500)]
+        body = json.dumps({"dates": dates}).encode()
+        yield ("PUT", f"/v1/calendars/full-{number}", "application/json"), body
+    exclude = {"calendars": [f"full-{number}" for number in range(FULL_CALENDARS)]}
+    lines = (
+        {
+            "job_id": f"never-{n}",
+            "schedule": {"cron": f"{n % 60} 3 * * *", "exclude": exclude},
+            "target": LAMBDA,
+        }
+        for n in range(200)
+    )
+    yield BULK, "\n".join(map(json.dumps, lines)).encode()
+
+
+# Requests that are made before the measured one.
+BEFORE = {"a list of jobs with full calendars": _full_calendars}
+
+
+def _event(call: tuple[str, str, str], body: bytes) -> dict[str, object]:
+    method, url, kind = call
+    path, _, query = url.partition("?")
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": query,
+        "queryStringParameters": dict(pair.split("=") for pair in query.split("&") if pair),
+        "headers": {"content-type": kind, "authorization": f"Bearer {os.environ['API_KEY']}"},
+        "requestContext": {"http": {"method": method, "path": path}, "requestId": "1", "stage": "$default"},
+        "body": base64.b64encode(body).decode(),
+        "isBase64Encoded": True,
+    }
+
+
 def main() -> None:
     # The deployed function's layer does not contain them.
     sys.modules.update(dict.fromkeys(("holidays", "icalendar")))  # type: ignore[arg-type]
     from api import handler
 
-    (method, path, kind), body = BODIES[sys.argv[1]]
-    request = {
-        "version": "2.0",
-        "rawPath": path,
-        "headers": {"content-type": kind, "authorization": f"Bearer {os.environ['API_KEY']}"},
-        "requestContext": {"http": {"method": method, "path": path}, "requestId": "1", "stage": "$default"},
-        "body": base64.b64encode(body()).decode(),
-        "isBase64Encoded": True,
-    }
+    (call, body) = BODIES[sys.argv[1]]
+    for earlier, earlier_body in BEFORE.get(sys.argv[1], list)():
+        assert handler.handle(_event(earlier, earlier_body), None)["statusCode"] in (200, 201)
+    request = _event(call, body())
     began, cpu = time.monotonic(), time.process_time()
     answer = handler.handle(request, None)
     figures = {

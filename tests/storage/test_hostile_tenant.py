@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 # serverless.yml: apiMemoryMb. The measurement includes the interpreter and Lambda's runtime.
 MEMORY_MB = 256
 # Of a whole processor. The deployed function has a seventh of one for 29 s; a bulk request stops writing at 18 s.
-CPU_S = 6
+CPU_S = {"a list of jobs with full calendars": 2.0}
 STATUS = {"nothing": 200, "two million lines": 413, "a job": 201, "a calendar": 201, "one line of 4 MiB": 200}
 
 
@@ -54,4 +54,4 @@ def test_the_api_stays_within_its_memory_and_time(environment: dict[str, str], n
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures["status"] == STATUS.get(name, figures["status"]) < 500, figures
     assert figures["mb"] < MEMORY_MB, figures
-    assert figures["cpu_s"] < CPU_S, figures
+    assert figures["cpu_s"] < CPU_S.get(name, 6), figures

@@ -1,0 +1,127 @@
+"""The dates on which a schedule does not fire: its own ones, and those of the calendars that it names.
+
+A search over decades looks at the excluded dates of a whole year at once, as the bits of one number. A window of ten
+minutes looks for its one date in each calendar.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+from datetime import date
+from functools import lru_cache
+from typing import Final
+
+
+class Dates:
+    """Some dates in four bytes each; a set of texts would need a hundred."""
+
+    __slots__ = ("_days",)
+
+    def __init__(self, iso_dates: Iterable[str]) -> None:
+        self._days = array("I", sorted({date.fromisoformat(text).toordinal() for text in iso_dates}))
+
+    def __len__(self) -> int:
+        return len(self._days)
+
+    def __contains__(self, iso_date: object) -> bool:
+        assert isinstance(iso_date, str)
+        return self.has(date.fromisoformat(iso_date).toordinal())
+
+    def has(self, day: int) -> bool:
+        """Whether the date with this ordinal is one of them."""
+        position = bisect_left(self._days, day)
+        return position < len(self._days) and self._days[position] == day
+
+    def between(self, first: int, end: int) -> array[int]:
+        """The ordinals in [first, end), ascending."""
+        return self._days[bisect_left(self._days, first) : bisect_left(self._days, end)]
+
+
+class ExcludedDays:
+    """The dates of several calendars. The bits of a year are merged once, when a long search first needs them."""
+
+    __slots__ = ("_calendars", "_years")
+
+    def __init__(self, calendars: Iterable[Dates] = ()) -> None:
+        self._calendars = tuple(dates for dates in calendars if dates)
+        self._years: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, iso_dates: Iterable[str]) -> ExcludedDays:
+        """These dates as one calendar."""
+        return cls((Dates(iso_dates),))
+
+    def __bool__(self) -> bool:
+        return bool(self._calendars)
+
+    def __contains__(self, iso_date: object) -> bool:
+        assert isinstance(iso_date, str)
+        return self.has(date.fromisoformat(iso_date).toordinal())
+
+    def __add__(self, other: ExcludedDays) -> ExcludedDays:
+        if not self or not other:
+            return self or other
+        return _Sum(self, other)
+
+    def has(self, day: int) -> bool:
+        """Whether the date with this ordinal is excluded."""
+        return any(dates.has(day) for dates in self._calendars)
+
+    def of_year(self, year: int) -> int:
+        """The excluded dates of a year: bit 0 is its first day."""
+        bits = self._years.get(year)
+        if bits is None:
+            first, end = year_days(year)
+            days: set[int] = set()
+            for dates in self._calendars:
+                days.update(dates.between(first, end))
+            bits = self._years[year] = sum(1 << day - first for day in days)
+        return bits
+
+    def first_outside(self, day: int) -> int:
+        """The ordinal of the first date from `day` on that is not excluded."""
+        while True:
+            first, end = year_days(date.fromordinal(day).year)
+            following = self.of_year(date.fromordinal(day).year) >> day - first
+            day += (~following & following + 1).bit_length() - 1
+            if day < end:
+                return day
+
+
+class _Sum(ExcludedDays):
+    """The dates of two others. It shares the years that these have merged."""
+
+    __slots__ = ("_calendar_days", "_own_days")
+
+    def __init__(self, calendar_days: ExcludedDays, own_days: ExcludedDays) -> None:
+        super().__init__()
+        self._calendar_days, self._own_days = calendar_days, own_days
+
+    def __bool__(self) -> bool:
+        return True
+
+    def has(self, day: int) -> bool:
+        return self._calendar_days.has(day) or self._own_days.has(day)
+
+    def of_year(self, year: int) -> int:
+        return self._calendar_days.of_year(year) | self._own_days.of_year(year)
+
+
+NO_DAYS: Final = ExcludedDays()
+# What searches take: merged days, or ISO dates that are merged for one search.
+Excluded = ExcludedDays | Collection[str]
+
+
+@lru_cache(maxsize=1024)
+def own_days(iso_dates: tuple[str, ...]) -> ExcludedDays:
+    """A schedule's own excluded dates; a tick asks for the same ones in each window."""
+    return ExcludedDays.of(iso_dates)
+
+
+@lru_cache(maxsize=512)
+def year_days(year: int) -> tuple[int, int]:
+    """The ordinal of a year's first day, and that of the day after its last one."""
+    first = date(year, 1, 1).toordinal()
+    return first, date(year, 12, 31).toordinal() + 1
