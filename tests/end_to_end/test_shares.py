@@ -45,8 +45,7 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
                 {"schedule": {"cron": "* * * * *", "timezone": zone}, "target": target},
             )
             for n, zone in enumerate(zones)
-        ],
-        lambda: None,
+        ]
     )
     try:
         keep_clear_of_the_rule()
