@@ -16,7 +16,7 @@ from api.http.openapi import document
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes.py"
 # The types that the client's methods return. Types that these refer to are written too.
-_GIVEN: Final = (
+_RETURNED_TYPES: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
     *("SkippedFires", "RestoredFires"),
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
@@ -48,7 +48,7 @@ def generated() -> str:
     """The module's text."""
     schemas = document(ROUTES)["components"]["schemas"]
     classes: dict[str, str] = {}
-    for name in _GIVEN:
+    for name in _RETURNED_TYPES:
         _write(name, schemas, classes)
     text = _HEAD + "".join(f"\n\n{text}" for text in classes.values())
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(OUTPUT), "-"]

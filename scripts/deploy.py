@@ -16,13 +16,8 @@ from typing import Any
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.storage.aws import new_session
-from scripts import build_layer, console, parameters
-
-NO_REGION = "no region: set AWS_REGION, or a region in the AWS profile, or give --region"
-NO_CREDENTIALS = (
-    "no AWS credentials: `aws configure` stores some; AWS_PROFILE, or --aws-profile in ARGS, selects others"
-)
+from scripts import build_layer, console, parameters, signing_masters
+from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
 
 _OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
 
@@ -59,9 +54,6 @@ def main(arguments: list[str] | None = None) -> int:
         outputs = outputs_of(session, options.stage, region)
         if params["deletionProtection"] == "true":
             protect(session, region, outputs)
-        # Imported here: it takes `session_of` from this module.
-        from scripts import signing_masters
-
         signing_masters.change(session.create_client("ssm", region_name=region), options.stage, "make")
         start_canary(options.stage, region, options.aws_profile)
     except (BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
@@ -69,16 +61,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(next_steps(options.stage, region, outputs["ApiUrl"]))
     return 0
-
-
-def session_of(profile: str | None) -> botocore.session.Session:
-    """A session with AWS_REGION, AWS_DEFAULT_REGION and the profile, as in the command `minute8`."""
-    session: botocore.session.Session = new_session()
-    if profile:
-        session.set_config_variable("profile", profile)
-        if not os.environ.get("AWS_REGION"):
-            session.set_config_variable("region", session.get_scoped_config().get("region"))
-    return session
 
 
 def outputs_of(session: botocore.session.Session, stage: str, region: str) -> dict[str, str]:

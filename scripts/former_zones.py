@@ -26,7 +26,7 @@ def main(wheels: list[str]) -> None:
     start = int(datetime.now(UTC).timestamp()) // DAY_S * DAY_S - 30 * DAY_S
     end = start + _YEARS * 366 * DAY_S
     present = {name: _offsets(ZoneInfo(name), start, end) for name in sorted(zone_names())}
-    found = {}
+    zones_by_version = {}
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as opened:
             version = (
@@ -39,8 +39,8 @@ def main(wheels: list[str]) -> None:
                 offsets = _offsets(ZoneInfo.from_file(io.BytesIO(data), name), start, end)
                 if offsets != present[name]:
                     zones[name] = offsets
-            found[version] = zones
-    newest_first = dict(sorted(found.items(), reverse=True))
+            zones_by_version[version] = zones
+    newest_first = dict(sorted(zones_by_version.items(), reverse=True))
     lines = [
         f"  {json.dumps(version)}: {json.dumps(zones, separators=(',', ':'))}"
         for version, zones in newest_first.items()

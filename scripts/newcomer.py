@@ -59,7 +59,7 @@ class Step:
         return "\n".join(line for line in lines if line.strip("^"))
 
 
-def told() -> list[Step]:
+def documented_steps() -> list[Step]:
     """The session in the document."""
     match = _BLOCK.search(DOCUMENT.read_text())
     assert match, f"{DOCUMENT} has no session"
@@ -133,7 +133,7 @@ class Shell:
             **environment,
         }
 
-    def run(self, command: str, answer: Callable[[str], str] = lambda _asked: "n") -> str:
+    def run(self, command: str, answer: Callable[[str], str] = lambda _question: "n") -> str:
         """What the command prints. Raises CalledProcessError if it fails.
 
         If it asks for a yes or no, `answer` gets what it has printed since the last question.
@@ -148,14 +148,14 @@ class Shell:
             stderr=subprocess.STDOUT,
         )
         assert started.stdin and started.stdout
-        printed, asked = b"", 0
+        printed, answered = b"", 0
         with started, started.stdin as stdin, started.stdout as stdout:
             while chunk := os.read(stdout.fileno(), 65_536):
                 printed += chunk
                 if printed.endswith(b"[y/N]: "):
-                    stdin.write(f"{answer(printed[asked:].decode())}\n".encode())
+                    stdin.write(f"{answer(printed[answered:].decode())}\n".encode())
                     stdin.flush()
-                    asked = len(printed)
+                    answered = len(printed)
         text = printed.decode()
         if started.returncode:
             raise subprocess.CalledProcessError(started.returncode, command, text)
@@ -173,7 +173,7 @@ def main() -> None:
         try:
             embedded = deploy(start(state_dir, 0, tied=True), stage="local")
             steps: list[Step] = []
-            for step in play(told(), environment_of(embedded, "local")):
+            for step in play(documented_steps(), environment_of(embedded, "local")):
                 print(f"$ {step.command}\n{step.printed}", end="", flush=True)
                 steps.append(step)
         except subprocess.CalledProcessError as error:

@@ -83,10 +83,10 @@ _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 
 
-def read(stage: str, given: Mapping[str, str]) -> dict[str, str]:
-    """All parameters of a stage, as text: the defaults, then the stage's, then the given ones."""
+def read(stage: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """All parameters of a stage, as text: the defaults, then the stage's, then these overrides."""
     params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
-    merged = {**params["default"], **params.get(stage, {}), **given}
+    merged = {**params["default"], **params.get(stage, {}), **overrides}
     return {name: _text(value) for name, value in merged.items() if not isinstance(value, dict)}
 
 

@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import Conflict
 from common.platform.signing_masters import Masters, parameter_name
-from scripts.deploy import session_of
+from scripts.session import session_of
 
 
 def main(arguments: list[str] | None = None) -> int:

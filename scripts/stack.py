@@ -18,8 +18,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.doctor.inventory import STAGES_TO_LOSE
 from scripts.build_layer import ROOT
-from scripts.deploy import NO_CREDENTIALS, NO_REGION, session_of
 from scripts.parameters import stage_problems
+from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
 # serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…

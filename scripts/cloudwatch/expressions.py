@@ -26,8 +26,8 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[[float, float], float]]] = {
     ast.LtE: operator.le,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.And: lambda left, right: bool(left) and bool(right),
-    ast.Or: lambda left, right: bool(left) or bool(right),
+    ast.And: lambda a, b: bool(a) and bool(b),
+    ast.Or: lambda a, b: bool(a) or bool(b),
 }
 
 
@@ -41,7 +41,7 @@ def evaluate(expression: str, metrics: Mapping[str, Series], starts: Sequence[in
     Raises:
         UnknownExpression
     """
-    words = re.sub(r"\b(AND|OR)\b", lambda found: found[0].lower(), expression)
+    words = re.sub(r"\b(AND|OR)\b", lambda word: word[0].lower(), expression)
     value = _Evaluation(metrics, starts).value(ast.parse(words, mode="eval").body)
     if isinstance(value, list):
         raise UnknownExpression(f"{expression!r} gives several series")
@@ -59,20 +59,20 @@ class _Evaluation:
                 return float(number)
             case ast.Name(id=name) if name in self._metrics:
                 return self._metrics[name]
-            case ast.BinOp(left, kind, right):
-                return _combined(_OPERATORS[type(kind)], self._one(left), self._one(right))
-            case ast.Compare(left, [kind], [right]):
-                return _combined(_OPERATORS[type(kind)], self._one(left), self._one(right))
+            case ast.BinOp(first, kind, second):
+                return _combined(_OPERATORS[type(kind)], self._operand(first), self._operand(second))
+            case ast.Compare(first, [kind], [second]):
+                return _combined(_OPERATORS[type(kind)], self._operand(first), self._operand(second))
             case ast.BoolOp(kind, parts):
-                value = self._one(parts[0])
+                value = self._operand(parts[0])
                 for part in parts[1:]:
-                    value = _combined(_OPERATORS[type(kind)], value, self._one(part))
+                    value = _combined(_OPERATORS[type(kind)], value, self._operand(part))
                 return value
             case ast.Call(ast.Name(id=function), arguments):
                 return self._called(function, arguments)
         raise UnknownExpression(ast.unparse(node))
 
-    def _one(self, node: ast.AST) -> float | Series:
+    def _operand(self, node: ast.AST) -> float | Series:
         value = self.value(node)
         if isinstance(value, list):
             raise UnknownExpression(f"{ast.unparse(node)} is an array")
@@ -82,18 +82,22 @@ class _Evaluation:
         match function, arguments:
             case "METRICS", []:
                 return list(self._metrics.values())
-            case "FILL", [what, ast.Constant(value=int() | float() as number)]:
-                value = self.value(what)
+            case "FILL", [operand, ast.Constant(value=int() | float() as number)]:
+                value = self.value(operand)
                 if isinstance(value, list):
-                    return [self._filled(one, number) for one in value]
+                    return [self._filled(series, number) for series in value]
                 return self._filled(value, number) if isinstance(value, dict) else value
-            case "SUM", [what]:
-                array = self.value(what)
+            case "SUM", [operand]:
+                array = self.value(operand)
                 assert isinstance(array, list), "SUM of a series is a scalar, which no alarm here uses"
-                present = {start for one in array for start in one}
-                return {start: sum(one.get(start, 0.0) for one in array) for start in present}
+                present = {start for series in array for start in series}
+                return {start: sum(series.get(start, 0.0) for series in array) for start in present}
             case "IF", [condition, then, otherwise]:
-                return self._chosen(self._one(condition), self._one(then), self._one(otherwise))
+                return self._chosen(
+                    self._operand(condition),
+                    self._operand(then),
+                    self._operand(otherwise),
+                )
         raise UnknownExpression(function)
 
     def _filled(self, series: Series, number: float) -> Series:
@@ -102,22 +106,22 @@ class _Evaluation:
     def _chosen(self, condition: float | Series, then: float | Series, otherwise: float | Series) -> Series:
         chosen: Series = {}
         for start in self._starts:
-            which = _at(condition, start)
-            if which is not None and (value := _at(then if which else otherwise, start)) is not None:
+            holds = _at(condition, start)
+            if holds is not None and (value := _at(then if holds else otherwise, start)) is not None:
                 chosen[start] = value
         return chosen
 
 
 def _combined(
-    function: Callable[[float, float], float], left: float | Series, right: float | Series
+    function: Callable[[float, float], float], first: float | Series, second: float | Series
 ) -> float | Series:
     """Period by period. Without a value on one side, and for a division by zero, there is none."""
-    if not isinstance(left, dict) and not isinstance(right, dict):
-        return float(function(left, right))
-    starts = {start for side in (left, right) if isinstance(side, dict) for start in side}
+    if not isinstance(first, dict) and not isinstance(second, dict):
+        return float(function(first, second))
+    starts = {start for side in (first, second) if isinstance(side, dict) for start in side}
     result: Series = {}
     for start in starts:
-        a, b = _at(left, start), _at(right, start)
+        a, b = _at(first, start), _at(second, start)
         if a is not None and b is not None and not (function is operator.truediv and b == 0):
             result[start] = float(function(a, b))
     return result

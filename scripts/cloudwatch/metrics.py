@@ -64,12 +64,12 @@ class Metrics:
     def series(self, metric: Metric, statistic: str, period_s: int, starts: Sequence[int]) -> Series:
         """The statistic of each period; starts and period are whole minutes. `pNN` is a percentile."""
         minutes: Mapping[int, list[float]] = self._samples.get(metric, {})
-        found = {}
+        series = {}
         for start in starts:
             within = range(start, start + period_s, 60)
             if values := [value for minute in within for value in minutes.get(minute, ())]:
-                found[start] = statistic_of(values, statistic)
-        return found
+                series[start] = statistic_of(values, statistic)
+        return series
 
 
 def statistic_of(values: Sequence[float], statistic: str) -> float:

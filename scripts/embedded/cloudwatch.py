@@ -23,7 +23,7 @@ from scripts.cloudwatch.metrics import Metric, Metrics
 logger = logging.getLogger("embedded")
 
 # The longest window of an alarm is six hours, of which CloudWatch looks at three.
-_KEPT_S: Final = 19 * 3600
+_RETENTION_S: Final = 19 * 3600
 _MINUTE_S: Final = 60
 
 
@@ -112,9 +112,9 @@ def _listen_to_functions(lambda_svc: Any, emitted: Emitted) -> None:
     write_log, stock_metrics = lambda_svc._emit_lambda_logs, lambda_svc._emit_lambda_metrics
 
     def with_metrics(
-        function: Any, request_id: str, log: str, error: bool, duration_ms: int, **others: Any
+        function: Any, request_id: str, log: str, error: bool, duration_ms: int, **options: Any
     ) -> None:
-        write_log(function, request_id, log, error, duration_ms, **others)
+        write_log(function, request_id, log, error, duration_ms, **options)
         name = (function.get("config") or function).get("FunctionName", "")
         in_flight, _ = lambda_svc.executions_in_flight()
         emitted.invocation(name, log, error=error, duration_ms=duration_ms, in_flight=in_flight)
@@ -154,7 +154,7 @@ def _watch(cloudwatch: Any, sqs: Any, emitted: Emitted) -> None:
                 emitted.queue(queue["name"], list(queue["messages"]), now - 1)
             evaluate(cloudwatch, emitted, now)
             with emitted.lock:
-                emitted.metrics.forget(now - _KEPT_S)
+                emitted.metrics.forget(now - _RETENTION_S)
         except Exception:
             logger.exception("alarms not evaluated")
 

@@ -22,10 +22,10 @@ def install(iam_actions: Any) -> None:
     """Make the server check these actions as the ones that AWS checks."""
     stock: Callable[..., str | None] = iam_actions.extract_iam_action
 
-    def as_on_aws(service: str, method: str, path: str, *others: Any) -> str | None:
+    def as_on_aws(service: str, method: str, path: str, *request: Any) -> str | None:
         if service == "lambda" and path.endswith("/recursion-config"):
             return _RECURSION.get(method)
-        action = stock(service, method, path, *others)
+        action = stock(service, method, path, *request)
         if action and method == "GET":
             action = _READS_AS_ON_AWS.get(action, action)
         return _AS_ON_AWS.get(action, action) if action else action

@@ -35,10 +35,10 @@ def install(dynamodb: Any) -> None:
         return bool(evaluate(text, item, values, names, slot=slot))
 
     def projected(item: Wire, text: str, names: Wire) -> Any:
-        wanted = [(names or {}).get(path) for path in _placeholders(text)]
-        if not wanted or None in wanted or len(set(wanted)) < len(wanted):
+        attributes = [(names or {}).get(path) for path in _placeholders(text)]
+        if not attributes or None in attributes or len(set(attributes)) < len(attributes):
             return project(item, text, names)
-        return {name: item[name] for name in wanted if name in item}
+        return {name: item[name] for name in attributes if name in item}
 
     dynamodb._evaluate_condition = evaluated
     dynamodb._project_item = projected

@@ -27,10 +27,10 @@ from scripts.build_layer import ROOT
 from scripts.demo import functions
 from scripts.demo.stage import Stage
 from scripts.measure.engine import Engine
-from scripts.verify import counted
-from scripts.verify.found import Found
-from scripts.verify.place import Account, Embedded, Place, PlaceError, leftovers
+from scripts.verify import costs
+from scripts.verify.environment import Account, Embedded, Environment, StageError, leftovers
 from scripts.verify.report import Report
+from scripts.verify.results import TrialResult
 from scripts.verify.trials import SMALL, Size, Trials
 
 # Above this it asks.
@@ -60,26 +60,26 @@ def main(arguments: list[str] | None = None) -> int:
     if options.bursts:
         size = replace(size, bursts=tuple(int(count) for count in options.bursts.split(",")))
     try:
-        params = parameters.given_in([f"--param={one}" for one in options.param])
-        place: Place = (
+        params = parameters.given_in([f"--param={param}" for param in options.param])
+        environment: Environment = (
             Embedded(options.stage)
             if options.embedded
             else Account(options.stage, options.region, options.aws_profile)
         )
-        if not may_cost(counted.estimate(size), options.yes):
+        if not may_cost(costs.estimate(size), options.yes):
             return 2
-        place.open()
-    except (PlaceError, ValueError, BotoCoreError, ClientError) as error:
+        environment.open()
+    except (StageError, ValueError, BotoCoreError, ClientError) as error:
         print(f"verify: {error}", file=sys.stderr)
         return 2
     report = Report(
-        options.stage, place.region, "AWS" if place.is_aws else "the embedded AWS", params,
-        estimated_dollars=counted.estimate(size),
+        options.stage, environment.region, "AWS" if environment.is_aws else "the embedded AWS", params,
+        estimated_dollars=costs.estimate(size),
     )  # fmt: skip
     try:
-        return verify(place, size, report, options.output)
+        return verify(environment, size, report, options.output)
     finally:
-        place.close()
+        environment.close()
 
 
 def may_cost(dollars: float, is_agreed: bool, ask: Callable[[str], str] = input) -> bool:
@@ -93,32 +93,32 @@ def may_cost(dollars: float, is_agreed: bool, ask: Callable[[str], str] = input)
         return False
 
 
-def verify(place: Place, size: Size, report: Report, output: Path) -> int:
+def verify(environment: Environment, size: Size, report: Report, output: Path) -> int:
     """Deploy, try, remove, count, write the report. Removes whatever way the trials end; returns the exit status."""
-    names = f"verify-{place.stage}-target", f"verify-{place.stage}-bare"
+    names = f"verify-{environment.stage}-target", f"verify-{environment.stage}-bare"
     began_at, memory_mb = time.time(), {}
     stopped = False
     try:
         with _stopped_by_signals():
             say("deploying …")
-            api_url = place.deploy(report.params)
+            api_url = environment.deploy(report.params)
             report.deployed_s = time.time() - began_at
-            engine = Engine(Stage({}, place.stage, names[0]), names[1])
-            memory_mb = counted.memories(engine.stage.client, place.stage, *names)
+            engine = Engine(Stage({}, environment.stage, names[0]), names[1])
+            memory_mb = costs.memories(engine.stage.client, environment.stage, *names)
             _try_all(Trials(engine, api_url, size), report)
             report.is_complete = True
     except KeyboardInterrupt:
         stopped = True
         report.problems.append("it was stopped by a signal")
-    except PlaceError as error:
+    except StageError as error:
         report.problems.append(f"it could not go on: {error}")
     except Exception as error:  # noqa: BLE001  whatever broke, the stage has to be removed and the report to say so
         traceback.print_exc()
         report.problems.append(f"it could not go on: {error!r}")
     with _ignoring_signals():
-        _remove(place, names, report)
-    if place.is_aws and memory_mb and not stopped:
-        _count(place, memory_mb, report, began_at)
+        _remove(environment, names, report)
+    if environment.is_aws and memory_mb and not stopped:
+        _count(environment, memory_mb, report, began_at)
     page = report.write(output)
     print(f"\n{report.markdown()}\nverify: written to {page} and {page.with_suffix('.json').name}")
     return 130 if stopped else 0 if report.is_well else 1
@@ -133,22 +133,22 @@ def _try_all(trials: Trials, report: Report) -> None:
     for name, trial in trials.all():
         began = time.monotonic()
         try:
-            found = trial()
+            result = trial()
         except Exception as error:  # noqa: BLE001  whatever broke, the report says so
-            found = Found(name, problems=[f"the trial broke: {error!r}"])
-        report.found.append(found)
-        report.problems += [f"{name}: {problem}" for problem in found.problems]
-        say(f"{name}: {len(found.problems) or 'no'} problems, {time.monotonic() - began:.0f} s")
+            result = TrialResult(name, problems=[f"the trial broke: {error!r}"])
+        report.results.append(result)
+        report.problems += [f"{name}: {problem}" for problem in result.problems]
+        say(f"{name}: {len(result.problems) or 'no'} problems, {time.monotonic() - began:.0f} s")
 
 
-def _remove(place: Place, names: tuple[str, str], report: Report) -> None:
+def _remove(environment: Environment, names: tuple[str, str], report: Report) -> None:
     """Remove the stage and everything beside it, and look at what is left."""
     say("removing everything …")
     steps: list[tuple[str, Callable[[], object]]] = [
         ("the bare path", lambda: _remove_bare(names[1])),
         *((name, lambda name=name: functions.remove(_client, name)) for name in names),
-        ("the stage", place.remove),
-        ("the last logs", lambda: _remove_logs(place.stage)),
+        ("the stage", environment.remove),
+        ("the last logs", lambda: _remove_logs(environment.stage)),
     ]
     for title, step in steps:
         try:
@@ -156,7 +156,7 @@ def _remove(place: Place, names: tuple[str, str], report: Report) -> None:
         except Exception as error:  # noqa: BLE001  the other steps have to be taken all the same
             report.problems.append(f"could not remove {title}: {error}")
     try:
-        report.left_behind = leftovers(place.stage, *names)
+        report.left_behind = leftovers(environment.stage, *names)
     except Exception as error:  # noqa: BLE001  the report has to be written all the same
         report.problems.append(f"could not look at what is left: {error}")
 
@@ -178,13 +178,13 @@ def _remove_logs(stage: str) -> None:
         logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
-def _count(place: Place, memory_mb: dict[str, int], report: Report, began_at: float) -> None:
+def _count(environment: Environment, memory_mb: dict[str, int], report: Report, began_at: float) -> None:
     say(f"waiting {_FIGURES_AFTER_S} s for CloudWatch's figures; everything is removed already …")
     try:
         ended_at = time.time()
         time.sleep(_FIGURES_AFTER_S)
-        report.charged = counted.charged(
-            _client("cloudwatch"), place.stage, memory_mb, began_at - 60, ended_at + 60
+        report.charged = costs.charged(
+            _client("cloudwatch"), environment.stage, memory_mb, began_at - 60, ended_at + 60
         )
     except (BotoCoreError, ClientError, KeyboardInterrupt) as error:
         say(f"no figures: {error!r}")

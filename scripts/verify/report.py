@@ -15,7 +15,7 @@ import botocore
 from common.version import VERSION
 from scripts.build_layer import ROOT
 from scripts.measure.result import Table, this_machine
-from scripts.verify.found import Found
+from scripts.verify.results import TrialResult
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Report:
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=lambda: versions())
     deployed_s: float = 0.0
-    found: list[Found] = field(default_factory=list)
+    results: list[TrialResult] = field(default_factory=list)
     charged: dict[str, Any] = field(default_factory=dict)
     estimated_dollars: float = 0.0
     problems: list[str] = field(default_factory=list)
@@ -45,9 +45,9 @@ class Report:
         directory.mkdir(parents=True, exist_ok=True)
         page = directory / f"verify-{self.stage}.md"
         page.write_text(self.markdown())
-        page.with_suffix(".json").write_text(
-            json.dumps(asdict(self) | {"is_well": self.is_well}, indent=2) + "\n"
-        )
+        content = asdict(self) | {"is_well": self.is_well}
+        content["found"] = content.pop("results")
+        page.with_suffix(".json").write_text(json.dumps(content, indent=2) + "\n")
         return page
 
     def markdown(self) -> str:
@@ -62,30 +62,30 @@ class Report:
         parts.append(Table("Versions and parameters", ["", ""], [list(row) for row in rows]).markdown())
         if not self.is_complete:
             parts.append("It was stopped before its end.")
-        for found in self._tables():
-            parts.append(Table(found.title, found.head, found.rows).markdown())
+        for result in self._tables():
+            parts.append(Table(result.title, result.head, result.rows).markdown())
         parts.append(self._dollars())
-        parts.append("**Problems**\n\n" + ("\n".join(f"- {one}" for one in self.problems) or "none"))
+        parts.append("**Problems**\n\n" + ("\n".join(f"- {problem}" for problem in self.problems) or "none"))
         remaining = "not looked for" if self.left_behind is None else ", ".join(self.left_behind) or "nothing"
         parts.append(f"Left behind: {remaining}.")
         return "\n\n".join(parts) + "\n"
 
-    def _tables(self) -> list[Found]:
+    def _tables(self) -> list[TrialResult]:
         """Trials of one title share a table."""
-        shared: dict[str, Found] = {}
-        for found in self.found:
-            if found.rows:
-                table = shared.setdefault(found.title, Found(found.title, found.head))
-                table.rows += found.rows
+        shared: dict[str, TrialResult] = {}
+        for result in self.results:
+            if result.rows:
+                table = shared.setdefault(result.title, TrialResult(result.title, result.head))
+                table.rows += result.rows
         return list(shared.values())
 
     def _dollars(self) -> str:
         if not self.charged:
             return f"CloudWatch has no figures here. Estimated before: ${self.estimated_dollars:.2f}."
-        rows = [[what, f"{count:,.0f}", f"{dollars:.4f}"] for what, count, dollars in self.charged["lines"]]
+        rows = [[title, f"{count:,.0f}", f"{dollars:.4f}"] for title, count, dollars in self.charged["lines"]]
         rows.append(["**sum**", "", f"**{self.charged['dollars']:.4f}**"])
-        title = "Charged, by CloudWatch's counts and the list prices of us-east-1"
-        return Table(title, ["what", "count", "$"], rows).markdown()
+        heading = "Charged, by CloudWatch's counts and the list prices of us-east-1"
+        return Table(heading, ["what", "count", "$"], rows).markdown()
 
 
 def versions() -> dict[str, str]:

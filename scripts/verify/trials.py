@@ -25,7 +25,7 @@ from scripts.demo.witness import ENDED, calls_in, problems
 from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
 from scripts.measure import engine as loads
 from scripts.measure.engine import Engine
-from scripts.verify.found import Found, allowed, lateness, row
+from scripts.verify.results import TrialResult, allowed, lateness, row
 
 INVOCATIONS: Final = ("Event", "RequestResponse")
 _TENANT: Final = "tenant-0"
@@ -60,7 +60,7 @@ class Trials:
         self._stage = engine.stage
         self._register_s = 0.05  # a job, as measured with the workload
 
-    def all(self) -> list[tuple[str, Callable[[], Found]]]:
+    def all(self) -> list[tuple[str, Callable[[], TrialResult]]]:
         """The trials by name. The killed executor's message comes back after half a minute, so that trial has two
         parts."""
         return [
@@ -79,7 +79,7 @@ class Trials:
             ),
         ]
 
-    def doctor(self) -> Found:
+    def doctor(self) -> TrialResult:
         """`minute8 doctor`, after a first tick."""
         self._stage.tick()
         findings = examine(
@@ -91,15 +91,19 @@ class Trials:
             for finding in findings
             if finding.level != Level.OK
         ]
-        return Found(
+        return TrialResult(
             "Doctor",
             ["", "check", "found"],
             rows or [["ok", "all", ""]],
             dict(counts),
-            [f"doctor: {one.check}: {one.message}" for one in findings if one.level == Level.FAILED],
+            [
+                f"doctor: {finding.check}: {finding.message}"
+                for finding in findings
+                if finding.level == Level.FAILED
+            ],
         )
 
-    def workload(self) -> Found:
+    def workload(self) -> TrialResult:
         """The demo's jobs, and its judge: schedules, runs and the target's own log compared."""
         arn = self._engine.target["arn"]
         real = list(real_workload(arn))[: self._size.workload_jobs]
@@ -125,16 +129,16 @@ class Trials:
         wrong = problems(show.due(), show.runs, calls_in(self._stage.target_log(since)))
         return lateness("The demo's workload", f"{len(jobs)} jobs, {self._size.workload_s} s", late, wrong)
 
-    def alone(self) -> Found:
+    def alone(self) -> TrialResult:
         """One execution, and then nothing for three seconds. The first finds no warm environment."""
         first = int(time.time()) + 5
         times = [first + 4 * number for number in range(self._size.alone)]
         late, wrong = self._measure(loads.register(self._engine, "alone", times), first - 5, len(times))
-        found = lateness("A lone execution", "the first, cold", late[:1], wrong)
-        found.rows += [row("the others, warm", late[1:])]
-        return found
+        result = lateness("A lone execution", "the first, cold", late[:1], wrong)
+        result.rows += [row("the others, warm", late[1:])]
+        return result
 
-    def planned_window(self) -> Found:
+    def planned_window(self) -> TrialResult:
         """A job whose time lies in a window that a tick has planned already."""
         since = time.time()
         at = int(since) + 6
@@ -143,8 +147,8 @@ class Trials:
         late, more = self._measure(loads.register(self._engine, "planned", [at]), since, 1)
         return lateness("Registered in a planned window", "one execution", late, wrong + more)
 
-    def _burst(self, count: int, invocation: str) -> Callable[[], Found]:
-        def burst() -> Found:
+    def _burst(self, count: int, invocation: str) -> Callable[[], TrialResult]:
+        def burst() -> TrialResult:
             since = time.time()
             at = int(since + 8 + 2 * count * self._register_s)
             executions = loads.register(
@@ -158,7 +162,7 @@ class Trials:
 
         return burst
 
-    def delays(self) -> Found:
+    def delays(self) -> TrialResult:
         """A queue and a function alone: how late SQS and Lambda deliver a delayed message, without Minute8."""
         since, count = time.time(), self._size.delayed
         self._engine.send_bare([int(since) + 3 + number % 5 for number in range(count)])
@@ -168,26 +172,28 @@ class Trials:
         wrong = [] if len(late) >= count else [f"{count - len(late)} delayed messages did not come"]
         return lateness("SQS's own delay", "queue and function alone", late, wrong)
 
-    def backfill(self) -> Found:
+    def backfill(self) -> TrialResult:
         """The last hours of an hourly job, two at a time: a chain that Lambda's recursion rule would end."""
         since, hours = time.time(), self._size.backfill
         definition = {"schedule": {"cron": "0 * * * *"}, "target": self._engine.target}
         self._stage.register([Registration(_TENANT, "hourly", definition)])
         end = int(since) // _HOUR_S * _HOUR_S
-        wanted = {"start_at": rfc3339(end - hours * _HOUR_S), "end_at": rfc3339(end), "concurrency": 2}
+        request = {"start_at": rfc3339(end - hours * _HOUR_S), "end_at": rfc3339(end), "concurrency": 2}
         tenants = Tenants(DynamoTable(self._stage.client("dynamodb"), f"{self._stage.name}-tenants"))
         key = tenants.api_keys.create_key(_TENANT, "write", SystemClock().now())[0]
         with Client(self._api_url, key) as client:
-            started = client.start_backfill("hourly", wanted)
+            started = client.start_backfill("hourly", request)
             calls = self._until_called(since, lambda name: started["backfill_id"] in name, hours)
         took_s = max(calls.values(), default=since) - since
         wrong = (
             [] if len(calls) == started["total"] == hours else [f"{len(calls)} of {hours} runs were called"]
         )
         rows = [[f"{len(calls)}", f"{took_s:.1f}"]]
-        return Found("A backfill", ["runs", "took, s"], rows, {"runs": len(calls), "took_s": took_s}, wrong)
+        return TrialResult(
+            "A backfill", ["runs", "took, s"], rows, {"runs": len(calls), "took_s": took_s}, wrong
+        )
 
-    def kill(self) -> Found:
+    def kill(self) -> TrialResult:
         """End an executor in the middle of a call, by a time limit below the call's duration."""
         since = time.time()
         with self._time_limit(_LIMIT_S):
@@ -203,9 +209,9 @@ class Trials:
             self._first_call = self._calls(since, {execution.execution_id}).get(execution.execution_id)
             time.sleep(_LIMIT_S + 1)
         wrong = [] if self._first_call else ["its target was not called"]
-        return Found("An executor is killed", problems=wrong)
+        return TrialResult("An executor is killed", problems=wrong)
 
-    def taken_over(self) -> Found:
+    def taken_over(self) -> TrialResult:
         """The run of the killed executor succeeds, at its first attempt, by another one."""
         (execution,) = self._killed
         give_up_at = time.time() + self._size.patience_s
@@ -216,19 +222,19 @@ class Trials:
                 break
             time.sleep(1)
         since = self._first_call or execution.due_at
-        ours = [
+        calls = [
             call
             for call in calls_in(self._stage.target_log(since - 60))
             if call.execution_id == execution.execution_id
         ]
-        again_s = max((call.at for call in ours), default=since) - since
-        is_well = (run.get("status"), run.get("attempt"), len(ours)) == (SUCCEEDED, 1, 2)
+        again_s = max((call.at for call in calls), default=since) - since
+        is_well = (run.get("status"), run.get("attempt"), len(calls)) == (SUCCEEDED, 1, 2)
         wrong = (
             []
             if is_well
-            else [f"it is {run.get('status')} at attempt {run.get('attempt')}, called {len(ours)} times"]
+            else [f"it is {run.get('status')} at attempt {run.get('attempt')}, called {len(calls)} times"]
         )
-        return Found(
+        return TrialResult(
             "A killed executor's run",
             ["called again after, s"],
             [[f"{again_s:.1f}"]],

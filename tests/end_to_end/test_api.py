@@ -88,7 +88,7 @@ def definition(environment: dict[str, str], **fields: Any) -> dict[str, Any]:
 
 
 def test_the_newcomers_session_happens_as_the_docs_tell_it(environment: dict[str, str]) -> None:
-    told = newcomer.told()
+    told = newcomer.documented_steps()
     happened = list(newcomer.play(told, environment))
     assert [step.normal for step in happened] == [step.normal for step in told]
 

@@ -239,16 +239,16 @@ def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> Non
 def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
     reads, writes = throughput.Side("t", False), throughput.Side("t", True)
     meter = throughput.Meter(lambda side: {reads: 2}.get(side))
-    two = throughput.wanted("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
-    one = throughput.wanted("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
+    two = throughput.units_of("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
+    one = throughput.units_of("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
     assert meter.take(one, 7.0) == []
     assert meter.take(two, 7.5) == [], "one is left, which may be overdrawn"
     assert meter.take(one, 7.9) == [reads]
     assert meter.take(one, 8.0) == []
     transaction = {"TransactItems": [{"Put": {"TableName": "t"}}] * 3}
-    assert throughput.wanted("TransactWriteItems", transaction) == {writes: 3}
-    assert throughput.wanted("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
-    assert meter.take(throughput.wanted("TransactWriteItems", transaction), 8.0) == [], "no limit"
+    assert throughput.units_of("TransactWriteItems", transaction) == {writes: 3}
+    assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
+    assert meter.take(throughput.units_of("TransactWriteItems", transaction), 8.0) == [], "no limit"
 
 
 def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:

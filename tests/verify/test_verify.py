@@ -13,15 +13,15 @@ import pytest
 from scripts.demo.witness import Call
 from scripts.measure.prices import PRICES
 from scripts.verify import __main__ as command
-from scripts.verify import counted
-from scripts.verify.found import Found, allowed
-from scripts.verify.place import PlaceError
+from scripts.verify import costs
+from scripts.verify.environment import StageError
 from scripts.verify.report import Report
+from scripts.verify.results import TrialResult, allowed
 from scripts.verify.trials import SMALL, Size
 
 
-class Nowhere:
-    """A place that keeps what was done."""
+class FakeEnvironment:
+    """An environment that notes each deployment and removal."""
 
     stage, region, is_aws = "trial", "eu-central-1", False
 
@@ -46,37 +46,39 @@ class Nowhere:
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """The trials to run; nothing reaches an AWS."""
-    found: list[tuple[str, Any]] = []
+    planned: list[tuple[str, Any]] = []
 
     class Trials:
         def __init__(self, *_: object) -> None: ...
 
         def all(self) -> list[tuple[str, Any]]:
-            return found
+            return planned
 
     monkeypatch.setattr(command, "Trials", Trials)
     for name in ("Stage", "Engine", "_remove_bare", "_remove_logs"):
         monkeypatch.setattr(
             command, name, lambda *_: type("Any", (), {"stage": type("S", (), {"client": None})})
         )
-    monkeypatch.setattr(command.counted, "memories", lambda *_: {})
+    monkeypatch.setattr(command.costs, "memories", lambda *_: {})
     monkeypatch.setattr(command.functions, "remove", lambda *_: None)
     monkeypatch.setattr(command, "leftovers", lambda *_: [])
-    return found
+    return planned
 
 
-def verified(place: Nowhere, output: Path) -> tuple[int, dict[str, Any], str]:
+def verified(environment: FakeEnvironment, output: Path) -> tuple[int, dict[str, Any], str]:
     """The exit status, the JSON and the page."""
-    status = command.verify(place, SMALL, Report(place.stage, place.region, "AWS", {}), output)
+    status = command.verify(
+        environment, SMALL, Report(environment.stage, environment.region, "AWS", {}), output
+    )
     page = (output / "verify-trial.md").read_text()
     return status, json.loads((output / "verify-trial.json").read_text()), page
 
 
 def test_a_good_verification_says_so_and_removes_all(trials: list[Any], tmp_path: Path) -> None:
     for load in ("40", "500"):
-        trials.append((load, lambda load=load: Found("Bursts", ["load", "p50"], [[load, "0.2"]])))
-    status, content, page = verified(place := Nowhere(), tmp_path)
-    assert (status, content["is_well"], place.done) == (0, True, ["deployed", "removed"])
+        trials.append((load, lambda load=load: TrialResult("Bursts", ["load", "p50"], [[load, "0.2"]])))
+    status, content, page = verified(environment := FakeEnvironment(), tmp_path)
+    assert (status, content["is_well"], environment.done) == (0, True, ["deployed", "removed"])
     assert page.count("**Bursts**") == 1
     assert "| 40 | 0.2 |\n| 500 | 0.2 |" in page
 
@@ -88,33 +90,33 @@ def test_a_good_verification_says_so_and_removes_all(trials: list[Any], tmp_path
 def test_whatever_happens_in_a_trial_everything_is_removed(
     trials: list[Any], tmp_path: Path, raised: BaseException | None, status: int, later: bool
 ) -> None:
-    def first() -> Found:
+    def first() -> TrialResult:
         if raised:
             raise raised
-        return Found("First", problems=["it was early"])
+        return TrialResult("First", problems=["it was early"])
 
-    came: list[str] = []
-    trials += [("first", first), ("second", lambda: came.append("second") or Found("Second"))]
-    code, content, page = verified(place := Nowhere(), tmp_path)
-    assert (code, content["is_well"], place.done) == (status, False, ["deployed", "removed"])
-    assert bool(came) == later
+    called: list[str] = []
+    trials += [("first", first), ("second", lambda: called.append("second") or TrialResult("Second"))]
+    code, content, page = verified(environment := FakeEnvironment(), tmp_path)
+    assert (code, content["is_well"], environment.done) == (status, False, ["deployed", "removed"])
+    assert bool(called) == later
     assert content["problems"] and content["problems"][0] in page
 
 
 def test_a_deployment_that_fails_or_is_stopped_is_removed(trials: list[Any], tmp_path: Path) -> None:
     broken = RuntimeError("the console does not build")
-    for fails, status in ((PlaceError("no such region"), 1), (broken, 1), (KeyboardInterrupt(), 130)):
-        code, content, _ = verified(place := Nowhere(fails), tmp_path)
-        assert (code, content["is_complete"], place.done) == (status, False, ["deployed", "removed"])
+    for fails, status in ((StageError("no such region"), 1), (broken, 1), (KeyboardInterrupt(), 130)):
+        code, content, _ = verified(environment := FakeEnvironment(fails), tmp_path)
+        assert (code, content["is_complete"], environment.done) == (status, False, ["deployed", "removed"])
 
 
 def test_what_is_left_or_cannot_be_removed_is_a_problem(
     trials: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Nowhere()
-    monkeypatch.setattr(place, "remove", lambda: (_ for _ in ()).throw(PlaceError("in use")))
+    environment = FakeEnvironment()
+    monkeypatch.setattr(environment, "remove", lambda: (_ for _ in ()).throw(StageError("in use")))
     monkeypatch.setattr(command, "leftovers", lambda *_: ["table minute8-trial-runs"])
-    status, content, page = verified(place, tmp_path)
+    status, content, page = verified(environment, tmp_path)
     assert (status, content["left_behind"]) == (1, ["table minute8-trial-runs"])
     assert "could not remove the stage: in use" in page
 
@@ -130,10 +132,10 @@ def test_above_a_dollar_it_asks() -> None:
 
 
 def test_the_estimate_grows_with_what_is_done() -> None:
-    usual = counted.estimate(Size())
+    usual = costs.estimate(Size())
     assert 0.1 < usual < 1
-    assert counted.estimate(SMALL) < 0.01
-    assert counted.estimate(replace(Size(), bursts=(100_000,))) > 5
+    assert costs.estimate(SMALL) < 0.01
+    assert costs.estimate(replace(Size(), bursts=(100_000,))) > 5
 
 
 def test_charged_adds_up_what_cloudwatch_counted() -> None:
@@ -147,11 +149,11 @@ def test_charged_adds_up_what_cloudwatch_counted() -> None:
                 values = {"Invocations": [3.0, 4.0], "Duration": [2_000.0]}.get(metric["MetricName"], [])
                 yield {"MetricDataResults": [{"Id": query["Id"], "Values": values}]}
 
-    found = counted.charged(CloudWatch(), "trial", {"minute8-trial-executor": 512}, 0, 60)
-    lines = {what: (count, dollars) for what, count, dollars in found["lines"]}
+    charged = costs.charged(CloudWatch(), "trial", {"minute8-trial-executor": 512}, 0, 60)
+    lines = {title: (count, dollars) for title, count, dollars in charged["lines"]}
     assert lines["Lambda invocations"][0] == 7
     assert lines["Lambda GB-seconds"][0] == 1.0
-    assert found["dollars"] == round(7 * PRICES["lambda_request"] + PRICES["lambda_gb_s_arm64"], 6)
+    assert charged["dollars"] == round(7 * PRICES["lambda_request"] + PRICES["lambda_gb_s_arm64"], 6)
 
 
 def test_without_figures_nothing_is_charged() -> None:
@@ -162,7 +164,7 @@ def test_without_figures_nothing_is_charged() -> None:
         def paginate(self, **_: object) -> list[Any]:
             return [{"MetricDataResults": []}]
 
-    assert counted.charged(Empty(), "trial", {"f": 128}, 0, 60) == {}
+    assert costs.charged(Empty(), "trial", {"f": 128}, 0, 60) == {}
 
 
 @pytest.mark.parametrize(

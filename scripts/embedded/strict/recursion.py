@@ -27,19 +27,19 @@ def install(sqs: Any, lambda_svc: Any) -> None:
         _sender_depth.set(lambda_svc._inbound_invoke_depth(headers) if "x-amzn-trace-id" in headers else 0)
         return await handle_request(method, path, headers, body, query)
 
-    def with_lineage(now: float, given: Any) -> dict[str, Any]:
-        attributes: dict[str, Any] = build_attributes(now, given)
+    def with_lineage(now: float, request: Any) -> dict[str, Any]:
+        attributes: dict[str, Any] = build_attributes(now, request)
         if depth := _sender_depth.get():
             attributes.setdefault("AWSTraceHeader", f"{_LINEAGE}{depth}")
         return attributes
 
-    def unless_recursive(esm: Any, function: Any, event: Any, *others: Any) -> None:
+    def unless_recursive(esm: Any, function: Any, event: Any, *rest: Any) -> None:
         reached = depth(event) + 1
         if lambda_svc._recursive_loop_drop(esm["FunctionName"], function, reached):
             return  # the messages come again after their visibility timeout, up to the queue's maxReceiveCount
         token = lambda_svc._invoke_depth.set(reached)
         try:
-            run_batch(esm, function, event, *others)
+            run_batch(esm, function, event, *rest)
         finally:
             lambda_svc._invoke_depth.reset(token)
 

@@ -35,14 +35,14 @@ class Meter:
         self._second = 0
         self._used: Counter[Side] = Counter()
 
-    def take(self, wanted: Counter[Side], now: float) -> list[Side]:
+    def take(self, requested: Counter[Side], now: float) -> list[Side]:
         """Use these units, and more than there are if any is left. Returns the sides without any; then none is used."""
         if int(now) != self._second:
             self._second, self._used = int(now), Counter()
-        limits = {side: self._units(side) for side in wanted}
+        limits = {side: self._units(side) for side in requested}
         empty = [side for side, limit in limits.items() if limit is not None and self._used[side] >= limit]
         if not empty:
-            self._used.update({side: count for side, count in wanted.items() if limits[side] is not None})
+            self._used.update({side: count for side, count in requested.items() if limits[side] is not None})
         return empty
 
 
@@ -63,7 +63,7 @@ def install(dynamodb: Any, throttled: Callable[[str, bool], None]) -> None:
         if action not in _READS | _WRITES:
             return await stock(method, path, headers, body, query)
         request = json.loads(body)
-        empty = meter.take(wanted(action, request), time.time())
+        empty = meter.take(units_of(action, request), time.time())
         for side in empty:
             throttled(side.table, side.writes)
         if not empty:
@@ -77,7 +77,7 @@ def install(dynamodb: Any, throttled: Callable[[str, bool], None]) -> None:
     dynamodb.handle_request = metered
 
 
-def wanted(action: str, request: dict[str, Any]) -> Counter[Side]:
+def units_of(action: str, request: dict[str, Any]) -> Counter[Side]:
     """How many units a request takes of which sides."""
     writes = action in _WRITES
     if action.startswith("Transact"):
@@ -86,7 +86,7 @@ def wanted(action: str, request: dict[str, Any]) -> Counter[Side]:
     if action.startswith("Batch"):
         tables = request.get("RequestItems", {}).items()
         return Counter(
-            {Side(_name(name), writes): len(asked if writes else asked["Keys"]) for name, asked in tables}
+            {Side(_name(name), writes): len(items if writes else items["Keys"]) for name, items in tables}
         )
     return Counter([Side(_name(request.get("TableName")), writes)])
 

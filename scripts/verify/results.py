@@ -1,4 +1,4 @@
-"""What a trial found, and what of it is no fault."""
+"""The result of a trial, and which repeated calls are no problem."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EVENT_LEASE_S: Final = 14
 
 
 @dataclass(slots=True)
-class Found:
-    """What one trial found. `rows` are those of a table with the head `head`."""
+class TrialResult:
+    """The result of one trial. `rows` are the rows of a table with the head `head`."""
 
     title: str
     head: Sequence[str] = ()
@@ -39,10 +39,10 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
     return kept
 
 
-def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
+def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> TrialResult:
     """A table of one row. `late` is in seconds."""
     figures = {load: [round(late_s, 3) for late_s in late]}
-    return Found(title, _LATENESS, [row(load, late)], figures, wrong)
+    return TrialResult(title, _LATENESS, [row(load, late)], figures, wrong)
 
 
 def row(load: str, late: Sequence[float]) -> list[str]:

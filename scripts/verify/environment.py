@@ -15,25 +15,26 @@ import botocore.session
 
 from scripts import deploy as aws_deploy
 from scripts import embedded, signing_masters, stack
+from scripts.session import NO_REGION, session_of
 
 # The stage is removed at the end, so nothing may hold its tables.
 # Nothing is kept, nothing runs besides the trials, and nobody looks at dashboards.
-_TO_LOSE: Final = {
+_THROWAWAY: Final = {
     "deletionPolicy": "Delete",
     "deletionProtection": "false",
     "pointInTimeRecovery": "false",
     "canary": "",
     "dashboards": "",
 }
-_PATIENCE_S: Final = 900
-_TRIES: Final = 3
+_MAX_WAIT_S: Final = 900
+_MAX_REMOVALS: Final = 3
 
 
-class PlaceError(RuntimeError):
+class StageError(RuntimeError):
     """The stage could not be deployed or removed; the message says why."""
 
 
-class Place(Protocol):
+class Environment(Protocol):
     """One stage in one region. While it is open, this process's AWS clients reach it."""
 
     stage: str
@@ -43,10 +44,10 @@ class Place(Protocol):
     def open(self) -> None: ...
 
     def deploy(self, params: Mapping[str, str]) -> str:
-        """Deploy the stage; returns the API's address. Raises PlaceError."""
+        """Deploy the stage; returns the API's address. Raises StageError."""
 
     def remove(self) -> None:
-        """Remove the stage, however far it was deployed. Raises PlaceError."""
+        """Remove the stage, however far it was deployed. Raises StageError."""
 
     def close(self) -> None: ...
 
@@ -57,27 +58,27 @@ class Account:
     is_aws = True
 
     def __init__(self, stage: str, region: str | None, profile: str | None) -> None:
-        """Raises PlaceError if no region is set."""
-        session: botocore.session.Session = aws_deploy.session_of(profile)
+        """Raises StageError if no region is set."""
+        session: botocore.session.Session = session_of(profile)
         self.stage = stage
         self.region = region or session.get_config_variable("region") or ""
         self._profile = ["--aws-profile", profile] if profile else []
         if not self.region:
-            raise PlaceError("no region: set AWS_REGION, or a region in the AWS profile, or give --region")
+            raise StageError(NO_REGION)
         os.environ |= {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
         if profile:
             os.environ["AWS_PROFILE"] = profile
 
     def open(self) -> None:
         if self._status():
-            raise PlaceError(
+            raise StageError(
                 f"there is a stack minute8-{self.stage} already: name a stage that does not exist"
             )
 
     def deploy(self, params: Mapping[str, str]) -> str:
-        arguments = [f"--param={name}={value}" for name, value in (_TO_LOSE | dict(params)).items()]
-        if status := aws_deploy.main([*self._where(), *arguments]):
-            raise PlaceError(f"the deployment failed (exit status {status})")
+        arguments = [f"--param={name}={value}" for name, value in (_THROWAWAY | dict(params)).items()]
+        if status := aws_deploy.main([*self._options(), *arguments]):
+            raise StageError(f"the deployment failed (exit status {status})")
         return aws_deploy.outputs_of(botocore.session.get_session(), self.stage, self.region)["ApiUrl"]
 
     def remove(self) -> None:
@@ -85,19 +86,21 @@ class Account:
         signing_masters.remove(boto3.client("ssm"), self.stage)
         if not self._status():
             return
-        for _ in range(_TRIES):  # another Ctrl-C ends the tool, which is a process of this terminal too
-            stack.main(["remove", "--yes", *self._where()])
+        for _ in range(
+            _MAX_REMOVALS
+        ):  # another Ctrl-C ends the tool, which is a process of this terminal too
+            stack.main(["remove", "--yes", *self._options()])
             if not self._status():
                 return
         # A stack that never got its bucket: the tool does not remove it.
         boto3.client("cloudformation").delete_stack(StackName=f"minute8-{self.stage}")
         _until(lambda: not self._status().endswith("_IN_PROGRESS"), "the removal did not end")
         if status := self._status():
-            raise PlaceError(f"the stack minute8-{self.stage} is {status}: remove it by hand")
+            raise StageError(f"the stack minute8-{self.stage} is {status}: remove it by hand")
 
     def close(self) -> None: ...
 
-    def _where(self) -> list[str]:
+    def _options(self) -> list[str]:
         return ["--stage", self.stage, "--region", self.region, *self._profile]
 
     def _status(self) -> str:
@@ -127,7 +130,7 @@ class Embedded:
         try:
             self._embedded = embedded.start(Path(self._directory.name), 0, strict=True, tls=True, tied=True)
         except embedded.EmbeddedError as error:
-            raise PlaceError(str(error)) from error
+            raise StageError(str(error)) from error
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
             os.environ.pop(name, None)
         os.environ |= self._embedded.env()
@@ -136,14 +139,14 @@ class Embedded:
         try:
             deployed = embedded.deploy(self._embedded, stage=self.stage, params=params)
         except embedded.EmbeddedError as error:
-            raise PlaceError(str(error)) from error
+            raise StageError(str(error)) from error
         return deployed.api_url
 
     def remove(self) -> None:
         try:
             embedded.remove(self._embedded, stage=self.stage)
         except embedded.EmbeddedError as error:
-            raise PlaceError(str(error)) from error
+            raise StageError(str(error)) from error
 
     def close(self) -> None:
         embedded.kill(Path(self._directory.name))
@@ -151,40 +154,45 @@ class Embedded:
             self._directory.cleanup()
 
 
-def leftovers(stage: str, *others: str) -> list[str]:
+def leftovers(stage: str, *names: str) -> list[str]:
     """What still exists of the stage and of functions and queues with these names."""
-    prefixes = (f"minute8-{stage}-", *others)
+    prefixes = (f"minute8-{stage}-", *names)
 
     def pages(service: str, operation: str, key: str) -> list[Any]:
         client: Any = boto3.client(service)  # type: ignore[call-overload]
         return [item for page in client.get_paginator(operation).paginate() for item in page.get(key, [])]
 
-    names = [
-        *(f"function {one['FunctionName']}" for one in pages("lambda", "list_functions", "Functions")),
-        *(f"table {one}" for one in pages("dynamodb", "list_tables", "TableNames")),
-        *(f"queue {one.rpartition('/')[2]}" for one in pages("sqs", "list_queues", "QueueUrls")),
-        *(f"role {one['RoleName']}" for one in pages("iam", "list_roles", "Roles")),
+    titles = [
         *(
-            f"log-group {one['logGroupName'].rpartition('/')[2]}"
-            for one in pages("logs", "describe_log_groups", "logGroups")
+            f"function {function['FunctionName']}"
+            for function in pages("lambda", "list_functions", "Functions")
+        ),
+        *(f"table {table}" for table in pages("dynamodb", "list_tables", "TableNames")),
+        *(f"queue {url.rpartition('/')[2]}" for url in pages("sqs", "list_queues", "QueueUrls")),
+        *(f"role {role['RoleName']}" for role in pages("iam", "list_roles", "Roles")),
+        *(
+            f"log-group {group['logGroupName'].rpartition('/')[2]}"
+            for group in pages("logs", "describe_log_groups", "logGroups")
         ),
         *(
-            f"parameter minute8-{stage}-{one['Name'].rpartition('/')[2]}"
-            for one in boto3.client("ssm").get_parameters_by_path(Path=f"/minute8/{stage}")["Parameters"]
+            f"parameter minute8-{stage}-{parameter['Name'].rpartition('/')[2]}"
+            for parameter in boto3.client("ssm").get_parameters_by_path(Path=f"/minute8/{stage}")[
+                "Parameters"
+            ]
         ),
-        *(f"bucket {one['Name']}" for one in boto3.client("s3").list_buckets()["Buckets"]),
+        *(f"bucket {bucket['Name']}" for bucket in boto3.client("s3").list_buckets()["Buckets"]),
     ]
     return sorted(
-        name
-        for name in names
-        for plain in [name.partition(" ")[2].removeprefix("minute8-verify-")]
-        if name.partition(" ")[2].startswith(prefixes) or plain.startswith(others)
+        title
+        for title in titles
+        for name in [title.partition(" ")[2]]
+        if name.startswith(prefixes) or name.removeprefix("minute8-verify-").startswith(names)
     )
 
 
 def _until(holds: Callable[[], bool], otherwise: str) -> None:
-    give_up_at = time.monotonic() + _PATIENCE_S
+    give_up_at = time.monotonic() + _MAX_WAIT_S
     while not holds():
         if time.monotonic() > give_up_at:
-            raise PlaceError(f"{otherwise} within {_PATIENCE_S} s")
+            raise StageError(f"{otherwise} within {_MAX_WAIT_S} s")
         time.sleep(3)

@@ -74,14 +74,14 @@ def charged(
         ("Lambda GB-seconds", gb_s, PRICES["lambda_gb_s_arm64"]),
     ]
     return {
-        "lines": [[what, round(count, 1), round(count * price, 6)] for what, count, price in lines],
+        "lines": [[title, round(count, 1), round(count * price, 6)] for title, count, price in lines],
         "dollars": round(sum(count * price for _, count, price in lines), 6),
     }
 
 
-def memories(client: Callable[[str], Any], stage: str, *others: str) -> dict[str, int]:
-    """The memory of each function of the stage, and of these others."""
-    names = [*(f"minute8-{stage}-{one}" for one in _FUNCTIONS), *others]
+def memories(client: Callable[[str], Any], stage: str, *more: str) -> dict[str, int]:
+    """The memory of each function of the stage, and of these functions."""
+    names = [*(f"minute8-{stage}-{function}" for function in _FUNCTIONS), *more]
     functions = client("lambda")
     return {name: functions.get_function_configuration(FunctionName=name)["MemorySize"] for name in names}
 
