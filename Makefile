@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 STAGE ?= dev
-# What else goes to `serverless deploy`: make deploy STAGE=prod ARGS='--param="executorMemoryMb=512"'
+# What else goes to the tool: make deploy STAGE=prod ARGS='--param="executorMemoryMb=512"'
 ARGS ?=
 
 # Make passes what it is given on to the shell, where SECONDS is the shell's own stopwatch: so it is taken
@@ -87,7 +87,7 @@ bench: install-tests ## Measure everything; docs/performance.md is written from 
 	@$(RUN) -m benchmarks all --keep
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
-	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)"
+	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)" $(ARGS)
 
 deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
 	@$(RUN) -m scripts.deploy --stage "$(STAGE)" $(ARGS)

@@ -10,6 +10,9 @@ from functools import cache
 # The stages of the embedded AWS. `scripts/deploy.py` refuses them on AWS.
 EMBEDDED_STAGES = ("local", "test")
 
+# The value of a parameter that is off. It is never empty: osls refuses `--param=canary=`.
+OFF = "off"
+
 
 class MissingSetting(Exception):
     """The function is deployed without an environment variable that it needs."""
@@ -57,8 +60,9 @@ class Config:
     jwks_url: str
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Config:
+    def from_env(cls, variables: Mapping[str, str]) -> Config:
         """Read environment variables. Raises ValueError if one that must be a number is not."""
+        env = {name: "" if value == OFF else value for name, value in variables.items()}
         return cls(
             stage=env.get("STAGE", "dev"),
             jobs_table=env.get("JOBS_TABLE", ""),

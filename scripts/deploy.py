@@ -29,11 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--region", "-r")
     parser.add_argument("--aws-profile")
     options, osls_options = parser.parse_known_args(arguments)
-    try:
-        params = parameters.read(options.stage, parameters.given_in(osls_options))
-        refusals = parameters.problems(options.stage, params)
-    except ValueError as error:
-        refusals = [str(error)]
+    refusals = parameters.refusals(options.stage, osls_options)
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
     if not region:
@@ -52,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         return status
     try:
         outputs = outputs_of(session, options.stage, region)
+        params = parameters.read(options.stage, parameters.given_in(osls_options))
         if params["deletionProtection"] == "true":
             protect(session, region, outputs)
         signing_masters.change(session.create_client("ssm", region_name=region), options.stage, "make")

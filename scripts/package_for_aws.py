@@ -8,23 +8,28 @@ import argparse
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
-from scripts import build_layer
+from scripts import build_layer, parameters
 from scripts.embedded import EmbeddedError, start, stop
 from scripts.embedded.deployment import run_osls, stage_service
 
 OUTPUT = build_layer.ROOT / "build" / "package"
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Package the stage named on the command line into build/package/<stage>; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stage", default="dev")
-    stage = parser.parse_args().stage
+    parser.add_argument("--aws-profile", help="not used: no account is needed")
+    options, osls_options = parser.parse_known_args(arguments)
+    stage = options.stage
+    if refusals := parameters.refusals(stage, osls_options):
+        print("\n".join(f"package: {refusal}" for refusal in refusals), file=sys.stderr)
+        return 2
     try:
-        package(stage, OUTPUT / stage)
+        package(stage, OUTPUT / stage, osls_options)
     except (EmbeddedError, RuntimeError) as error:
         print(f"package: {error}", file=sys.stderr)
         return 1
@@ -33,14 +38,15 @@ def main() -> int:
     return 0
 
 
-def package(stage: str, service: Path, params: Mapping[str, str] | None = None) -> Path:
+def package(stage: str, service: Path, osls_options: Sequence[str] = ()) -> Path:
     """Package `stage` in the directory `service`; return the directory of the archives and templates."""
-    arguments = [f"--param={name}={value}" for name, value in (params or {}).items()]
     stage_service(service, build_layer.build_all("arm64"))
     build_layer.compile_code(service)
     with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
         try:
-            run_osls(["package", "--stage", stage, *arguments], service, start(Path(directory), 0, tied=True))
+            run_osls(
+                ["package", "--stage", stage, *osls_options], service, start(Path(directory), 0, tied=True)
+            )
         finally:
             stop(Path(directory))
     return service / ".serverless"

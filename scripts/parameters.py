@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from common.config import EMBEDDED_STAGES
+from common.config import EMBEDDED_STAGES, OFF
 from scripts.build_layer import ROOT
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
@@ -43,16 +43,16 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "logLevel": ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
     "logRetentionInDays": tuple(map(str, _RETENTIONS)),
     "platformLogLevel": ("DEBUG", "INFO", "WARN"),
-    "apiAccessLog": ("", "true"),
-    "savedQueries": ("", "true"),
-    "plainHttpTargets": ("", "true"),
-    "canary": ("", "true"),
-    "dashboards": ("", "true"),
+    "apiAccessLog": ("true", OFF),
+    "savedQueries": ("true", OFF),
+    "plainHttpTargets": ("true", OFF),
+    "canary": ("true", OFF),
+    "dashboards": ("true", OFF),
     "pointInTimeRecovery": ("true", "false"),
     "deletionProtection": ("true", "false"),
     "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),
 }
-# The smallest and the largest value; a parameter with an empty default may be empty.
+# The smallest and the largest value.
 _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "schedulerMemoryMb": (128, 10_240),
     "plannerMemoryMb": (128, 10_240),
@@ -79,6 +79,24 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "warmReads": (12_000, 40_000),
     "warmWrites": (4_000, 40_000),
 }
+# Of the numbers, those that can be off; and the texts that can be off.
+_OPTIONAL_NUMBERS: Final = frozenset(
+    {
+        *("apiReservedConcurrency", "executorReservedConcurrency"),
+        *("maximumConcurrency", "minimumPollers", "maximumPollers"),
+        *("leastUnits", "mostUnits", "warmReads", "warmWrites"),
+    }
+)
+_OPTIONAL_TEXTS: Final = frozenset(
+    {
+        *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl"),
+        *("outcomeSenders", "apiPathPrefix", "alarmTopicArn"),
+    }
+)
+# Each parameter that can be off.
+OPTIONAL: Final = (
+    _OPTIONAL_NUMBERS | _OPTIONAL_TEXTS | {name for name, words in _WORDS.items() if OFF in words}
+)
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 
@@ -87,7 +105,12 @@ def read(stage: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """All parameters of a stage, as text: the defaults, then the stage's, then these overrides."""
     params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
     merged = {**params["default"], **params.get(stage, {}), **overrides}
-    return {name: _text(value) for name, value in merged.items() if not isinstance(value, dict)}
+    # PyYAML reads an unquoted `off` as false; osls does not.
+    return {
+        name: OFF if value is False and name in OPTIONAL else _text(value)
+        for name, value in merged.items()
+        if not isinstance(value, dict)
+    }
 
 
 def given_in(arguments: Sequence[str]) -> dict[str, str]:
@@ -102,8 +125,25 @@ def given_in(arguments: Sequence[str]) -> dict[str, str]:
         parameter, equals, value = text.partition("=")
         if not equals:
             raise ValueError(f"--param wants name=value, not {text!r}")
+        if not value:
+            raise ValueError(
+                f"--param {parameter}= has no value; accepted: {parameter}={OFF} where it can be off"
+            )
         given_values[parameter] = value
     return given_values
+
+
+def arguments_of(params: Mapping[str, str]) -> list[str]:
+    """What osls takes for these parameters."""
+    return [f"--param={name}={value}" for name, value in sorted(params.items())]
+
+
+def refusals(stage: str, osls_options: Sequence[str]) -> list[str]:
+    """What is wrong with a stage and the parameters on the command line, one sentence each."""
+    try:
+        return problems(stage, read(stage, given_in(osls_options)))
+    except ValueError as error:
+        return [str(error)]
 
 
 def problems(stage: str, params: Mapping[str, str]) -> list[str]:
@@ -128,28 +168,33 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
         yield f"{name}: there is no such parameter; {meant}"
     for name, words in _WORDS.items():
         if params[name] not in words:
-            yield f"{name}={params[name]} is not valid; accepted: {', '.join(filter(None, words))}"
+            yield f"{name}={params[name]} is not valid; accepted: {', '.join(words)}"
     for name, (least, most) in _NUMBERS.items():
         value = params[name]
-        if value == "" == defaults[name]:
+        or_off = f", or {OFF}" if name in _OPTIONAL_NUMBERS else ""
+        if or_off and value == OFF:
             continue
         if not value.isdecimal() or not least <= int(value) <= most:
-            yield f"{name}={value} is not valid; accepted: a whole number from {least} to {most}"
+            yield f"{name}={value} is not valid; accepted: a whole number from {least} to {most}{or_off}"
+    for name in sorted(defaults.keys() - _WORDS.keys() - _NUMBERS.keys()):
+        if not params[name]:
+            yield f"{name} is empty; accepted: a value{f', or {OFF}' if name in _OPTIONAL_TEXTS else ''}"
+    texts = {name: "" if params[name] == OFF else params[name] for name in _OPTIONAL_TEXTS}
     for least_name, most_name in (("minimumPollers", "maximumPollers"), ("leastUnits", "mostUnits")):
         pair = [params[least_name], params[most_name]]
-        if pair.count("") == 1:
+        if pair.count(OFF) == 1:
             yield f"{least_name} and {most_name}: give both or none"
         elif all(map(str.isdecimal, pair)) and int(pair[0]) > int(pair[1]):
             yield f"{least_name}={pair[0]} is more than {most_name}={pair[1]}"
     at_once, reserved = params["maximumConcurrency"], params["executorReservedConcurrency"]
     if at_once.isdecimal() and reserved.isdecimal() and int(at_once) > int(reserved):
         yield f"maximumConcurrency={at_once} is more than executorReservedConcurrency={reserved}: it throttles polls"
-    if params["jwtIssuer"] and not params["jwtAudience"]:
+    if texts["jwtIssuer"] and not texts["jwtAudience"]:
         yield "jwtAudience: it must be given with jwtIssuer"
     for name in ("jwtIssuer", "jwksUrl"):
-        if params[name] and not params[name].startswith("https://"):
-            yield f"{name}={params[name]} is not valid; accepted: an address that begins with https://"
-    for sender in filter(None, params["outcomeSenders"].split(",")):
+        if texts[name] and not texts[name].startswith("https://"):
+            yield f"{name}={texts[name]} is not valid; accepted: an address that begins with https://"
+    for sender in filter(None, texts["outcomeSenders"].split(",")):
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
     for name, least_share, most_share in (
@@ -158,8 +203,8 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     ):
         if not _is_within(params[name], least_share, most_share):
             yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"
-    if params["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", params["alarmTopicArn"]):
-        yield f"alarmTopicArn={params['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
+    if texts["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", texts["alarmTopicArn"]):
+        yield f"alarmTopicArn={texts['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
 
 
 def _is_within(text: str, least: float, most: float) -> bool:

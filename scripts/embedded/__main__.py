@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
+from scripts import parameters
 from scripts.embedded import (
     DEFAULT_PORT,
     DEFAULT_STATE_DIR,
@@ -57,8 +58,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--force", action="store_true", help="deploy even if nothing has changed")
     options = parser.parse_args(arguments)
-    if wrong := [param for param in options.param if "=" not in param]:
-        parser.error(f"--param wants NAME=VALUE, not {wrong[0]!r}")
+    try:
+        _params(options)
+    except ValueError as error:
+        parser.error(str(error))
     return options
 
 
@@ -122,7 +125,7 @@ def _deploy(options: argparse.Namespace) -> int:
 
 
 def _params(options: argparse.Namespace) -> dict[str, str]:
-    return dict(param.split("=", 1) for param in options.param)
+    return parameters.given_in([f"--param={param}" for param in options.param])
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from scripts import build_layer, canary, console, signing_masters
+from common.config import OFF
+from scripts import build_layer, canary, console, parameters, signing_masters
 from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 from scripts.one_at_a_time import one_at_a_time
@@ -62,7 +63,7 @@ def _deploy(
     layers = build(params)
     service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
     _link_missing_layers(service)
-    arguments = [f"--param={key}={value}" for key, value in sorted(params.items())]
+    arguments = parameters.arguments_of(params)
     fingerprint = _fingerprint(service, layers, [embedded.endpoint_url, *arguments])
     deployed = replace(embedded, api_url=api_url(embedded, stage))
     if not force and _is_deployed(embedded, stage, fingerprint):
@@ -85,7 +86,7 @@ def _deploy(
 
 def build(params: Mapping[str, str]) -> list[Path]:
     """Build what a deployment with these parameters packages; return its layers. Raises RuntimeError."""
-    names = [name for name in build_layer.LAYERS if name != JWT_LAYER or params.get("jwtIssuer")]
+    names = [name for name in build_layer.LAYERS if name != JWT_LAYER or params.get("jwtIssuer", OFF) != OFF]
     with ThreadPoolExecutor() as pool:
         console_files = pool.submit(console.build)
         layers = build_layer.build_all("local", names)

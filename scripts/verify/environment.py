@@ -13,18 +13,19 @@ from typing import Any, Final, Protocol
 import boto3
 import botocore.session
 
+from common.config import OFF
 from scripts import deploy as aws_deploy
-from scripts import embedded, signing_masters, stack
+from scripts import embedded, parameters, signing_masters, stack
 from scripts.session import NO_REGION, session_of
 
 # The stage is removed at the end, so nothing may hold its tables.
 # Nothing is kept, nothing runs besides the trials, and nobody looks at dashboards.
-_THROWAWAY: Final = {
+THROWAWAY: Final = {
     "deletionPolicy": "Delete",
     "deletionProtection": "false",
     "pointInTimeRecovery": "false",
-    "canary": "",
-    "dashboards": "",
+    "canary": OFF,
+    "dashboards": OFF,
 }
 _MAX_WAIT_S: Final = 900
 _MAX_REMOVALS: Final = 3
@@ -76,7 +77,7 @@ class Account:
             )
 
     def deploy(self, params: Mapping[str, str]) -> str:
-        arguments = [f"--param={name}={value}" for name, value in (_THROWAWAY | dict(params)).items()]
+        arguments = parameters.arguments_of(THROWAWAY | dict(params))
         if status := aws_deploy.main([*self._options(), *arguments]):
             raise StageError(f"the deployment failed (exit status {status})")
         return aws_deploy.outputs_of(botocore.session.get_session(), self.stage, self.region)["ApiUrl"]

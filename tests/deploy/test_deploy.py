@@ -50,7 +50,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"leastUnits": "5"}, "leastUnits and mostUnits: give both or none"),
         ({"leastUnits": "50", "mostUnits": "20"}, "leastUnits=50 is more than mostUnits=20"),
         ({"platformLogLevel": "ERROR"}, "platformLogLevel=ERROR is not valid; accepted: DEBUG, INFO, WARN"),
-        ({"apiAccessLog": "false"}, "apiAccessLog=false is not valid; accepted: true"),
+        ({"apiAccessLog": "false"}, "apiAccessLog=false is not valid; accepted: true, off"),
         ({"maximumConcurrency": "20", "executorReservedConcurrency": "10"}, "it throttles polls"),
         ({"apiThrottleRate": "0"}, "from 1 to 10000"),
         ({"warmReads": "45000"}, "from 12000 to 40000"),
@@ -61,7 +61,11 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
-        ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true"),
+        ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true, off"),
+        ({"maximumConcurrency": "none"}, "a whole number from 2 to 1000, or off"),
+        ({"canary": ""}, "canary= is not valid; accepted: true, off"),
+        ({"alarmTopicArn": ""}, "alarmTopicArn is empty; accepted: a value, or off"),
+        ({"jwtTenantClaim": ""}, "jwtTenantClaim is empty; accepted: a value"),
     ],
 )
 def test_a_bad_parameter_is_refused_with_what_is_accepted(given: dict[str, str], told: str) -> None:
@@ -80,8 +84,15 @@ def test_a_stage_that_cannot_go_to_an_account_is_refused(stage: str) -> None:
 
 
 def test_parameters_are_read_as_osls_takes_them() -> None:
-    given = parameters.given_in(["--verbose", "--param=a=1", "--param", "b=x=y", '--param="c="', "--force"])
-    assert given == {"a": "1", "b": "x=y", "c": ""}
+    given = parameters.given_in(
+        ["--verbose", "--param=a=1", "--param", "b=x=y", '--param="c=off"', "--force"]
+    )
+    assert given == {"a": "1", "b": "x=y", "c": "off"}
+
+
+def test_an_empty_value_is_refused_before_osls_refuses_it() -> None:
+    (refusal,) = parameters.refusals("prod", ["--param=canary="])
+    assert "canary=off" in refusal
 
 
 @pytest.fixture

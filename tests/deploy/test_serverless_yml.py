@@ -215,12 +215,12 @@ def test_tables_are_warmed_if_asked_and_only_those_on_the_way_of_a_run(template:
     }
     no_value = {"Ref": "AWS::NoValue"}
     assert warm == {
-        "JobsTable": ["HasWarmReads", {"ReadUnitsPerSecond": ""}, no_value],
-        "TenantsTable": ["HasWarmReads", {"ReadUnitsPerSecond": ""}, no_value],
-        "RunsTable": ["HasWarmWrites", {"WriteUnitsPerSecond": ""}, no_value],
+        "JobsTable": ["HasWarmReads", {"ReadUnitsPerSecond": 12_000}, no_value],
+        "TenantsTable": ["HasWarmReads", {"ReadUnitsPerSecond": 12_000}, no_value],
+        "RunsTable": ["HasWarmWrites", {"WriteUnitsPerSecond": 4_000}, no_value],
     }
     for kind in ("Reads", "Writes"):
-        assert template["Conditions"][f"HasWarm{kind}"] == {"Fn::Not": [{"Fn::Equals": ["", ""]}]}
+        assert template["Conditions"][f"HasWarm{kind}"] == {"Fn::Not": [{"Fn::Equals": ["off", "off"]}]}
 
 
 def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:

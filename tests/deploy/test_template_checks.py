@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import json
 import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +21,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from scripts import parameters
+from scripts.build_layer import ROOT
 from scripts.package_for_aws import package
+from scripts.verify.environment import THROWAWAY
 
 pytestmark = pytest.mark.embedded
 
@@ -44,7 +49,7 @@ EVERYTHING = {
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """One compilation: what the parameters decide otherwise is in the template's conditions."""
-    archives = package("prod", tmp_path_factory.mktemp("package"), EVERYTHING)
+    archives = package("prod", tmp_path_factory.mktemp("package"), parameters.arguments_of(EVERYTHING))
     template = json.loads((archives / "cloudformation-template-update-stack.json").read_text())
     conditions = template.pop("Conditions")
     everything = {name: _holds(one, conditions) for name, one in conditions.items()}
@@ -60,15 +65,48 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
 def test_cfn_lint_finds_no_error(templates: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     for name, template in templates.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(template))
+    assert _errors(tmp_path.iterdir()) == ""
+
+
+def _errors(templates: Iterable[Path]) -> str:
     lint = Path(sys.executable).with_name("cfn-lint")
-    found = subprocess.run(
+    linted = subprocess.run(
         # Warnings are of the framework's own: needless DependsOn.
-        [str(lint), "--regions", "us-east-1", "--ignore-checks", "W", "--", *map(str, tmp_path.iterdir())],
+        [str(lint), "--regions", "us-east-1", "--ignore-checks", "W", "--", *map(str, templates)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stdout + found.stderr
+    return "" if linted.returncode == 0 else linted.stdout + linted.stderr
+
+
+def _documented() -> set[tuple[str, str]]:
+    """Each parameter and value that a page shows on a command line."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "Makefile"]
+    shown = re.compile(r"""--param(?:=| )["']?(\w+)=([^"'`\s]*)""")
+    documented = {match for page in pages for match in shown.findall(page.read_text())}
+    assert len(documented) > 10
+    return documented - {("name", "value")}
+
+
+def _packaged_sets() -> dict[str, dict[str, str]]:
+    """The arguments of `make verify`, everything off, and what pages show, in as few packages as can be."""
+    sets = {"verify": dict(THROWAWAY), "off": dict.fromkeys(parameters.OPTIONAL, "off")}
+    for name, value in sorted(_documented()):
+        number = next(count for count in itertools.count() if name not in sets.get(f"pages-{count}", {}))
+        sets.setdefault(f"pages-{number}", {})[name] = value
+    return sets
+
+
+def test_osls_takes_what_verify_gives_and_what_each_page_shows(tmp_path: Path) -> None:
+    templates = []
+    for name, params in _packaged_sets().items():
+        arguments = parameters.arguments_of(params)
+        assert parameters.refusals("trial", arguments) == [], name
+        archives = package("trial", tmp_path / "package", arguments)
+        templates.append(tmp_path / f"{name}.json")
+        templates[-1].write_bytes((archives / "cloudformation-template-update-stack.json").read_bytes())
+    assert _errors(templates) == ""
 
 
 @pytest.mark.filterwarnings("ignore:Tried to parse AWS")
