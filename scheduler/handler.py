@@ -77,7 +77,7 @@ def publish(summary: TickSummary, message: str) -> None:
     logger.info(message, **{name: value for name, value in asdict(summary).items() if name != "bad"})
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
-    metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries)
+    metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries + bool(summary.unlogged))
     if summary.missed:  # they were due and never ran
         metrics.add_metric(telemetry.SERVICE_GOOD, "Count", 0)
         metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", summary.missed)

@@ -7,6 +7,7 @@ too large for one tick, or quarantined records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from common.planning.directory import Shard
 from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration
 from common.planning.execution import Execution
+from common.planning.log import UnwrittenPortion
 from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
 from common.planning.quarantine import GROUP, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
@@ -137,12 +139,19 @@ class Planner:
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()
-        log.write()
+        for unwritten in log.write():
+            self._report_unlogged(unwritten, summary)
         summary.planned += planned
         summary.refused += len(refused)
         summary.missed += skipped.missed_count
         summary.bad_entries += skipped.bad_entries
         summary.bad += skipped.bad
+
+    def _report_unlogged(self, unwritten: UnwrittenPortion, summary: TickSummary) -> None:
+        """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""
+        summary.unlogged += unwritten.count
+        with suppress(Exception):  # DynamoDB may refuse this too, and the metric tells it
+            self.quarantine.add_log(unwritten.window, str(unwritten), summary.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,5 +29,7 @@ class TickSummary:
     # Executions that are due at a full second, since their paces could not be kept.
     over_pace: int = 0
     bad_entries: int = 0
+    # Executions that were enqueued and could not be logged for later comparison.
+    unlogged: int = 0
     # The first bad entries.
     bad: list[BadEntry] = field(default_factory=list)

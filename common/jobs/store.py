@@ -278,7 +278,8 @@ class JobStore:
             self.before_hand_over(pending[0].entry.tenant, len(executions))
             log = self.index.planned.writer(self.clock.now())
             _, refused = self.queue.send(log.recording(executions))
-            log.write()
+            for unwritten in log.write():
+                _log.error("%s/%s: %s", pending[0].entry.tenant, pending[0].entry.job_id, unwritten)
             if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
         except Exception:  # noqa: BLE001  the next tick handles the pending entries

@@ -3,7 +3,8 @@
 Later ticks compare the log of executions with the runs, and so find executions without a record. A portion holds the
 messages of thousands of executions of one window, compressed to some 20 bytes each. It is written after they are
 enqueued, and before the mark moves. So each execution in the log was enqueued, and an execution whose planning was
-interrupted is planned again. A portion is named by its content: if two ticks plan the same, it is stored once.
+interrupted is planned again. A portion is named by its content: if two ticks plan the same, it is stored once. A
+portion that cannot be written is reported, and planning goes on.
 
 The record of a window is for people. Ticks and planners write it after their work. Nothing depends on it, so a crash
 before the write costs only that record.
@@ -26,8 +27,10 @@ from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
 
-# Some 100 KB. With ids that are long and random, 5,000 executions of as many jobs reach 350 KB; an item holds 400 KB.
+# Some 100 KB with ids that are short or alike.
 _MAX_PORTION_EXECUTIONS: Final = 5_000
+# Compressed. The compressor keeps back up to 40 KB more, and base64 adds a third: an item holds 400 KB.
+MAX_PORTION_BYTES: Final = 200_000
 _PORTION_TTL_S: Final = 2 * DAY_S
 # A window of ten minutes has one record: TTL bounds their number to about 1,100.
 _WINDOW_TTL_S: Final = 8 * DAY_S
@@ -46,6 +49,18 @@ class Portion:
         return zlib.decompress(base64.b64decode(self.data)).decode().split("\n")
 
 
+@dataclass(frozen=True, slots=True)
+class UnwrittenPortion:
+    """Executions that were enqueued and are not in the log: nobody notices if one of their messages is lost."""
+
+    window: int
+    count: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.count} executions were enqueued and are not in the log of planning: {self.reason}"
+
+
 class _Compressor(Protocol):
     def compress(self, data: bytes, /) -> bytes: ...
     def flush(self) -> bytes: ...
@@ -62,6 +77,11 @@ class _PortionBuilder:
     def add(self, body: str) -> None:
         self.data += self.compressor.compress((f"\n{body}" if self.count else body).encode())
         self.count += 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the portion takes no more."""
+        return self.count >= _MAX_PORTION_EXECUTIONS or len(self.data) >= MAX_PORTION_BYTES
 
     def build(self, window: int) -> Portion:
         return Portion(window, self.count, base64.b64encode(self.data + self.compressor.flush()).decode())
@@ -83,16 +103,24 @@ class LogWriter:
             window = window_start(max(execution.visible_at, int(self.now)))
             builder = self._builders[window]
             builder.add(execution.encode())
-            if builder.count == _MAX_PORTION_EXECUTIONS:
+            if builder.is_full:
                 self._full.append(self._builders.pop(window).build(window))
             yield execution
 
-    def write(self) -> None:
-        """Store the collected executions, after all of them are enqueued."""
+    def write(self) -> list[UnwrittenPortion]:
+        """Store the collected executions, after all of them are enqueued. Returns what could not be stored.
+
+        It raises nothing. An error here would plan the window again, and send all its messages twice.
+        """
+        unwritten: list[UnwrittenPortion] = []
         for portion in [*self._full, *(builder.build(window) for window, builder in self._builders.items())]:
-            self.table.put(_item(portion))
+            try:
+                self.table.put(_item(portion))
+            except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
+                unwritten.append(UnwrittenPortion(portion.window, portion.count, repr(error)))
         self._full.clear()
         self._builders.clear()
+        return unwritten
 
 
 class PlannedLog:

@@ -100,6 +100,10 @@ class Quarantine:
             }
         )
 
+    def add_log(self, window: int, reason: str, now: float) -> None:
+        """Report that a portion of a window's log is missing. The name has no tenant."""
+        self.add_entry("", f"log-{window}", reason, now)
+
     def mark_reported(self, entry: keys.Key, now: float) -> None:
         """Mark an unreadable entry that stays, so that it is not reported again."""
         change = Expression(

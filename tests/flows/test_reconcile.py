@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
+import string
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from common.errors import ItemTooLarge
 from common.planning import log
 from common.planning.execution import Execution
 from common.planning.packs import lines
+from common.planning.quarantine import Quarantine
 from common.platform.deletion import Deletions
 from common.runs import unrecorded
 from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Item, item_to_wire
 from scheduler import reconcile
 from scheduler.reconcile import Compared
 from tests.worlds import World, at, job
@@ -234,6 +240,46 @@ def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: 
     assert sorted(portion.data for portion in world.index.planned.portions(start, end)) == before
     bodies = [body for portion in world.index.planned.portions(start, end) for body in portion.bodies()]
     assert len({Execution.decode(body).execution_id for body in bodies}) == len(bodies) == 40
+
+
+def test_a_portion_of_long_ids_fits_into_an_item() -> None:
+    """6,000 jobs with random ids of 128 characters, all due in one window."""
+    rng, now, items = random.Random(24), at("2026-11-21T03:18:00Z"), []
+    ids = ["".join(rng.choices(string.ascii_letters + string.digits, k=128)) for _ in range(6_000)]
+    fire_at = at("2026-11-21T03:20:00Z")
+
+    class Stored:
+        def put(self, item: Item) -> None:
+            items.append(item_to_wire(item))  # raises ItemTooLarge
+
+    writer = log.LogWriter(cast("Table", Stored()), now)
+    for _ in writer.recording(Execution("alice", job_id, fire_at, fire_at, 1) for job_id in ids):
+        pass
+    assert writer.write() == []
+    portions = [log.Portion(fire_at, int(item["count"]["N"]), item["data"]["S"]) for item in items]
+    logged = [Execution.decode(body).job_id for portion in portions for body in portion.bodies()]
+    assert logged == ids
+
+
+def test_a_log_that_cannot_be_written_is_reported_and_planning_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minutely(world, 2)
+    world.run_until("2026-11-21T03:18:00Z")
+
+    def too_large(item: Item) -> None:
+        raise ItemTooLarge(677_000)
+
+    monkeypatch.setattr(log, "_item", too_large)
+    summary = world.scheduler.tick()
+    assert (summary.planned, summary.unlogged) == (20, 20)
+    mark = world.index.mark()
+    assert mark is not None and mark.planned_until == mark.planning_until == at("2026-11-21T03:30:00Z")
+    record = next(Quarantine(world.table("due")).bad_entries())
+    assert "20 executions were enqueued and are not in the log" in record.reason
+    world.scheduler.tick()
+    world.run_until("2026-11-21T03:30:00Z")
+    assert len(world.target.calls) == len(set(world.target.execution_ids))
 
 
 @pytest.mark.parametrize("seed", range(6))
