@@ -1,7 +1,8 @@
 """One round, each minute: read what happened to every tenant that has subscriptions, then send what is due.
 
 Each tenant's work is bounded, and tenants share the round fairly. The first message of every tenant is sent before any
-tenant's second one. An address that failed before comes after the others. The next round does the rest.
+tenant's second one, also if it failed before. A tenant whose addresses are slow uses up its own seconds of the round.
+The next round does the rest.
 
 A message is stored before it is sent, with the instant until which no other round sends it. So a process that dies, or
 a round that runs twice, repeats a message with the same id at most.
@@ -11,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import Counter
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Final, TypeVar
 
 from common.clock import Clock
@@ -29,7 +30,7 @@ from common.storage.table import Tables
 from common.tenants.allowed_targets import is_held
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
-from notifier.delivery import Deliver, refusal
+from notifier.delivery import TIMEOUT_S, Deliver, refusal
 from notifier.problem_reader import JobLabels, ProblemReader
 
 # As often as ticks plan.
@@ -39,6 +40,8 @@ _MIN_WRITE_INTERVAL_S: Final = 600
 # Reported problems of one subscription in one round.
 _MAX_EXAMINED: Final = 25
 _MAX_SAVES: Final = 3
+# Of one tenant in a round, over all threads: six tries of slow addresses.
+MAX_TENANT_SEND_S: Final = 30
 _log = logging.getLogger("minute8.notifier")
 T = TypeVar("T")
 
@@ -57,11 +60,36 @@ class Happenings:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingNotice:
-    """A message to send. `nth` is its number among its tenant's, from 0."""
+    """A message to send."""
 
     subscription: Subscription
     message: Notice
-    nth: int
+
+    @property
+    def urgency(self) -> tuple[int, float]:
+        """Sorts a tenant's messages: those that failed least come first."""
+        return self.message.tries, self.message.next_at
+
+
+class SendTimes:
+    """The seconds of a round that each tenant's messages take, of MAX_TENANT_SEND_S."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._used_s: defaultdict[str, float] = defaultdict(float)
+
+    def reserve(self, tenant: str) -> bool:
+        """Whether a further try may begin. Its longest time counts until it ends."""
+        with self._lock:
+            if self._used_s[tenant] + TIMEOUT_S > MAX_TENANT_SEND_S:
+                return False
+            self._used_s[tenant] += TIMEOUT_S
+            return True
+
+    def ended(self, tenant: str, took_s: float) -> None:
+        """Count what a try took instead of its longest time."""
+        with self._lock:
+            self._used_s[tenant] += took_s - TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +113,24 @@ class Notifier:
             tenant, mark = subscriber
             return self._safely(tenant, [], lambda: self._tenant(tenant, mark, reads_until))
 
-        def send(notice: OutgoingNotice) -> str:
-            return self._safely(notice.subscription.tenant, "error", lambda: self._send(notice, sends_until))
+        times = SendTimes()
 
-        notices = chain.from_iterable(self.pool.map(read, [*tenants[start:], *tenants[:start]]))
-        fairly = sorted(
-            notices, key=lambda notice: (notice.message.tries > 0, notice.nth, notice.message.next_at)
-        )
-        return Counter(self.pool.map(send, fairly))
+        def send(notice: OutgoingNotice) -> str:
+            tenant = notice.subscription.tenant
+            return self._safely(tenant, "error", lambda: self._send_in_turn(notice, sends_until, times))
+
+        notices = self.pool.map(read, [*tenants[start:], *tenants[:start]])
+        return Counter(self.pool.map(send, in_turn(notices)))
+
+    def _send_in_turn(self, notice: OutgoingNotice, until: float, times: SendTimes) -> str:
+        """Try to send one message, if its tenant has seconds left in this round."""
+        tenant, began_at = notice.subscription.tenant, self.clock.now()
+        if not times.reserve(tenant):
+            return "left"
+        try:
+            return self._send(notice, until)
+        finally:
+            times.ended(tenant, self.clock.now() - began_at)
 
     def _safely(self, tenant: str, instead: T, work: Callable[[], T]) -> T:
         try:
@@ -120,7 +158,7 @@ class Notifier:
         happenings = self._happenings(tenant, enabled, now)
         notices: list[OutgoingNotice] = []
         for subscription in subscriptions:
-            notices += self._update(subscription, happenings, now, len(notices))
+            notices += self._update(subscription, happenings, now)
         return notices
 
     def _happenings(self, tenant: str, subscriptions: Sequence[Subscription], now: float) -> Happenings:
@@ -144,9 +182,7 @@ class Notifier:
                 happenings.search = (before.searched_at if before.searched_after else now, after)
         return happenings
 
-    def _update(
-        self, subscription: Subscription, happenings: Happenings, now: float, nth: int
-    ) -> list[OutgoingNotice]:
+    def _update(self, subscription: Subscription, happenings: Happenings, now: float) -> list[OutgoingNotice]:
         """Add what happened, decide, and store. Returns what is to be sent; nothing if another writer was faster."""
         state, stored_at = subscription.state, subscription.state.looked_at
         before = replace(state, looked_at=0.0).to_text()
@@ -168,7 +204,7 @@ class Notifier:
         saved = self.subscriptions.save(subscription)
         if saved is None:
             return []
-        return [OutgoingNotice(saved, message, number) for number, message in enumerate(messages, nth)]
+        return [OutgoingNotice(saved, message) for message in messages]
 
     def _add(self, subscription: Subscription, happenings: Happenings, now: float) -> None:
         state = subscription.state
@@ -241,6 +277,17 @@ class Notifier:
                 subscription = self.subscriptions.get(subscription.tenant, subscription.name)
             except NotFound:
                 return
+
+
+def in_turn(notices: Iterable[Sequence[OutgoingNotice]]) -> list[OutgoingNotice]:
+    """Every tenant's first message, then every second one, and so on. Messages that failed are last in a turn."""
+    turns = [
+        (number, notice)
+        for of_tenant in notices
+        for number, notice in enumerate(sorted(of_tenant, key=lambda notice: notice.urgency))
+    ]
+    turns.sort(key=lambda turn: (turn[0], turn[1].message.tries > 0, turn[1].message.next_at))
+    return [notice for _, notice in turns]
 
 
 def notifier(

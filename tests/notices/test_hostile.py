@@ -18,6 +18,7 @@ from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
 from notifier import problem_reader
+from notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job
@@ -133,7 +134,7 @@ def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage)
     assert stage.state().failing_since is None
 
 
-def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_last(world: World) -> None:
+def test_every_tenant_s_first_message_comes_before_any_second(world: World) -> None:
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
         stage = make_stage(world, pool, reads)
         for tenant, count in (("a-hostile", 3), ("z-victim", 1)):
@@ -148,9 +149,61 @@ def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_l
             failed_runs(world, tenant, "bad", 1)
         stage.round()
         assert [tenant for tenant, *_ in stage.addresses.sent] == [
-            *("a-hostile", "z-victim", "a-hostile", "a-hostile"),
-            "b-failing",
+            *("a-hostile", "z-victim", "b-failing"),
+            *("a-hostile", "a-hostile"),
         ]
+
+
+def test_slow_addresses_use_up_their_own_tenants_seconds(world: World) -> None:
+    """Eight tenants have 20 addresses each that take 5 s. Another tenant's message that failed once is tried again."""
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
+        stage = make_stage(world, pool, reads)
+        hostile = [f"hostile-{n}" for n in range(8)]
+        for tenant in hostile:
+            for n in range(MAX_SUBSCRIPTIONS):
+                stage.subscribe(tenant, f"slow-{n:02}")
+        stage.subscribe("quiet", "on-call")
+        failed_once = stage.store.stored.get("quiet", "on-call")
+        failed_once.state.message = Notice("ntc_quiet", "{}", 0.0, tries=1)
+        stage.store.stored.save(failed_once)
+        world.clock.sleep(1)
+        for tenant in hostile:
+            failed_runs(world, tenant, "bad", 1)
+
+        def slow(subscription: Subscription) -> Outcome:
+            if subscription.tenant == "quiet":
+                return Outcome(ok=True)
+            world.clock.sleep(5 / 16)  # one of 16 threads
+            return Outcome(ok=False, error_type="TimedOut", error="5 s")
+
+        stage.addresses.answer = slow
+        counts = stage.round()
+        assert counts["sent"] == 1
+        assert stage.state("quiet").message is None
+        assert counts["failed"] + counts["left"] == 8 * MAX_SUBSCRIPTIONS
+
+
+def test_a_tenant_has_a_bound_of_seconds_in_a_round(stage: Stage) -> None:
+    world = stage.world
+    for n in range(MAX_SUBSCRIPTIONS):
+        stage.subscribe("hostile", f"slow-{n:02}")
+    world.clock.sleep(1)
+    failed_runs(world, "hostile", "bad", 1)
+
+    def slow(subscription: Subscription) -> Outcome:
+        world.clock.sleep(5)
+        return Outcome(ok=False, error_type="TimedOut", error="5 s")
+
+    stage.addresses.answer = slow
+    now = world.clock.now()
+    counts = stage.notifier.round(now + 250, now + 450)
+    assert counts["failed"] <= MAX_TENANT_SEND_S / 5
+    assert counts["left"] == MAX_SUBSCRIPTIONS - counts["failed"]
+    world.clock.sleep(grouping.LEASE_S)
+    stage.addresses.answer = lambda subscription: Outcome(ok=True)
+    stage.round()
+    tried = {name for _, name, *_ in stage.addresses.sent}
+    assert len(tried) == MAX_SUBSCRIPTIONS, "the next rounds do the rest"
 
 
 def test_a_later_round_does_the_work_that_a_round_has_no_time_for(stage: Stage) -> None:
