@@ -27,6 +27,9 @@ LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-
 # What the functions call: their own tables, queue and bus, and targets.
 SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
 
+# CPython 3.13 as WebAssembly: its compiled modules are those of any platform.
+_COMPILER = ROOT / "node_modules" / "pyodide"
+
 # The functions' own code, as serverless.yml packages it.
 _CODE = ("common", "scheduler", "executor", "notifier", "api", "eventbridge")
 
@@ -56,14 +59,11 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
 
 
 def compile_code(root: Path = ROOT) -> None:
-    """Compile the functions' own code below `root` for AWS, or say that no python3.13 is available.
+    """Compile the functions' own code below `root` for AWS. Raises RuntimeError if a module is not compiled.
 
     Checked, since people change these files: Python ignores a compiled module whose source has another hash.
     """
-    if not _compile("arm64", "checked-hash", [root / name for name in _CODE]):
-        print(
-            "no python3.13 runs here, so nothing is compiled: cold starts on AWS take longer", file=sys.stderr
-        )
+    _compile("arm64", "checked-hash", [root / name for name in _CODE])
 
 
 def _build(layer: Path, platform: str, requirements: Path) -> bool:
@@ -85,8 +85,10 @@ def _build(layer: Path, platform: str, requirements: Path) -> bool:
 
 
 def _fingerprint(platform: str, requirements: Path) -> str:
-    """Return what a layer's content depends on: its requirements, this file and, locally, this interpreter."""
-    interpreter = f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else "cp313"
+    """Return what a layer's content depends on: its requirements, this file and what compiles it."""
+    interpreter = (
+        f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else _compiler_version()
+    )
     services = " ".join(sorted(SERVICES))
     read = hashlib.sha256(requirements.read_bytes() + Path(__file__).read_bytes()).hexdigest()
     return f"{platform} {interpreter} {services} {read}"
@@ -148,18 +150,33 @@ def _undocumented(shape: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compile(platform: str, mode: str, folders: list[Path]) -> bool:
+def _compile(platform: str, mode: str, folders: list[Path]) -> None:
     """Compile the modules: Lambda cannot store compiled modules, and compiling would take half of a cold start.
 
-    By hashes, because unpacking changes the files' times. Returns whether all were compiled. For AWS that needs a
-    python3.13.
+    By hashes, because unpacking changes the files' times. For AWS by a Python of Lambda's version, which `make install`
+    brings, whatever Python this machine has. Raises RuntimeError if a module is not compiled.
     """
-    interpreter = sys.executable if platform == "local" else shutil.which("python3.13")
-    if interpreter is None:
-        return False
-    command = [interpreter, "-m", "compileall", "-q", "-f", "--invalidation-mode", mode, *map(str, folders)]
-    # A package may have a module that does not compile. A found python3.13 may be a link to none.
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    if platform == "local":
+        command = [sys.executable, "-m", "compileall", "-q", "-f", "--invalidation-mode", mode]
+    else:
+        _compiler_version()
+        command = ["node", str(ROOT / "scripts" / "compile_for_lambda.mjs"), mode]
+    try:
+        done = subprocess.run([*command, *map(str, folders)], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise RuntimeError(f"the compiler of Python modules did not start: {error}") from error
+    if done.returncode:
+        raise RuntimeError(f"Python modules were not compiled:\n{done.stdout.strip()}{done.stderr.strip()}")
+
+
+def _compiler_version() -> str:
+    """What compiles for AWS. Raises RuntimeError if it is not installed."""
+    try:
+        return f"pyodide {json.loads((_COMPILER / 'package.json').read_text())['version']}"
+    except FileNotFoundError as error:
+        raise RuntimeError(
+            "what compiles for Lambda's Python 3.13 is not installed: run `make install`"
+        ) from error
 
 
 def size_bytes(directory: Path) -> int:

@@ -40,8 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"deploy: {problem}" for problem in refusals), file=sys.stderr)
         return 2
     profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
-    build_layer.build_all("arm64")
-    build_layer.compile_code()
+    try:
+        build_layer.build_all("arm64")
+        build_layer.compile_code()
+    except RuntimeError as error:
+        print(f"deploy: {error}", file=sys.stderr)
+        return 2
     console.build()
     command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *osls_options]
     if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -309,17 +310,31 @@ def _shapes(client: Any) -> dict[str, Any]:
     }
 
 
-def test_code_that_is_not_compiled_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_without_its_compiler_nothing_is_deployed(
+    commands: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A version manager may have a link of that name to no interpreter."""
-    link = tmp_path / "python3.13"
-    link.write_text("#!/bin/sh\nexit 127\n")
-    link.chmod(0o755)
-    for found in (None, str(link)):
-        monkeypatch.setattr(build_layer.shutil, "which", lambda _, found=found: found)
-        build_layer.compile_code(tmp_path)
-        assert "nothing is compiled" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.setattr(build_layer, "_COMPILER", tmp_path)
+    with mock_aws():
+        assert deploy.main(["--stage", "prod", "--region", "eu-central-1"]) == 2
+    assert "is not installed: run `make install`" in capsys.readouterr().err
+    assert commands == []
+
+
+def test_a_module_that_does_not_compile_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("def")
+    for platform in ("local", "arm64"):
+        with pytest.raises(RuntimeError, match=r"wrong\.py"):
+            build_layer._compile(platform, "checked-hash", [tmp_path])
+
+
+def test_a_layers_stamp_names_what_compiled_it() -> None:
+    version = json.loads((build_layer.ROOT / "package.json").read_text())["dependencies"]["pyodide"]
+    stamp = build_layer._fingerprint("arm64", build_layer.LAYERS["layer"])
+    assert f"pyodide {version} " in stamp
 
 
 def test_a_layer_is_built_once_if_two_ask_for_it_at_once(
