@@ -40,7 +40,7 @@ Origin = Mapping[str, Any]
 
 
 def schedule_of(job: Job | None) -> Origin | None:
-    """The origin of a job that is a schedule; None for other jobs and for tombstones."""
+    """The origin of a job that is a schedule; None for other jobs and for deleted ones."""
     origin = job.origin if job is not None and exists(job) else None
     return origin if origin and "request" in origin else None
 
@@ -114,7 +114,7 @@ def still_known(origin: Origin, now: float) -> str:
 
 
 def of_deleted(origin: Origin) -> dict[str, Any]:
-    """The origin of a tombstone: the requests that must not take effect again."""
+    """The origin of a deleted job: the requests that must not take effect again."""
     return {"kind": KIND, "known": origin["known"]}
 
 

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
+from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import Job
 from common.planning.execution import BACKFILL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
 from common.storage import keys
 from common.storage.table import Table
 from executor.admission import Skip
-
-# Tenant and job id.
-JobName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +30,9 @@ class DueJobs:
             self.clock.sleep(early_s)
 
     def load(self, executions: Sequence[Execution]) -> Mapping[JobName, Job | None]:
-        """The jobs of these executions; None for a job that does not exist. One request reads several jobs."""
+        """The jobs of these executions; None for a job that never existed. One request reads several jobs."""
         names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
-        if len(executions) == 1:
-            item = self.jobs.get(keys.job(*names[0]))
-            return {names[0]: Job.from_item(item) if item else None}
-        jobs = map(Job.from_item, self.jobs.get_many([keys.job(*name) for name in names]))
-        return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in jobs}
+        return dict.fromkeys(names) | load_jobs(self.jobs, names)
 
     def excluded(self, execution: Execution, job: Job) -> Skip | None:
         """Why the calendars that the job names exclude the execution's date. None if they do not.

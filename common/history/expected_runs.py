@@ -27,6 +27,7 @@ from common.history.schedule_history import (
     schedule_history,
 )
 from common.jobs.calendars import Calendars
+from common.jobs.former_jobs import load_jobs
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.jobs.skips import MAX_SKIPPED
 from common.planning.due_index import DueIndex
@@ -305,8 +306,7 @@ class ExpectedRuns:
         return ExplainedInstant(job, history.at(at), explanation, following)
 
     def _job(self, tenant: str, job_id: str) -> Job | None:
-        item = self._jobs.get(keys.job(tenant, job_id))
-        return Job.from_item(item) if item else None
+        return load_jobs(self._jobs, [(tenant, job_id)]).get((tenant, job_id))
 
     def _jobs_from(self, tenant: str, cursor: ExpectedCursor | None) -> Iterator[Job]:
         """The existing jobs from the cursor on, one more than a call takes."""

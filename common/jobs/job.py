@@ -20,11 +20,8 @@ from common.timing.schedule import Schedule
 
 ACTIVE = "active"
 PAUSED = "paused"
-# A deleted job leaves a tombstone. It shows which queued messages belong to a deleted job, and keeps the revision: a
-# job re-created under the same name continues counting, so old messages never match the new job.
+# A deleted job is kept under a key of its own (`former_jobs.py`). Earlier versions kept it with this state for 15 days.
 DELETED = "deleted"
-# The longest that SQS keeps a message (14 days), plus a day.
-TOMBSTONE_KEPT_S = 15 * DAY_S
 
 # EventBridge Scheduler's first attempt and its 185 retries.
 MAX_ATTEMPTS = 186
@@ -150,8 +147,6 @@ class Job:
         item |= {name: value for name, value in optional.items() if value is not None}
         if self.origin:
             item |= self.origin if FORMER_REQUESTS in self.origin else {"origin": dict(self.origin)}
-        if self.state == DELETED:
-            item["expires_at"] = self.updated_at + TOMBSTONE_KEPT_S
         return item
 
     @classmethod
@@ -199,7 +194,7 @@ WITHOUT_PAYLOAD = (*(field.name for field in fields(Job) if field.name != "paylo
 
 
 def exists(job: Job | None) -> bool:
-    """Whether the job is stored, and no tombstone."""
+    """Whether the job is stored, and not deleted."""
     return job is not None and job.state != DELETED
 
 

@@ -26,7 +26,7 @@ def resumed(job: Job, now: float) -> Job:
 
 
 def deleted(job: Job, now: float) -> Job:
-    """The tombstone of a job."""
+    """The deleted job."""
     return _revised(job, now, state=DELETED, payload=None, note="", group="", shard=0)
 
 

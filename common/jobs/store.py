@@ -6,7 +6,6 @@ A change takes effect at once: executions that become due in a window that may b
 from __future__ import annotations
 
 import logging
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +14,10 @@ from common.clock import Clock
 from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
+from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_live_job
 from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing
+from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing, exists
 from common.jobs.ledger import TenantLedger
 from common.jobs.revisions import deleted, paused, resumed
 from common.jobs.shard_choice import ShardChoice, moves
@@ -32,10 +32,7 @@ from common.storage.wire import Expression
 from common.tenants.audit import AWS, ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
-from common.timing.instants import DAY_S
 
-# A deleted job is remembered as long as its runs can exist, plus some days.
-_FORMER_JOB_LIFETIME_S = 410 * DAY_S
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
 # counts and pending entry. The tenant's counts are one more, and so is each calendar that they newly name.
 MAX_AT_ONCE = 14
@@ -84,7 +81,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """Delete the job and keep a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
+        """Delete the job; its id and revision stay known. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             return deleted(existing(old, job_id, expected_revision), now)
@@ -93,7 +90,8 @@ class JobStore:
 
     def get(self, tenant: str, job_id: str) -> Job:
         """Raises NotFound."""
-        return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
+        item = self.jobs.get(keys.job(tenant, job_id))
+        return existing(Job.from_item(item) if item else None, job_id, None)
 
     def list_jobs(
         self,
@@ -106,7 +104,7 @@ class JobStore:
     ) -> Iterator[Job]:
         """A tenant's jobs after the id `after`, by their ids, at most `limit`. A request reads `page` jobs, or 1 MB.
 
-        With `deleted` also tombstones. Otherwise it reads past any number of them.
+        With `deleted` also those that earlier versions left for 15 days. Otherwise it reads past them.
         """
         items = self.jobs.query(
             Query(
@@ -132,12 +130,9 @@ class JobStore:
         return FailureCounts(self.jobs)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
-        """The jobs that exist, including tombstones, by their ids."""
-        if len(job_ids) == 1:
-            item = self.jobs.get(keys.job(tenant, job_ids[0]))
-            return {job_ids[0]: Job.from_item(item)} if item else {}
-        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids])
-        return {job.job_id: job for job in map(Job.from_item, items)}
+        """The jobs that exist, and deleted ones, by their ids."""
+        jobs = load_jobs(self.jobs, [(tenant, job_id) for job_id in job_ids])
+        return {job_id: job for (_, job_id), job in jobs.items()}
 
     def change(
         self, tenant: str, job_id: str, change: Change, idempotency_key: IdempotencyKey | None = None
@@ -242,10 +237,15 @@ class JobStore:
 
     def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> PendingRegistration | None:
         """Add the change of one job to `tx`."""
-        tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
-        if new.state == DELETED:
-            kept_until = math.floor(now) + _FORMER_JOB_LIFETIME_S
-            tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})
+        job_key, former_key = keys.job(new.tenant, new.job_id), keys.former_job(new.tenant, new.job_id)
+        if old is not None and new.state == DELETED:
+            tx.delete(self.jobs, job_key, _unchanged(old))
+            tx.put(self.jobs, former_item(new))
+        elif old is not None and exists(old):
+            tx.put(self.jobs, {**job_key, **new.to_item()}, _unchanged(old))
+        else:
+            tx.put(self.jobs, {**job_key, **new.to_item()}, without_live_job(old))
+            tx.check(self.jobs, former_key, as_deleted(old))
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
         if not new.group:
@@ -302,9 +302,7 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
-def _unchanged(old: Job | None) -> Expression:
-    if old is None:
-        return Expression("attribute_not_exists(pk)", {})
+def _unchanged(old: Job) -> Expression:
     noted = same_skips(old)
     return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
 

@@ -26,7 +26,7 @@
 | tenants | TENANT_CHANGES#              | milliseconds#tenant             | a change of the tenant by the platform |
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
-| jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
+| jobs    | tenant                       | FORMER#job_id                   | a deleted job: its revision and schedule |
 | jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
 | jobs    | tenant                       | ADDITIONS#kind                  | a mark that each new item changes      |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |

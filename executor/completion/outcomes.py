@@ -17,13 +17,13 @@ from typing import Any, Literal
 
 from common.clock import Clock
 from common.errors import Minute8Error, NotFound
+from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution, parse_execution_id
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED
-from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
 from executor.failure_streak import FailureStreak
@@ -90,8 +90,8 @@ class Outcomes:
         return self.runs.finish(claim, record.outcome, ended_at, None)
 
     def _load(self, execution: Execution) -> Job | None:
-        item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
-        return Job.from_item(item) if item else None
+        name = execution.tenant, execution.job_id
+        return load_jobs(self.jobs, [name]).get(name)
 
 
 def read(raw: Mapping[str, Any]) -> DestinationRecord | None:

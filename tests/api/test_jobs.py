@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api.calls import Office
-from tests.worlds import ARN, job
+from tests.worlds import ARN, delete_as_before, job
 
 
 def test_a_job_is_created_and_found(office: Office) -> None:
@@ -314,7 +314,7 @@ def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.
         monkeypatch.setattr(place, 3)
     for nth in range(7):
         office.alice("PUT", f"/v1/jobs/gone-{nth}", job(cron="0 3 * * *"))
-        office.alice("DELETE", f"/v1/jobs/gone-{nth}")
+        delete_as_before(office.world, "alice", f"gone-{nth}")
     office.alice("PUT", "/v1/jobs/here", job(cron="0 3 * * *"))
     pages: list[list[str]] = []
     cursor = ""

@@ -98,9 +98,10 @@ FLOWS = {
     "second attempt": Flow(second_attempt, ["get_item", CLAIM, "target", FINISH], "succeeded"),
     "event": Flow(event, ["get_item", CLAIM, "target"], "dispatched"),
     "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
-    "skip": Flow(skip, ["get_item", "put_item"], "skipped(deleted)"),
+    # The second read finds the deleted job.
+    "skip": Flow(skip, ["get_item", "get_item", "put_item"], "skipped(deleted)"),
     "taken over": Flow(taken_over, ["get_item", CLAIM, TAKE_OVER, "target", FINISH], "succeeded"),
-    "given up": Flow(given_up, ["get_item", "get_item", "update_item"], "failed"),
+    "given up": Flow(given_up, ["get_item", "get_item", "get_item", "update_item"], "failed"),
 }
 
 

@@ -123,7 +123,7 @@ def test_two_messages_of_the_same_job_and_one_of_a_missing_job(world: World, rea
     )
     assert sorted(report.result for report in reports) == ["duplicate", "skipped", "succeeded", "succeeded"]
     assert failed == []
-    assert reads.requests == ["get 3"]
+    assert reads.requests == ["get 3", "get"]  # the second one asks whether the missing job was deleted
 
 
 def test_jobs_that_cannot_be_read_together_are_read_one_by_one(world: World, reads: Reads) -> None:

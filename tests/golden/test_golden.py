@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from common.jobs.job import Job
+from common.jobs.former_jobs import former_item, load_jobs
+from common.jobs.job import DELETED, Job
 from common.notices.subscription import Subscription, SubscriptionState
 from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage.wire import from_wire, item_to_wire
 from eventbridge.origin import changed_parts, request_in
+from tests.worlds import open_world
 
 HERE = Path(__file__).parent
 
@@ -99,6 +101,22 @@ def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
     assert request_in(job.origin, job.to_item()["payload"]) == means
     assert not changed_parts(job.origin, job.to_item)
     assert item_to_wire(job.to_item()) == json.loads(text)
+
+
+@pytest.mark.parametrize(("text", "means"), lines("deleted_jobs.jsonl"))
+def test_a_deleted_job_is_read_and_written_the_same(text: str, means: dict[str, Any] | None) -> None:
+    name = "alice", "nightly"
+    with open_world() as world:
+        item = from_wire(json.loads(text))
+        world.table("jobs").put(item)
+        job = load_jobs(world.table("jobs"), [name]).get(name)
+    if means is None:
+        assert job is None
+        return
+    assert job is not None and job.state == DELETED
+    assert {field: getattr(job, field) for field in means} == means
+    if item["sk"].startswith("FORMER#"):
+        assert item_to_wire(former_item(job)) == json.loads(text)
 
 
 @pytest.mark.parametrize(("text", "means"), lines("subscriptions.jsonl"))

@@ -21,7 +21,7 @@ from notifier import problem_reader
 from notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
-from tests.worlds import Killed, World, job
+from tests.worlds import Killed, World, delete_as_before, job
 
 
 def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
@@ -66,7 +66,7 @@ def test_a_search_for_overdue_jobs_reads_a_bounded_number_of_deleted_ones(
     stage.subscribe(kinds=["overdue"], delay_s=0)
     for nth in range(12):
         world.registry.put("alice", f"gone-{nth:02}", job(cron="15 * * * *"))
-        world.store.delete("alice", f"gone-{nth:02}")
+        delete_as_before(world, "alice", f"gone-{nth:02}")
     world.registry.put("alice", "late", job(cron="15 * * * *"))
     world.scheduler.tick()
     world.clock.move_to(world.clock.now() + 300)

@@ -239,7 +239,7 @@ class MemoryDynamoDB:
         if ExclusiveStartKey:
             ranks = _behind(ranks, _rank(ExclusiveStartKey, index), ScanIndexForward)
         page = [items[rank] for rank in ranks[: min(Limit, PAGE_ITEMS)]]
-        answer: dict[str, Any] = {"Items": page}
+        answer: dict[str, Any] = {"Items": page, "ScannedCount": len(page)}
         if len(page) < len(ranks):
             attributes = ("pk", "sk", *(index or ()))
             answer["LastEvaluatedKey"] = {name: page[-1][name] for name in attributes}

@@ -1,0 +1,102 @@
+"""Deleted jobs. Each leaves one item under a prefix of its own, so that no read of live jobs meets deleted ones.
+
+The item keeps the revision: a job that is created again under the same id continues counting, so queued messages of
+the deleted job never match the new one. The item also has what explanations, dead letters and events need. It stays
+beside a job that is created again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from common.jobs.job import DELETED, FORMER_REQUESTS, Job
+from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
+
+# A deleted job is remembered as long as its runs can exist, plus some days.
+FORMER_KEPT_S: Final = 410 * DAY_S
+_STORED_FIELDS: Final = (
+    "tenant",
+    "job_id",
+    "schedule",
+    "target",
+    "overlap",
+    "dead_letter",
+    "owner",
+    "runbook",
+    "revision",
+    "schedule_revision",
+    "effective_at",
+    "created_at",
+    "updated_at",
+    "origin",
+    FORMER_REQUESTS,
+)
+_DEFAULTS: Final = {
+    "schedule_given": {},
+    "timeout_s": 60,
+    "retry": {},
+    "catch_up": "latest",
+    "group": "",
+    "shard": 0,
+}
+
+# Tenant and job id.
+JobName = tuple[str, str]
+
+
+def former_item(job: Job) -> Item:
+    """The item that a deleted job leaves."""
+    item = job.to_item()
+    return {
+        **keys.former_job(job.tenant, job.job_id),
+        **{name: item[name] for name in _STORED_FIELDS if name in item},
+        "expires_at": job.updated_at + FORMER_KEPT_S,
+    }
+
+
+def former_job(item: Mapping[str, Any]) -> Job | None:
+    """The deleted job of such an item. None for an item that only says that runs may be left."""
+    return Job.from_item({**_DEFAULTS, **item, "state": DELETED}) if "revision" in item else None
+
+
+def as_deleted(old: Job | None) -> Expression:
+    """The condition on the former job's item that the job was not created and deleted again since it was read."""
+    if old is None:
+        return Expression("attribute_not_exists(#revision)", {})
+    # Earlier versions kept the revision elsewhere (`without_live_job`).
+    return Expression("attribute_not_exists(#revision) OR #revision = :old", {":old": old.revision})
+
+
+def without_live_job(old: Job | None) -> Expression:
+    """The condition on the job's item that no job was created since then.
+
+    Earlier versions kept a deleted job's item under the live job's key, for 15 days.
+    """
+    if old is None:
+        return Expression("attribute_not_exists(pk)", {})
+    words = "attribute_not_exists(pk) OR (#state = :deleted AND #revision = :old)"
+    return Expression(words, {":deleted": DELETED, ":old": old.revision})
+
+
+def load_jobs(jobs: Table, names: Sequence[JobName]) -> dict[JobName, Job]:
+    """The jobs that exist, and the deleted ones. Only jobs that do not exist cost a second read."""
+    stored = {(job.tenant, job.job_id): job for job in _read(jobs, [keys.job(*name) for name in names])}
+    missing = [keys.former_job(*name) for name in names if name not in stored]
+    former = {(job.tenant, job.job_id): job for job in _read(jobs, missing)}
+    return stored | former
+
+
+def _read(jobs: Table, item_keys: Sequence[keys.Key]) -> list[Job]:
+    if len(item_keys) > 1:
+        items = list(jobs.get_many(item_keys))
+    else:
+        items = [item for key in item_keys if (item := jobs.get(key))]
+    read = (
+        former_job(item) if item["sk"].startswith(keys.FORMER_PREFIX) else Job.from_item(item)
+        for item in items
+    )
+    return [job for job in read if job]
