@@ -50,7 +50,7 @@ ROUTES = Routes(
 )
 
 
-@ROUTES.add("GET", "/v1", None, gives="Version")
+@ROUTES.add("GET", "/v1", None, response="Version")
 def get_version(services: Services, request: Request) -> Response:
     """The version.
 
@@ -59,7 +59,7 @@ def get_version(services: Services, request: Request) -> Response:
     return Response({"version": VERSION})
 
 
-@ROUTES.add("GET", "/v1/openapi.json", None, gives="OpenApi")
+@ROUTES.add("GET", "/v1/openapi.json", None, response="OpenApi")
 def get_openapi(services: Services, request: Request) -> Response:
     """This document.
 
@@ -168,9 +168,9 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
         path={name: unquote(value) for name, value in path.items()},
         query=query,
         headers=headers,
-        body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.longest_body),
-        shape=route.takes,
-        body_type=route.takes_type,
+        body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.max_body_bytes),
+        shape=route.body,
+        body_type=route.body_type,
         body_optional=route.body_optional,
     )
 

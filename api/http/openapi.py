@@ -91,8 +91,8 @@ def document(routes: Routes) -> dict[str, Any]:
 
     from api.shapes import SHAPES
 
-    request_shapes = {route.takes for route in routes if route.takes}
-    response_shapes = {route.gives for route in routes if route.gives in SHAPES} | {"Problem"}
+    request_shapes = {route.body for route in routes if route.body}
+    response_shapes = {route.response for route in routes if route.response in SHAPES} | {"Problem"}
     models = [(SHAPES[name], "validation") for name in sorted(request_shapes)] + [
         (SHAPES[name], "serialization") for name in sorted(response_shapes)
     ]
@@ -129,10 +129,10 @@ def _operation(route: Route, handler: Handler, named: dict[str, Any]) -> dict[st
     }
     if parameters := _parameters(route):
         operation["parameters"] = parameters
-    if route.takes:
-        content = {route.takes_type: {"schema": named[route.takes]}}
-        if route.takes_type == NDJSON:  # generators of clients know arrays better than NDJSON
-            content[JSON] = {"schema": {"type": "array", "items": named[route.takes]}}
+    if route.body:
+        content = {route.body_type: {"schema": named[route.body]}}
+        if route.body_type == NDJSON:  # generators of clients know arrays better than NDJSON
+            content[JSON] = {"schema": {"type": "array", "items": named[route.body]}}
         operation["requestBody"] = {"content": content, "required": not route.body_optional}
     if route.role is not None:
         operation["security"] = [{"operator_key" if route.role == OPERATOR else "key": []}]
@@ -168,18 +168,18 @@ def _is_possible(error: type[Exception], route: Route) -> bool:
         IssuerUnreachable: of_tenant,
         TenantSuspended: of_tenant and route.role != "read" and not route.while_suspended,
         QuotaExceeded: of_tenant and writes,
-        Malformed: bool(route.takes),
-        TooLarge: bool(route.takes),
-        UnsupportedMediaType: bool(route.takes),
+        Malformed: bool(route.body),
+        TooLarge: bool(route.body),
+        UnsupportedMediaType: bool(route.body),
         NotFound: writes or "{" in route.path,
         Conflict: writes,
         Busy: writes,
-        AlreadyExists: route.method == "POST" and route.takes in ("NewJob", "NewTenant"),
+        AlreadyExists: route.method == "POST" and route.body in ("NewJob", "NewTenant"),
         RevisionMismatch: route.if_match,
-        RequestUnderWay: route.takes_key,
-        KeyReused: route.takes_key,
-        BulkRefused: route.takes_type == NDJSON,
-        Unfinished: route.takes_type == NDJSON,
+        RequestUnderWay: route.idempotency_key,
+        KeyReused: route.idempotency_key,
+        BulkRefused: route.body_type == NDJSON,
+        Unfinished: route.body_type == NDJSON,
         NoSuchRoute: False,
         MethodNotAllowed: False,
     }
@@ -210,7 +210,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "schema": {"type": "string", "pattern": r'^((W/)?"\d{1,18}"|\d{1,18})$', "examples": ['"7"']},
             }
         )
-    if route.takes_key:
+    if route.idempotency_key:
         parameters.append(
             {
                 "name": "Idempotency-Key",
@@ -228,14 +228,14 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 
 def _responses(route: Route, summary: str, named: dict[str, Any]) -> dict[str, Any]:
     done: dict[str, Any] = {"description": summary}
-    if route.gives:
-        done["content"] = {route.gives_type: {"schema": named.get(route.gives, {"type": "object"})}}
-    if route.gives_type == NDJSON:
+    if route.response:
+        done["content"] = {route.response_type: {"schema": named.get(route.response, {"type": "object"})}}
+    if route.response_type == NDJSON:
         link = "The next page: the same request with a `cursor`, `rel` is `next`. Missing on the last page."
         done["headers"] = {"Link": {"description": link, "schema": {"type": "string"}}}
     responses = {str(route.status.value): done}
-    if route.also is not None:
-        responses[str(route.also.value)] = done
+    if route.other_status is not None:
+        responses[str(route.other_status.value)] = done
     statuses: dict[HTTPStatus, list[Kind]] = {}
     for kind in KINDS.values():
         if kind.status in _refusals(route):
@@ -254,11 +254,11 @@ def _refusals(route: Route) -> set[HTTPStatus]:
     if route.role is not None:
         statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
         statuses |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-    if route.takes:
+    if route.body:
         statuses |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
         statuses.add(HTTPStatus.PRECONDITION_FAILED)
-    if route.takes_key or route.takes_type == NDJSON:
+    if route.idempotency_key or route.body_type == NDJSON:
         statuses.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     if route.method != "GET":
         statuses.add(HTTPStatus.CONFLICT)

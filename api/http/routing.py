@@ -1,4 +1,4 @@
-"""What a route is. It is declared once; authentication, bounds, dispatch and OpenAPI use the declaration."""
+"""A route and its declaration, which authentication, bounds, dispatch and OpenAPI use."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ class Query:
 class Route:
     """One method of one path, for credentials with at least the role `role` (None: public).
 
-    `takes` and `gives` are names of shapes in `api/shapes`; `also` is a second success status. A suspended tenant may
-    call routes of the role `read`, and routes that are marked for it. `weight` is how many requests a call counts as.
-    `takes_key`: an Idempotency-Key makes the request take effect once.
+    `body` and `response` are names of shapes in `api/shapes`. `other_status` is a second success status. A suspended
+    tenant may call routes of the role `read`, and routes with `while_suspended`. A call counts as `weight` requests.
+    With `idempotency_key` the route accepts the header Idempotency-Key: the request then takes effect once.
     """
 
     method: str
     path: str
     role: Role | None
-    gives: str = ""
+    response: str = ""
     status: HTTPStatus = HTTPStatus.OK
-    also: HTTPStatus | None = None
-    takes: str = ""
-    takes_type: str = JSON
-    gives_type: str = JSON
+    other_status: HTTPStatus | None = None
+    body: str = ""
+    body_type: str = JSON
+    response_type: str = JSON
     body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False
     while_suspended: bool = False
     weight: int = 1
-    takes_key: bool = False
-    longest_body: int = MAX_BODY
+    idempotency_key: bool = False
+    max_body_bytes: int = MAX_BODY
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -80,7 +80,7 @@ class Routes(dict[Route, Handler]):
     """
 
     def add(self, method: str, path: str, role: Role | None, **declared: Any) -> Callable[[Handler], Handler]:
-        """A decorator that declares the route which a function answers; `declared` are further fields of Route."""
+        """A decorator that declares the route that a function answers. `declared` are further fields of Route."""
         route = Route(method, path, role, **declared)
 
         def declare(handler: Handler) -> Handler:

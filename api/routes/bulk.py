@@ -72,12 +72,12 @@ ROUTES = Routes()
     "POST",
     "/v1/jobs/_bulk",
     "write",
-    gives="BulkResult",
-    takes="BulkJob",
-    takes_type=NDJSON,
+    response="BulkResult",
+    body="BulkJob",
+    body_type=NDJSON,
     query=_BULK_FLAGS,
     weight=A_THOUSAND_JOBS,
-    longest_body=MAX_BULK,
+    max_body_bytes=MAX_BULK,
 )
 def put_jobs(services: Services, request: Request) -> Response:
     """Create and replace many jobs.
@@ -112,7 +112,7 @@ def put_jobs(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/jobs/_export", "read", gives="ExportedJob", gives_type=NDJSON, query=(CURSOR,))
+@ROUTES.add("GET", "/v1/jobs/_export", "read", response="ExportedJob", response_type=NDJSON, query=(CURSOR,))
 def export_jobs(services: Services, request: Request) -> Response:
     """All jobs as they can be put again.
 
@@ -176,8 +176,8 @@ class _Done:
     "POST",
     "/v1/jobs/_all/pause",
     "write",
-    gives="ManyDone",
-    takes="PauseJobs",
+    response="ManyDone",
+    body="PauseJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
@@ -200,8 +200,8 @@ def pause_jobs(services: Services, request: Request) -> Response:
     "POST",
     "/v1/jobs/_all/resume",
     "write",
-    gives="ManyDone",
-    takes="ManyJobs",
+    response="ManyDone",
+    body="ManyJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
@@ -218,8 +218,8 @@ def resume_jobs(services: Services, request: Request) -> Response:
     "POST",
     "/v1/jobs/_all/run",
     "write",
-    gives="ManyDone",
-    takes="RunJobs",
+    response="ManyDone",
+    body="RunJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
@@ -252,9 +252,9 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
     stored = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
     for seen, job in enumerate(stored):
         full = not done.dry_run and (len(done.ids) == MAX_CHANGED or services.clock.now() >= ends_at)
-        if seen == MAX_JOBS_READ or (job_filter.takes(job) and full):
+        if seen == MAX_JOBS_READ or (job_filter.matches(job) and full):
             return done.reply(write_cursor(request.tenant, list_name, last))
-        if job_filter.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
+        if job_filter.matches(job) and not done.act(job.job_id, partial(act, job.job_id)):
             return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
@@ -292,8 +292,8 @@ def _failing_jobs(
     "POST",
     "/v1/runs/_all/retry",
     "write",
-    gives="ManyDone",
-    takes="RetryRuns",
+    response="ManyDone",
+    body="RetryRuns",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
@@ -336,8 +336,8 @@ def retry_runs(services: Services, request: Request) -> Response:
     "POST",
     "/v1/runs/_all/cancel",
     "write",
-    gives="ManyDone",
-    takes="CancelRuns",
+    response="ManyDone",
+    body="CancelRuns",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
@@ -380,5 +380,5 @@ def failing_jobs(
         jobs = services.store.load_all(tenant, [group.job_id for group in loaded_groups])
         for group in loaded_groups:
             job = jobs.get(group.job_id)
-            if job and exists(job) and job_filter.takes(job):
+            if job and exists(job) and job_filter.matches(job):
                 yield job, cursor_after(group.latest)

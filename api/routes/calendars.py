@@ -21,9 +21,9 @@ ROUTES = Routes()
     "PUT",
     "/v1/calendars/{name}",
     "write",
-    gives="CalendarView",
-    also=HTTPStatus.CREATED,
-    takes="NewCalendar",
+    response="CalendarView",
+    other_status=HTTPStatus.CREATED,
+    body="NewCalendar",
     if_match=True,
 )
 def put_calendar(services: Services, request: Request) -> Response:
@@ -39,7 +39,7 @@ def put_calendar(services: Services, request: Request) -> Response:
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 
 
-@ROUTES.add("GET", "/v1/calendars/{name}", "read", gives="CalendarView")
+@ROUTES.add("GET", "/v1/calendars/{name}", "read", response="CalendarView")
 def get_calendar(services: Services, request: Request) -> Response:
     """Get a calendar.
 
@@ -59,7 +59,7 @@ def delete_calendar(services: Services, request: Request) -> Response:
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-@ROUTES.add("GET", "/v1/calendars", "read", gives="CalendarPage", query=(LIMIT, CURSOR))
+@ROUTES.add("GET", "/v1/calendars", "read", response="CalendarPage", query=(LIMIT, CURSOR))
 def list_calendars(services: Services, request: Request) -> Response:
     """List calendars.
 

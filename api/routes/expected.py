@@ -53,7 +53,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    "GET", "/v1/jobs/{job_id}/expected", "read", gives="ExpectedOfJob", query=_QUERY, weight=THOUSANDS
+    "GET", "/v1/jobs/{job_id}/expected", "read", response="ExpectedOfJob", query=_QUERY, weight=THOUSANDS
 )
 def expected_of_job(services: Services, request: Request) -> Response:
     """When a job was due, and what became of each due instant.
@@ -87,7 +87,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/expected", "read", gives="ExpectedPage", query=_QUERY, weight=A_THOUSAND_JOBS)
+@ROUTES.add("GET", "/v1/expected", "read", response="ExpectedPage", query=_QUERY, weight=A_THOUSAND_JOBS)
 def list_expected(services: Services, request: Request) -> Response:
     """When all jobs were due, and what became of each due instant.
 
@@ -199,7 +199,7 @@ def _cursor(request: Request, list_name: str, place: ExpectedCursor | None) -> s
     "GET",
     "/v1/jobs/{job_id}/explain",
     "read",
-    gives="Explanation",
+    response="Explanation",
     query=(
         Query(
             "at",

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from api.shapes.jobs import Pause
 
 _MAX_FIRES = 100
-_FIRES = 5
+_DEFAULT_FIRES = 5
 _COUNT = Query(
     "count",
     "How many fire times.",
-    {"type": "integer", "minimum": 1, "maximum": _MAX_FIRES, "default": _FIRES},
+    {"type": "integer", "minimum": 1, "maximum": _MAX_FIRES, "default": _DEFAULT_FIRES},
 )
 PAST = Query(
     "past",
@@ -53,7 +53,6 @@ _HEALTH = Query(
     "Add the last run, the last outcomes, failures in a row and what is overdue.",
     {"type": "boolean", "default": False},
 )
-# The most jobs that one request reads.
 MAX_JOBS_READ: Final = 2_000
 _MAX_FILTER_CHARS: Final = 200
 FILTERS: Final = (
@@ -66,8 +65,8 @@ FILTERS: Final = (
     ),
     Query("target", "Only jobs with this ARN or URL as target.", {"type": "string", "maxLength": 2_000}),
 )
-# How many jobs whose health is read count as one more request.
-JOBS_A_REQUEST: Final = 50
+# Reading the health of further jobs counts as further requests.
+HEALTHS_PER_REQUEST: Final = 50
 _OUTCOME_FIELDS: Final = ("fire_at", "status", "trigger", "reason", "lateness_s", "duration_s")
 _LAST_RUN_FIELDS: Final = ("execution_id", *_OUTCOME_FIELDS, "error_type", "error")
 
@@ -78,11 +77,11 @@ ROUTES = Routes()
     "POST",
     "/v1/jobs",
     "write",
-    gives="Job",
+    response="Job",
     status=HTTPStatus.CREATED,
-    takes="NewJob",
+    body="NewJob",
     query=(PAST,),
-    takes_key=True,
+    idempotency_key=True,
 )
 def create_job(services: Services, request: Request) -> Response:
     """Create a job.
@@ -97,8 +96,8 @@ def create_job(services: Services, request: Request) -> Response:
     """
     body = request.object()
     definition = {name: value for name, value in body.items() if name != "job_id"}
-    named = body.get("job_id")
-    job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
+    requested_id = body.get("job_id")
+    job_id = check_id("job_id", _new_id() if requested_id is None else requested_id, JOB_ID_CHARS)
     key = request.idempotency_key()
     idempotency_key = IdempotencyKey.of(request.tenant, key, body) if key else None
     job = registry_for(services, request).create(request.tenant, job_id, definition, idempotency_key)
@@ -110,9 +109,9 @@ def create_job(services: Services, request: Request) -> Response:
     "PUT",
     "/v1/jobs/{job_id}",
     "write",
-    gives="Job",
-    also=HTTPStatus.CREATED,
-    takes="NewJob",
+    response="Job",
+    other_status=HTTPStatus.CREATED,
+    body="NewJob",
     query=(PAST,),
     if_match=True,
 )
@@ -128,15 +127,15 @@ def put_job(services: Services, request: Request) -> Response:
     """
     job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
     definition = request.object()
-    named = definition.pop("job_id", None)
-    if named not in (None, job_id):
-        raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
+    requested_id = definition.pop("job_id", None)
+    if requested_id not in (None, job_id):
+        raise InvalidInput("job_id", "is not the one in the path", value=requested_id, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
     job = registry_for(services, request).put(request.tenant, job_id, definition, request.if_match())
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}", "read", gives="Job")
+@ROUTES.add("GET", "/v1/jobs/{job_id}", "read", response="Job")
 def get_job(services: Services, request: Request) -> Response:
     """Get a job.
 
@@ -160,9 +159,9 @@ def delete_job(services: Services, request: Request) -> Response:
     "PATCH",
     "/v1/jobs/{job_id}",
     "write",
-    gives="Job",
-    takes="JobPatch",
-    takes_type="application/merge-patch+json",
+    response="Job",
+    body="JobPatch",
+    body_type="application/merge-patch+json",
     query=(PAST,),
     if_match=True,
 )
@@ -179,7 +178,7 @@ def patch_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add("GET", "/v1/jobs", "read", gives="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH))
+@ROUTES.add("GET", "/v1/jobs", "read", response="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH))
 def list_jobs(services: Services, request: Request) -> Response:
     """List jobs.
 
@@ -197,14 +196,14 @@ def list_jobs(services: Services, request: Request) -> Response:
     size, last, cursor = 0, after, None
     budget = CpuBudget()
     # Few jobs may match, and many may be deleted. So a page can be empty and have a next one.
-    at_once = limit + 1 if job_filter == JobFilter() else None
-    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=at_once, deleted=True)
+    query_page = limit + 1 if job_filter == JobFilter() else None
+    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=query_page, deleted=True)
     for seen, job in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        if seen == MAX_JOBS_READ or (full and job_filter.takes(job)) or (seen and budget.is_spent):
+        if seen == MAX_JOBS_READ or (full and job_filter.matches(job)) or (seen and budget.is_spent):
             cursor = write_cursor(request.tenant, job_filter.list_name, last)
             break
-        if job_filter.takes(job):
+        if job_filter.matches(job):
             jobs.append(job)
             page.append(job_view(job, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode())
@@ -215,7 +214,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     return Response({"jobs": page, **health, "next_cursor": cursor})
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", gives="JobHealth")
+@ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", response="JobHealth")
 def job_health(services: Services, request: Request) -> Response:
     """A job's last runs, failures in a row, and whether it is overdue.
 
@@ -228,7 +227,13 @@ def job_health(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "POST", "/v1/jobs/{job_id}/pause", "write", gives="Job", takes="Pause", body_optional=True, if_match=True
+    "POST",
+    "/v1/jobs/{job_id}/pause",
+    "write",
+    response="Job",
+    body="Pause",
+    body_optional=True,
+    if_match=True,
 )
 def pause_job(services: Services, request: Request) -> Response:
     """Pause a job.
@@ -241,7 +246,7 @@ def pause_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add("POST", "/v1/jobs/{job_id}/resume", "write", gives="Job", if_match=True)
+@ROUTES.add("POST", "/v1/jobs/{job_id}/resume", "write", response="Job", if_match=True)
 def resume_job(services: Services, request: Request) -> Response:
     """Resume a job.
 
@@ -253,14 +258,14 @@ def resume_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/next", "read", gives="Fires", query=(_COUNT,))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/next", "read", response="Fires", query=(_COUNT,))
 def next_fires(services: Services, request: Request) -> Response:
     """When a job fires next.
 
     The next fire times with spread, jitter and local time; each says whether it was cancelled beforehand. A paused
     job has none. One read of the job, one of each calendar, and one of each fire time.
     """
-    count = request.number("count", _FIRES, _MAX_FIRES)
+    count = request.number("count", _DEFAULT_FIRES, _MAX_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing
     times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
@@ -350,8 +355,8 @@ class JobFilter:
         """The name of the filtered list, to which a cursor is bound."""
         return f"jobs:{astuple(self)!r}"
 
-    def takes(self, job: Job) -> bool:
-        """Whether the job exists, and is one of these."""
+    def matches(self, job: Job) -> bool:
+        """Whether the job exists and meets all conditions."""
         return (
             exists(job)
             and self.state in ("", job.state)
@@ -365,7 +370,7 @@ def health_of_jobs(
     services: Services, tenant: str, now: float, jobs: Sequence[Job], calendars: RememberedCalendars
 ) -> dict[str, dict[str, Any]]:
     """The health of each job by its id: a query for each job."""
-    services.count_as(tenant, now, len(jobs) // JOBS_A_REQUEST + 1)
+    services.count_as(tenant, now, len(jobs) // HEALTHS_PER_REQUEST + 1)
     mark = services.store.index.mark()
     as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
     health_of = services.history.health.of_jobs(jobs, as_of, calendars)
@@ -378,18 +383,18 @@ def health_of_jobs(
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
     runs = [run_view(dict(record)) for record in health.outcomes]
-    late = health.overdue
+    overdue = health.overdue
     return {
         "last_run": _only(last, _LAST_RUN_FIELDS) if last else None,
         "outcomes": [_only(run, _OUTCOME_FIELDS) for run in runs],
         "failures_in_row": health.failures_in_row,
         "overdue": None
-        if late is None
+        if overdue is None
         else {
-            "fire_at": rfc3339(late.fire_at),
-            "due_at": rfc3339(late.due_at),
-            "late_s": round(late.late_s or 0.0, 3),
-            "detail": late.detail,
+            "fire_at": rfc3339(overdue.fire_at),
+            "due_at": rfc3339(overdue.due_at),
+            "late_s": round(overdue.late_s or 0.0, 3),
+            "detail": overdue.detail,
         },
     }
 

@@ -32,9 +32,9 @@ ROUTES = Routes()
     "POST",
     "/v1/jobs/{job_id}/run",
     "write",
-    gives="Run",
+    response="Run",
     status=HTTPStatus.ACCEPTED,
-    takes="RunNow",
+    body="RunNow",
     body_optional=True,
 )
 def run_job_now(services: Services, request: Request) -> Response:
@@ -47,14 +47,14 @@ def run_job_now(services: Services, request: Request) -> Response:
     body: RunNow = request.shaped()
     nonce, payload = body.nonce or _new_name(), None
     if "payload" in body.model_fields_set:
-        payload = payload_text(body.payload, services.registry.checks(request.tenant).limits)
+        payload = payload_text(body.payload, services.registry.validator(request.tenant).limits)
         # It is stored for weeks, so it costs what it takes.
         services.count_as(request.tenant, request.now, 1 + len(payload.encode()) // _BYTES_A_REQUEST)
     execution = services.manual.run_now(request.tenant, existing_id(request), nonce, payload)
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add("POST", "/v1/runs/{execution_id}/retry", "write", gives="Run", status=HTTPStatus.ACCEPTED)
+@ROUTES.add("POST", "/v1/runs/{execution_id}/retry", "write", response="Run", status=HTTPStatus.ACCEPTED)
 def retry_run(services: Services, request: Request) -> Response:
     """Try a failed run once more.
 
@@ -66,7 +66,9 @@ def retry_run(services: Services, request: Request) -> Response:
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", gives="Run", takes="Pause", body_optional=True)
+@ROUTES.add(
+    "POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body="Pause", body_optional=True
+)
 def cancel_run(services: Services, request: Request) -> Response:
     """Cancel an execution that has not started, or that waits for its next attempt.
 
@@ -79,7 +81,7 @@ def cancel_run(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "POST", "/v1/jobs/{job_id}/skip", "write", gives="SkippedFires", takes="SkipFires", body_optional=True
+    "POST", "/v1/jobs/{job_id}/skip", "write", response="SkippedFires", body="SkipFires", body_optional=True
 )
 def skip_fires(services: Services, request: Request) -> Response:
     """Cancel a job's next fire times beforehand, those within 366 days.
@@ -97,7 +99,7 @@ def skip_fires(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("DELETE", "/v1/jobs/{job_id}/skip", "write", gives="RestoredFires", weight=THOUSANDS)
+@ROUTES.add("DELETE", "/v1/jobs/{job_id}/skip", "write", response="RestoredFires", weight=THOUSANDS)
 def unskip_fires(services: Services, request: Request) -> Response:
     """Undo the cancellation of the next fire times, 50 at most.
 
@@ -116,10 +118,10 @@ def unskip_fires(services: Services, request: Request) -> Response:
     "POST",
     "/v1/jobs/{job_id}/backfills",
     "write",
-    gives="Backfill",
+    response="Backfill",
     status=HTTPStatus.ACCEPTED,
-    also=HTTPStatus.OK,
-    takes="NewBackfill",
+    other_status=HTTPStatus.OK,
+    body="NewBackfill",
 )
 def start_backfill(services: Services, request: Request) -> Response:
     """Run the fire times of a past range, or count them.
@@ -147,7 +149,7 @@ def start_backfill(services: Services, request: Request) -> Response:
     return Response(_backfill_view(started), HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "read", gives="Backfill")
+@ROUTES.add("GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "read", response="Backfill")
 def get_backfill(services: Services, request: Request) -> Response:
     """How far a backfill is.
 
@@ -159,7 +161,7 @@ def get_backfill(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/backfills", "read", gives="Backfills", weight=THOUSANDS)
+@ROUTES.add("GET", "/v1/jobs/{job_id}/backfills", "read", response="Backfills", weight=THOUSANDS)
 def list_backfills(services: Services, request: Request) -> Response:
     """A job's backfills of the last 90 days, the newest first; 200 at most.
 
@@ -173,8 +175,8 @@ def list_backfills(services: Services, request: Request) -> Response:
     "POST",
     "/v1/jobs/{job_id}/backfills/{backfill_id}/cancel",
     "write",
-    gives="Backfill",
-    takes="Pause",
+    response="Backfill",
+    body="Pause",
     body_optional=True,
 )
 def cancel_backfill(services: Services, request: Request) -> Response:

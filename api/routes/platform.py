@@ -62,7 +62,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    "GET", "/v1/operator-overview", "operator", gives="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
+    "GET", "/v1/operator-overview", "operator", response="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
 )
 def overview(services: Services, request: Request) -> Response:
     """All tenants with their use of quotas, and their failures in a range.
@@ -108,7 +108,7 @@ def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
     }
 
 
-@ROUTES.add("GET", "/v1/tenants/{tenant_id}/health", "operator", gives="TenantHealth", query=_SPAN)
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/health", "operator", response="TenantHealth", query=_SPAN)
 def tenant_health(services: Services, request: Request) -> Response:
     """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs.
 
@@ -135,9 +135,9 @@ def tenant_health(services: Services, request: Request) -> Response:
     "POST",
     "/v1/tenants/{tenant_id}/check",
     "operator",
-    gives="RuleEffects",
-    takes="TenantPatch",
-    takes_type="application/merge-patch+json",
+    response="RuleEffects",
+    body="TenantPatch",
+    body_type="application/merge-patch+json",
     if_match=True,
 )
 def check_tenant(services: Services, request: Request) -> Response:
@@ -181,7 +181,7 @@ def _span(request: Request) -> tuple[int, int]:
     "GET",
     "/v1/operator-planning",
     "operator",
-    gives="PlatformPlanning",
+    response="PlatformPlanning",
     query=(
         Query(
             "windows",
@@ -268,7 +268,7 @@ def _set_aside_view(record: QuarantinedRecord) -> dict[str, Any]:
     }
 
 
-@ROUTES.add("GET", "/v1/holds", "operator", gives="Holds")
+@ROUTES.add("GET", "/v1/holds", "operator", response="Holds")
 def list_holds(services: Services, request: Request) -> Response:
     """The targets that the platform holds.
 
@@ -277,7 +277,7 @@ def list_holds(services: Services, request: Request) -> Response:
     return _holds_response(services.operations.holds.all())
 
 
-@ROUTES.add("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold")
+@ROUTES.add("POST", "/v1/holds", "operator", response="Holds", body="NewHold")
 def hold_target(services: Services, request: Request) -> Response:
     """Skip the runs of all tenants that would call a target.
 
@@ -290,7 +290,7 @@ def hold_target(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/holds/release", "operator", gives="Holds", takes="Release")
+@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds", body="Release")
 def release_target(services: Services, request: Request) -> Response:
     """Let a held target be called again.
 
@@ -308,7 +308,7 @@ def _holds_response(holds: list[Hold]) -> Response:
 
 
 @ROUTES.add(
-    "GET", "/v1/platform/unrecorded", "operator", gives="UnrecordedPage", query=(LIMIT, CURSOR, _FROM)
+    "GET", "/v1/platform/unrecorded", "operator", response="UnrecordedPage", query=(LIMIT, CURSOR, _FROM)
 )
 def list_unrecorded(services: Services, request: Request) -> Response:
     """The executions that were enqueued and have no record.
@@ -330,7 +330,7 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", gives="RanUnrecorded", takes="RunUnrecorded")
+@ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", response="RanUnrecorded", body="RunUnrecorded")
 def run_unrecorded(services: Services, request: Request) -> Response:
     """Send executions again that have no record.
 
@@ -342,7 +342,7 @@ def run_unrecorded(services: Services, request: Request) -> Response:
     return Response({"sent": sent, "recorded": recorded})
 
 
-@ROUTES.add("GET", "/v1/dead-letters", "operator", gives="DeadLetterCounts")
+@ROUTES.add("GET", "/v1/dead-letters", "operator", response="DeadLetterCounts")
 def count_dead_letters(services: Services, request: Request) -> Response:
     """How many messages were given up, by queue.
 
@@ -361,7 +361,7 @@ def count_dead_letters(services: Services, request: Request) -> Response:
     "GET",
     "/v1/dead-letters/{queue}",
     "operator",
-    gives="DeadLetterList",
+    response="DeadLetterList",
     query=(
         Query(
             "limit",
@@ -387,7 +387,7 @@ def list_dead_letters(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "POST", "/v1/dead-letters/{queue}/redrive", "operator", gives="DeadLettersDone", takes="WhichLetters"
+    "POST", "/v1/dead-letters/{queue}/redrive", "operator", response="DeadLettersDone", body="WhichLetters"
 )
 def redrive_dead_letters(services: Services, request: Request) -> Response:
     """Send given-up messages to their queue again.
@@ -400,7 +400,7 @@ def redrive_dead_letters(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "POST", "/v1/dead-letters/{queue}/discard", "operator", gives="DeadLettersDone", takes="WhichLetters"
+    "POST", "/v1/dead-letters/{queue}/discard", "operator", response="DeadLettersDone", body="WhichLetters"
 )
 def discard_dead_letters(services: Services, request: Request) -> Response:
     """Delete given-up messages.

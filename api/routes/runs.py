@@ -80,7 +80,7 @@ _FAILURE_FILTERS: Final = (
 ROUTES = Routes()
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/runs", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FILTERS))
+@ROUTES.add("GET", "/v1/jobs/{job_id}/runs", "read", response="RunPage", query=(LIMIT, CURSOR, *_FILTERS))
 def list_runs_of_job(services: Services, request: Request) -> Response:
     """A job's runs, newest first.
 
@@ -102,7 +102,12 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "GET", "/v1/runs", "read", gives="TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS
+    "GET",
+    "/v1/runs",
+    "read",
+    response="TenantRunPage",
+    query=(LIMIT, CURSOR, *_FILTERS),
+    weight=A_THOUSAND_JOBS,
 )
 def list_runs(services: Services, request: Request) -> Response:
     """The runs of all jobs, newest first.
@@ -141,7 +146,7 @@ def next_place(
     }
 
 
-@ROUTES.add("GET", "/v1/runs/{execution_id}", "read", gives="Run")
+@ROUTES.add("GET", "/v1/runs/{execution_id}", "read", response="Run")
 def get_run(services: Services, request: Request) -> Response:
     """Get a run with its attempts.
 
@@ -166,7 +171,7 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
     return RunFilter(**bounds(query), status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY)
+@ROUTES.add("GET", "/v1/jobs/{job_id}/summary", "read", response="RunSummary", query=_SUMMARY_QUERY)
 def summarise_job(services: Services, request: Request) -> Response:
     """What became of a job's runs, by day.
 
@@ -181,7 +186,7 @@ def summarise_job(services: Services, request: Request) -> Response:
     return reply
 
 
-@ROUTES.add("GET", "/v1/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
+@ROUTES.add("GET", "/v1/summary", "read", response="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
 def summarise(services: Services, request: Request) -> Response:
     """What became of the runs of all jobs, by day.
 
@@ -220,7 +225,7 @@ def _summary_start(request: Request) -> RunsCursor:
     return RunsCursor.start(request.now, from_at, until_at)
 
 
-@ROUTES.add("GET", "/v1/failures", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
+@ROUTES.add("GET", "/v1/failures", "read", response="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
 def list_failures(services: Services, request: Request) -> Response:
     """The failed runs of all jobs, latest failure first.
 
@@ -246,7 +251,7 @@ def list_failures(services: Services, request: Request) -> Response:
     "GET",
     "/v1/failures/groups",
     "read",
-    gives="FailureGroups",
+    response="FailureGroups",
     query=(CURSOR, *_FAILURE_FILTERS),
     weight=THOUSANDS,
 )

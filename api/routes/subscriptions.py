@@ -15,7 +15,7 @@ from common.timing.instants import rfc3339
 ROUTES = Routes()
 
 
-@ROUTES.add("GET", "/v1/subscriptions", "read", gives="SubscriptionList")
+@ROUTES.add("GET", "/v1/subscriptions", "read", response="SubscriptionList")
 def list_subscriptions(services: Services, request: Request) -> Response:
     """All addresses that get messages about failures, recoveries and overdue jobs.
 
@@ -29,9 +29,9 @@ def list_subscriptions(services: Services, request: Request) -> Response:
     "PUT",
     "/v1/subscriptions/{name}",
     "write",
-    gives="SubscriptionView",
-    also=HTTPStatus.CREATED,
-    takes="NewSubscription",
+    response="SubscriptionView",
+    other_status=HTTPStatus.CREATED,
+    body="NewSubscription",
 )
 def put_subscription(services: Services, request: Request) -> Response:
     """Create or replace a subscription; a disabled address is enabled again.
@@ -45,7 +45,7 @@ def put_subscription(services: Services, request: Request) -> Response:
     return Response(_subscription_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
 
 
-@ROUTES.add("GET", "/v1/subscriptions/{name}", "read", gives="SubscriptionView")
+@ROUTES.add("GET", "/v1/subscriptions/{name}", "read", response="SubscriptionView")
 def get_subscription(services: Services, request: Request) -> Response:
     """A subscription, and how its deliveries went.
 
@@ -65,7 +65,7 @@ def delete_subscription(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "POST", "/v1/subscriptions/{name}/test", "write", gives="SubscriptionView", status=HTTPStatus.ACCEPTED
+    "POST", "/v1/subscriptions/{name}/test", "write", response="SubscriptionView", status=HTTPStatus.ACCEPTED
 )
 def test_subscription(services: Services, request: Request) -> Response:
     """Have a test message sent, within two minutes.
@@ -138,7 +138,7 @@ def _instant(at: float | None) -> str | None:
     return None if at is None else rfc3339(int(at))
 
 
-@ROUTES.add("GET", "/v1/webhook-secret", "admin", gives="WebhookSecret")
+@ROUTES.add("GET", "/v1/webhook-secret", "admin", response="WebhookSecret")
 def get_webhook_secret(services: Services, request: Request) -> Response:
     """The secret that signs calls of HTTP targets; made when first asked for.
 
@@ -150,7 +150,7 @@ def get_webhook_secret(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", gives="WebhookSecret")
+@ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", response="WebhookSecret")
 def rotate_webhook_secret(services: Services, request: Request) -> Response:
     """A new secret; the one before goes on signing for a day.
 

@@ -32,7 +32,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add(
-    "POST", "/v1/tenants", "operator", gives="TenantView", status=HTTPStatus.CREATED, takes="NewTenant"
+    "POST", "/v1/tenants", "operator", response="TenantView", status=HTTPStatus.CREATED, body="NewTenant"
 )
 def create_tenant(services: Services, request: Request) -> Response:
     """Create a tenant.
@@ -48,7 +48,7 @@ def create_tenant(services: Services, request: Request) -> Response:
     return _reply(tenant, HTTPStatus.CREATED, Location=f"/v1/tenants/{body.tenant_id}")
 
 
-@ROUTES.add("GET", "/v1/tenants", "operator", gives="TenantPage", query=(LIMIT, CURSOR))
+@ROUTES.add("GET", "/v1/tenants", "operator", response="TenantPage", query=(LIMIT, CURSOR))
 def list_tenants(services: Services, request: Request) -> Response:
     """List tenants.
 
@@ -62,7 +62,7 @@ def list_tenants(services: Services, request: Request) -> Response:
     return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
 
 
-@ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", gives="TenantView")
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", response="TenantView")
 def get_tenant_of_platform(services: Services, request: Request) -> Response:
     """Get a tenant.
 
@@ -75,9 +75,9 @@ def get_tenant_of_platform(services: Services, request: Request) -> Response:
     "PATCH",
     "/v1/tenants/{tenant_id}",
     "operator",
-    gives="TenantView",
-    takes="TenantPatch",
-    takes_type="application/merge-patch+json",
+    response="TenantView",
+    body="TenantPatch",
+    body_type="application/merge-patch+json",
     if_match=True,
 )
 def patch_tenant(services: Services, request: Request) -> Response:
@@ -100,8 +100,8 @@ def patch_tenant(services: Services, request: Request) -> Response:
     "POST",
     "/v1/tenants/{tenant_id}/suspend",
     "operator",
-    gives="TenantView",
-    takes="Suspension",
+    response="TenantView",
+    body="Suspension",
     body_optional=True,
 )
 def suspend_tenant(services: Services, request: Request) -> Response:
@@ -115,7 +115,7 @@ def suspend_tenant(services: Services, request: Request) -> Response:
     return _reply(services.tenants.suspend(tenant_id, body.note, request.now, by=request.credential.by))
 
 
-@ROUTES.add("POST", "/v1/tenants/{tenant_id}/resume", "operator", gives="TenantView")
+@ROUTES.add("POST", "/v1/tenants/{tenant_id}/resume", "operator", response="TenantView")
 def resume_tenant(services: Services, request: Request) -> Response:
     """Let a suspended tenant go on.
 
@@ -136,7 +136,7 @@ def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -
     return Response(tenant_view(tenant), status, {"ETag": f'"{tenant.revision}"', **headers})
 
 
-@ROUTES.add("GET", "/v1/tenant", "read", gives="Tenant")
+@ROUTES.add("GET", "/v1/tenant", "read", response="Tenant")
 def get_tenant(services: Services, request: Request) -> Response:
     """Who you are.
 
@@ -151,9 +151,9 @@ def get_tenant(services: Services, request: Request) -> Response:
     "DELETE",
     "/v1/tenants/{tenant_id}",
     "operator",
-    gives="TenantDeletion",
+    response="TenantDeletion",
     status=HTTPStatus.ACCEPTED,
-    also=HTTPStatus.OK,
+    other_status=HTTPStatus.OK,
 )
 def delete_tenant(services: Services, request: Request) -> Response:
     """Stop a tenant at once and for good, and remove all of it in the background.
@@ -168,7 +168,7 @@ def delete_tenant(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/tenants/{tenant_id}/deletion", "operator", gives="TenantDeletion")
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/deletion", "operator", response="TenantDeletion")
 def get_tenant_deletion(services: Services, request: Request) -> Response:
     """How far the removal of a tenant is.
 
@@ -185,7 +185,7 @@ def _deletion_response(deletion: Deletion, now: float) -> Response:
     return Response(deletion_view(deletion, now), status, where)
 
 
-@ROUTES.add("GET", "/v1/keys", "admin", gives="KeyPage", query=(LIMIT, CURSOR), while_suspended=True)
+@ROUTES.add("GET", "/v1/keys", "admin", response="KeyPage", query=(LIMIT, CURSOR), while_suspended=True)
 def list_keys(services: Services, request: Request) -> Response:
     """List the tenant's keys.
 
@@ -194,7 +194,7 @@ def list_keys(services: Services, request: Request) -> Response:
     return _key_page(services, request, request.tenant)
 
 
-@ROUTES.add("POST", "/v1/keys", "admin", gives="MadeKey", status=HTTPStatus.CREATED, takes="NewKey")
+@ROUTES.add("POST", "/v1/keys", "admin", response="MadeKey", status=HTTPStatus.CREATED, body="NewKey")
 def create_key(services: Services, request: Request) -> Response:
     """Create a key, which is shown this once.
 
@@ -204,7 +204,7 @@ def create_key(services: Services, request: Request) -> Response:
     return _create_key(services, request, request.tenant)
 
 
-@ROUTES.add("DELETE", "/v1/keys/{key_id}", "admin", gives="KeyView", while_suspended=True)
+@ROUTES.add("DELETE", "/v1/keys/{key_id}", "admin", response="KeyView", while_suspended=True)
 def revoke_key(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere.
 
@@ -213,7 +213,7 @@ def revoke_key(services: Services, request: Request) -> Response:
     return _revoke_key(services, request, request.tenant)
 
 
-@ROUTES.add("GET", "/v1/tenants/{tenant_id}/keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}/keys", "operator", response="KeyPage", query=(LIMIT, CURSOR))
 def list_keys_of_tenant(services: Services, request: Request) -> Response:
     """List a tenant's keys.
 
@@ -226,9 +226,9 @@ def list_keys_of_tenant(services: Services, request: Request) -> Response:
     "POST",
     "/v1/tenants/{tenant_id}/keys",
     "operator",
-    gives="MadeKey",
+    response="MadeKey",
     status=HTTPStatus.CREATED,
-    takes="NewKey",
+    body="NewKey",
 )
 def create_key_of_tenant(services: Services, request: Request) -> Response:
     """Create a key for a tenant, which is shown this once.
@@ -238,7 +238,7 @@ def create_key_of_tenant(services: Services, request: Request) -> Response:
     return _create_key(services, request, existing_tenant(request))
 
 
-@ROUTES.add("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", gives="KeyView")
+@ROUTES.add("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", response="KeyView")
 def revoke_key_of_tenant(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere.
 
@@ -247,7 +247,7 @@ def revoke_key_of_tenant(services: Services, request: Request) -> Response:
     return _revoke_key(services, request, _tenant_of_path(services, request))
 
 
-@ROUTES.add("GET", "/v1/operator-keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR))
+@ROUTES.add("GET", "/v1/operator-keys", "operator", response="KeyPage", query=(LIMIT, CURSOR))
 def list_operator_keys(services: Services, request: Request) -> Response:
     """List the platform's own keys.
 
@@ -260,9 +260,9 @@ def list_operator_keys(services: Services, request: Request) -> Response:
     "POST",
     "/v1/operator-keys",
     "operator",
-    gives="MadeKey",
+    response="MadeKey",
     status=HTTPStatus.CREATED,
-    takes="NewOperatorKey",
+    body="NewOperatorKey",
 )
 def create_operator_key(services: Services, request: Request) -> Response:
     """Create a key of the platform's own, which is shown this once.
@@ -277,7 +277,7 @@ def create_operator_key(services: Services, request: Request) -> Response:
     return _key_response(*created, request.now)
 
 
-@ROUTES.add("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView")
+@ROUTES.add("DELETE", "/v1/operator-keys/{key_id}", "operator", response="KeyView")
 def revoke_operator_key(services: Services, request: Request) -> Response:
     """Revoke a key: within a minute it is refused everywhere.
 
@@ -334,7 +334,7 @@ def _revoke_key(services: Services, request: Request, owner: str) -> Response:
     "GET",
     "/v1/audit",
     "admin",
-    gives="AuditPage",
+    response="AuditPage",
     query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
     while_suspended=True,
 )
@@ -351,7 +351,7 @@ def list_audit(services: Services, request: Request) -> Response:
     "GET",
     "/v1/tenants/{tenant_id}/audit",
     "operator",
-    gives="AuditPage",
+    response="AuditPage",
     query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
 )
 def list_audit_of_tenant(services: Services, request: Request) -> Response:
@@ -363,7 +363,7 @@ def list_audit_of_tenant(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "GET", "/v1/operator-audit", "operator", gives="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS)
+    "GET", "/v1/operator-audit", "operator", response="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS)
 )
 def list_operator_audit(services: Services, request: Request) -> Response:
     """Who made and revoked the platform's keys and deleted tenants, newest first.

@@ -52,7 +52,7 @@ ROUTES = Routes()
     "GET",
     "/v1/upcoming",
     "read",
-    gives="UpcomingPage",
+    response="UpcomingPage",
     query=(_LIMIT, *_between("a day")),
     weight=A_THOUSAND_JOBS,
 )
@@ -92,7 +92,12 @@ def list_upcoming(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add(
-    "GET", "/v1/density", "read", gives="TenantDensity", query=(*_between("a day"),), weight=A_THOUSAND_JOBS
+    "GET",
+    "/v1/density",
+    "read",
+    response="TenantDensity",
+    query=(*_between("a day"),),
+    weight=A_THOUSAND_JOBS,
 )
 def density(services: Services, request: Request) -> Response:
     """How many executions are due in each minute, and which minutes are crowded.
@@ -127,7 +132,9 @@ def density(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/operator-density", "operator", gives="PlatformDensity", query=(*_between("an hour"),))
+@ROUTES.add(
+    "GET", "/v1/operator-density", "operator", response="PlatformDensity", query=(*_between("an hour"),)
+)
 def density_of_platform(services: Services, request: Request) -> Response:
     """How many executions of all tenants are due in each minute.
 
@@ -234,7 +241,7 @@ def _spot_of(text: str) -> DensityCursor:
 
 
 @ROUTES.add(
-    "GET", "/v1/clock-changes", "read", gives="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
+    "GET", "/v1/clock-changes", "read", response="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
 )
 def list_clock_changes(services: Services, request: Request) -> Response:
     """The jobs that the next clock change of their time zones moves.
@@ -267,7 +274,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     "GET",
     "/v1/tzdata-changes",
     "read",
-    gives="TzdataChangePage",
+    response="TzdataChangePage",
     query=(
         CURSOR,
         Query(
@@ -317,7 +324,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/schedules/preview", "read", gives="SchedulePreview", takes="PreviewRequest")
+@ROUTES.add("POST", "/v1/schedules/preview", "read", response="SchedulePreview", body="PreviewRequest")
 def preview_schedule(services: Services, request: Request) -> Response:
     """When a schedule fires, in words, and what may surprise you about it.
 

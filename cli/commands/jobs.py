@@ -285,10 +285,10 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: Wr
     job = client.get_job(job_id)
     revision, past = conditions.revision or job["revision"], conditions.past
     if "payload" in changes:  # a patch would merge it with the stored one
-        from common.registration.defined_job import merged as patched  # only here: slow to load
+        from common.registration.defined_job import merge_patch  # only here: slow to load
 
         rest = {name: value for name, value in changes.items() if name != "payload"}
-        definition = patched(definition_in(job), as_patch(rest, job["target"]["kind"]))
+        definition = merge_patch(definition_in(job), as_patch(rest, job["target"]["kind"]))
         return client.put_job(job_id, definition | {"payload": changes["payload"]}, revision, past=past)
     if changes:
         return client.patch_job(job_id, as_patch(changes, job["target"]["kind"]), revision, past=past)

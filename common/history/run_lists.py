@@ -39,8 +39,8 @@ class RunFilter:
     status: str = ""
     trigger: str = ""
 
-    def takes(self, item: Mapping[str, Any]) -> bool:
-        """Whether the run has the wanted status and trigger."""
+    def matches(self, item: Mapping[str, Any]) -> bool:
+        """Whether the run has the status and the trigger of the filter."""
         return self.status in ("", item["status"]) and self.trigger in ("", item.get("trigger"))
 
 
@@ -57,12 +57,12 @@ class RunLists:
         self._table = table
 
     def of_job(
-        self, tenant: str, job_id: str, filters: RunFilter, *, limit: int, before: str = ""
+        self, tenant: str, job_id: str, run_filter: RunFilter, *, limit: int, before: str = ""
     ) -> tuple[list[Item], str]:
         """A job's runs, newest fire time first, and the run name after which the next page starts; empty at the end."""
         between = None
-        if filters.from_at is not None or filters.until_at is not None:
-            between = keys.runs_between(filters.from_at, filters.until_at)
+        if run_filter.from_at is not None or run_filter.until_at is not None:
+            between = keys.runs_between(run_filter.from_at, run_filter.until_at)
             if between[0] >= between[1]:
                 return [], ""
         after = keys.run(tenant, job_id, before) if before else None
@@ -78,11 +78,11 @@ class RunLists:
         runs: list[Item] = []
         last_seen, retries = before, 0
         for seen, item in enumerate(items):
-            is_full = len(runs) == limit and filters.takes(item)
+            is_full = len(runs) == limit and run_filter.matches(item)
             if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES or is_full:
                 return runs, last_seen
             retries += retries_in(item)
-            if filters.takes(item):
+            if run_filter.matches(item):
                 runs.append(item)
             last_seen = item["sk"]
         return runs, ""
@@ -155,26 +155,26 @@ class TenantRuns:
         self._runs = runs
         self._bounds = bounds
 
-    def page(self, tenant: str, cursor: RunsCursor, filters: RunFilter, *, limit: int) -> TenantPage:
+    def page(self, tenant: str, cursor: RunsCursor, run_filter: RunFilter, *, limit: int) -> TenantPage:
         """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
         runs: list[Item] = []
         seen = retries = 0
 
         def take(item: Item) -> bool:
             nonlocal seen, retries
-            is_full = len(runs) == limit and filters.takes(item)
+            is_full = len(runs) == limit and run_filter.matches(item)
             if seen == self._bounds.listed_runs or retries >= MAX_RETRIES or is_full:
                 return False
             seen += 1
-            if filters.takes(item):
+            if run_filter.matches(item):
                 retries += retries_in(item)
                 runs.append(item)
             return True
 
         next_cursor = self._step(tenant, cursor, take, _Selection(2 * limit, _LISTED))
-        return TenantPage(self._with_attempts(runs, filters), next_cursor)
+        return TenantPage(self._with_attempts(runs, run_filter), next_cursor)
 
-    def _with_attempts(self, runs: Sequence[Item], filters: RunFilter) -> list[Item]:
+    def _with_attempts(self, runs: Sequence[Item], run_filter: RunFilter) -> list[Item]:
         """The runs with all attempts, without runs that ended or expired since they were listed."""
 
         def with_attempts(run: Item) -> Item | None:
@@ -183,7 +183,7 @@ class TenantRuns:
             return self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]))
 
         with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
-            return [run for run in pool.map(with_attempts, runs) if run and filters.takes(run)]
+            return [run for run in pool.map(with_attempts, runs) if run and run_filter.matches(run)]
 
     def summary(self, tenant: str, cursor: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""

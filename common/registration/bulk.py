@@ -21,9 +21,9 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
 from common.jobs.store import MAX_AT_ONCE
-from common.registration.defined_job import changed, defined, definition_of, same_json
+from common.registration.defined_job import build_job, definition_of, old_if_same, same_json
 from common.registration.origins import Origins
-from common.registration.registry import Checks, Registry, first_state_in
+from common.registration.registry import JobValidator, Registry, split_initial_state
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
@@ -82,7 +82,7 @@ class _NamedLine:
     """A line that names its job."""
 
     line: Line
-    checks: Checks
+    validator: JobValidator
     job_id: str
     origins: Origins
     # The group of the other API's resource that the line comes from.
@@ -97,14 +97,16 @@ class _NamedLine:
         raw = dict(self.line.read())
         del raw["job_id"]
         resource = raw.pop(self.origins.field, None)
-        fields, first = first_state_in(raw)
-        checks = self.checks
-        new = defined(checks.tenant, self.job_id, checks.definition(fields), old, now, checks.limits)
+        fields, initial = split_initial_state(raw)
+        validator = self.validator
+        new = build_job(
+            validator.tenant, self.job_id, validator.validated(fields), old, now, validator.limits
+        )
         if resource is not None:
             new = self.origins.with_origin(new, resource, fields, old)
         if old is None or not exists(old):
-            return first.of(new)
-        return changed(old, new) if self.origins.are_same(old, new) else new
+            return initial.applied_to(new)
+        return old_if_same(old, new) if self.origins.are_same(old, new) else new
 
     def outcome(self, old: Job | None, new: Job) -> LineOutcome:
         result: Result = "unchanged"
@@ -163,13 +165,15 @@ def _compared(
     registry: Registry, tenant: str, lines: Sequence[Line]
 ) -> Iterator[tuple[_NamedLine | None, LineOutcome]]:
     """What each line would change in the stored jobs, after the lines before it."""
-    checks = registry.checks(tenant)
+    validator = registry.validator(tenant)
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
     room = registry.store.ledger.room(tenant, now)
     groups = registry.origins.review(registry.store, tenant)
     for start in range(0, len(lines), _MAX_COMPARED_JOBS):
-        named = [_named(registry, checks, line, times) for line in lines[start : start + _MAX_COMPARED_JOBS]]
+        named = [
+            _named(registry, validator, line, times) for line in lines[start : start + _MAX_COMPARED_JOBS]
+        ]
         olds = registry.store.load_all(
             tenant, [named_line.job_id for named_line in named if isinstance(named_line, _NamedLine)]
         )
@@ -191,7 +195,7 @@ def _compared(
 
 
 def _named(
-    registry: Registry, checks: Checks, line: Line, times: Mapping[str | None, int]
+    registry: Registry, validator: JobValidator, line: Line, times: Mapping[str | None, int]
 ) -> _NamedLine | LineOutcome:
     """The line with its job's id, or why it is refused."""
     job_id = None
@@ -204,7 +208,7 @@ def _named(
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
         origins = registry.origins
-        return _NamedLine(line, checks, job_id, origins, origins.group_in(holds.get(origins.field)))
+        return _NamedLine(line, validator, job_id, origins, origins.group_in(holds.get(origins.field)))
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 

@@ -19,7 +19,7 @@ from common.timing.groups import group_key
 from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
 
 
-def defined(
+def build_job(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> Job:
     """The job of a definition: a new one, or the next revision of `old`."""
@@ -62,10 +62,13 @@ def defined(
 def _schedule(
     tenant: str, job_id: str, definition: JobDefinition, before: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
-    """The schedule, and what was given of it. What is unchanged stays: a one-off in the past, the anchor of `every`."""
+    """The schedule, and its fields as the client wrote them.
+
+    An unchanged schedule stays as it is: a one-off may be past by now, and `every` keeps its anchor.
+    """
     written = definition.schedule.written()
     target = target_definitions.stored(definition.target)
-    # A version without paces may have stored it without its own.
+    # A version without paces may have stored the schedule without its pace.
     if (
         before
         and before.schedule_given == written
@@ -125,7 +128,7 @@ def definition_of(job: Job) -> dict[str, Any]:
     return {**stored, "schedule": job.schedule_given}
 
 
-def changed(old: Job, new: Job) -> Job:
+def old_if_same(old: Job, new: Job) -> Job:
     """The new job, or the object `old` if their definitions are the same."""
     return old if same_json(definition_of(new), definition_of(old)) else new
 
@@ -135,8 +138,8 @@ def same_json(value: Any, other: Any) -> bool:
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def merged(value: Any, patch: Any) -> Any:
-    """RFC 7396, section 2."""
+def merge_patch(value: Any, patch: Any) -> Any:
+    """`value` with a JSON merge patch: RFC 7396, section 2."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(value) if isinstance(value, Mapping) else {}
@@ -144,7 +147,7 @@ def merged(value: Any, patch: Any) -> Any:
         if change is None:
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name), change)
+            result[name] = merge_patch(result.get(name), change)
     return result
 
 

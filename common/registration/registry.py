@@ -13,7 +13,7 @@ from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.store import JobStore
 from common.registration import target_definitions
-from common.registration.defined_job import changed, defined, definition_of, merged
+from common.registration.defined_job import build_job, definition_of, merge_patch, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins
 from common.registration.schedule_text import read_exclusions
@@ -26,14 +26,11 @@ Decide = Callable[[Job | None, Callable[[], Job], float], Job]
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Turns definitions into jobs of `store`: nothing is stored that did not pass validation.
-
-    It keeps to what the platform allows the tenant.
-    """
+    """Turns definitions into jobs of `store`, after validation and by the platform's rules for the tenant."""
 
     store: JobStore
     limits: Limits
-    # Of the lines of bulk requests that come from another API.
+    # For the lines of bulk requests that come from another API.
     origins: Origins
 
     def accepting_past(self) -> Registry:
@@ -48,24 +45,24 @@ class Registry:
         Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
         """
         check_id("job_id", job_id, JOB_ID_CHARS)
-        raw, first = first_state_in(raw)
+        raw, initial = split_initial_state(raw)
 
         def change(old: Job | None, now: float) -> Job:
-            definition, limits = self.checked(tenant, job_id, raw)
+            definition, limits = self.validated(tenant, job_id, raw)
             if exists(old):
                 raise AlreadyExists("job", job_id)
-            return first.of(defined(tenant, job_id, definition, old, now, limits))
+            return initial.applied_to(build_job(tenant, job_id, definition, old, now, limits))
 
         try:
             return self.store.change(tenant, job_id, change, idempotency_key)
-        except AlreadyCreated as before:
-            return first.of(self._as_created(tenant, raw, before.created))
+        except AlreadyCreated as earlier:
+            return initial.applied_to(self._as_created(tenant, raw, earlier.created))
 
     def _as_created(self, tenant: str, raw: object, created: Created) -> Job:
         """The job as the same request created it. What the tenant may do now does not matter."""
         limits = replace(self.limits, past_at=True, spread_s=self.default_spread_s(tenant))
         definition = parse_definition(raw, limits)
-        job = defined(tenant, created.job_id, definition, None, created.created_at, limits)
+        job = build_job(tenant, created.job_id, definition, None, created.created_at, limits)
         return replace(
             job,
             revision=created.revision,
@@ -74,17 +71,17 @@ class Registry:
         )
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
-        """Create the job or replace the whole of it. A new one gets its `state`; one that exists keeps its own.
+        """Create or replace a job. A new job gets the `state` of the definition; an existing job keeps its state.
 
         Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
         """
-        raw, first = first_state_in(raw)
-        definition, limits = self.checked(tenant, job_id, raw)
+        raw, initial = split_initial_state(raw)
+        definition, limits = self.validated(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             check_revision(old, job_id, expected_revision)
-            new = defined(tenant, job_id, definition, old, now, limits)
-            return new if exists(old) else first.of(new)
+            new = build_job(tenant, job_id, definition, old, now, limits)
+            return new if exists(old) else initial.applied_to(new)
 
         return self.store.change(tenant, job_id, change)
 
@@ -98,8 +95,8 @@ class Registry:
 
         def change(old: Job | None, now: float) -> Job:
             job = existing(old, job_id, expected_revision)
-            definition, limits = self.checked(tenant, job_id, merged(definition_of(job), changes))
-            return changed(job, defined(tenant, job_id, definition, job, now, limits))
+            definition, limits = self.validated(tenant, job_id, merge_patch(definition_of(job), changes))
+            return old_if_same(job, build_job(tenant, job_id, definition, job, now, limits))
 
         return self.store.change(tenant, job_id, change)
 
@@ -109,19 +106,19 @@ class Registry:
         A new job that the function makes has the definition's `state`, and may be a one-off that is past, as on AWS.
         Raises InvalidInput, Busy, what `decide` raises.
         """
-        raw, first = first_state_in(raw)
-        definition, limits = self.checked(tenant, job_id, raw, past_at=True)
+        raw, initial = split_initial_state(raw)
+        definition, limits = self.validated(tenant, job_id, raw, past_at=True)
 
         def change(old: Job | None, now: float) -> Job:
             def defined_job() -> Job:
-                new = defined(tenant, job_id, definition, old, now, limits)
-                return new if exists(old) else first.of(new)
+                new = build_job(tenant, job_id, definition, old, now, limits)
+                return new if exists(old) else initial.applied_to(new)
 
             return decide(old, defined_job, now)
 
         return self.store.change(tenant, job_id, change)
 
-    def checked(
+    def validated(
         self, tenant: str, job_id: str, raw: object, *, past_at: bool = False
     ) -> tuple[JobDefinition, Limits]:
         """The validated definition, and the limits of its schedule.
@@ -129,49 +126,49 @@ class Registry:
         Raises InvalidInput, NotFound (the tenant), TenantSuspended.
         """
         check_id("job_id", job_id, JOB_ID_CHARS)
-        checks = self.checks(tenant, past_at=past_at)
-        return checks.definition(raw), checks.limits
+        validator = self.validator(tenant, past_at=past_at)
+        return validator.validated(raw), validator.limits
 
     def default_spread_s(self, tenant: str) -> int:
         """The spread of jobs that name none: the tenant's, or else the platform's."""
         rules = self.store.ledger.known.rules(tenant, self.store.clock.now())
         return self.limits.spread_s if rules is None or rules.spread_s is None else rules.spread_s
 
-    def checks(self, tenant: str, *, past_at: bool = False) -> Checks:
-        """What the tenant's jobs may contain now; with `past_at` also one-offs that are past.
+    def validator(self, tenant: str, *, past_at: bool = False) -> JobValidator:
+        """The validator for the tenant's jobs now; with `past_at` it accepts one-offs that are past.
 
         Raises NotFound (the tenant), TenantSuspended.
         """
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
-        return Checks(tenant, rules, _narrowed(self.limits, rules, past_at), Calendars(self.store.jobs))
+        return JobValidator(tenant, rules, _narrowed(self.limits, rules, past_at), Calendars(self.store.jobs))
 
 
 @dataclass(frozen=True, slots=True)
-class FirstState:
+class InitialState:
     """The state in which a job is created, and the note of a paused one."""
 
     state: str = ACTIVE
     note: str = ""
 
-    def of(self, new: Job) -> Job:
+    def applied_to(self, job: Job) -> Job:
         """The new job in this state."""
-        return replace(new, state=PAUSED, note=self.note, group="") if self.state == PAUSED else new
+        return replace(job, state=PAUSED, note=self.note, group="") if self.state == PAUSED else job
 
 
-def first_state_in(raw: object) -> tuple[object, FirstState]:
-    """The definition without `state` and `note`, and these two. Raises InvalidInput."""
+def split_initial_state(raw: object) -> tuple[object, InitialState]:
+    """Split `state` and `note` from a definition. Raises InvalidInput."""
     if not isinstance(raw, Mapping):
-        return raw, FirstState()
+        return raw, InitialState()
     fields = dict(raw)
     state, note = fields.pop("state", ACTIVE), check_note(fields.pop("note", ""))
     if state not in (ACTIVE, PAUSED):
         raise InvalidInput("state", "must be a state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
-    return fields, FirstState(state, note)
+    return fields, InitialState(state, note)
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
-    """What one tenant's jobs may contain; `limits` also apply to its schedules."""
+class JobValidator:
+    """Validates definitions of one tenant's jobs. `limits` also apply to their schedules."""
 
     tenant: str
     rules: TenantRules
@@ -179,7 +176,7 @@ class Checks:
     calendars: Calendars
     _known_calendars: set[str] = field(default_factory=set)
 
-    def definition(self, raw: object) -> JobDefinition:
+    def validated(self, raw: object) -> JobDefinition:
         """The validated definition of what a client wrote. Raises InvalidInput."""
         definition = parse_definition(raw, self.limits)
         if definition.dead_letter is not None:
@@ -203,7 +200,7 @@ def _narrowed(limits: Limits, rules: TenantRules, past_at: bool) -> Limits:
 
 
 def check_allowed(target: Mapping[str, Any], rules: TenantRules) -> None:
-    """Whether the platform lets the tenant call a target. Raises InvalidInput."""
+    """Raises InvalidInput unless the platform lets the tenant call the target."""
     if is_minute8_resource(target):
         raise InvalidInput(
             "target.arn",
@@ -212,12 +209,12 @@ def check_allowed(target: Mapping[str, Any], rules: TenantRules) -> None:
             accepted="a target of your own",
         )
     if not is_allowed(target, rules.allowed_targets):
-        field = "url" if "url" in target else "arn"
-        reached = " with ".join(target[name] for name in (field, "role_arn") if name in target)
+        name = "url" if "url" in target else "arn"
+        called = " with ".join(target[part] for part in (name, "role_arn") if part in target)
         raise InvalidInput(
-            f"target.{field}",
+            f"target.{name}",
             "must be a target that the platform allows this tenant",
-            value=reached,
+            value=called,
             accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
         )
 

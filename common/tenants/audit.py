@@ -85,7 +85,7 @@ class EntryFilter:
         }
         return cls(**bounds, subject=parameters.get("subject", ""), action=parameters.get("action", ""))
 
-    def takes(self, entry: Entry) -> bool:
+    def matches(self, entry: Entry) -> bool:
         """Whether the filter takes an entry."""
         kind = entry.action.partition(".")[0]
         return self.subject in ("", entry.subject) and self.action in ("", entry.action, kind)
@@ -164,9 +164,9 @@ class Audit:
         most = MAX_ENTRIES_READ if entry_filter.subject or entry_filter.action else limit
         for seen, item in enumerate(self._between(tenant, entry_filter, before_id, most + 2)):
             entry = _entry(item)
-            if seen == MAX_ENTRIES_READ or (len(entries) == limit and entry_filter.takes(entry)):
+            if seen == MAX_ENTRIES_READ or (len(entries) == limit and entry_filter.matches(entry)):
                 return entries, seen_id
-            if entry_filter.takes(entry):
+            if entry_filter.matches(entry):
                 entries.append(entry)
             seen_id = entry.entry_id
         return entries, ""

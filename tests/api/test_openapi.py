@@ -105,7 +105,7 @@ def test_the_weight_of_an_operation_is_in_its_description() -> None:
 @pytest.mark.parametrize("with_a", ["key", "token"])
 @pytest.mark.parametrize(
     "route",
-    [route for route in ROUTES if route.role and route.gives in SHAPES],
+    [route for route in ROUTES if route.role and route.response in SHAPES],
     ids=lambda route: f"{route.method} {route.path}",
 )
 def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, with_a: str) -> None:
@@ -116,10 +116,10 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     if call.path.endswith("/deletion"):
         caller("DELETE", "/v1/tenants/alice")
     answer = caller(call.method, call.url, call.body)
-    assert answer.status in (route.status, route.also)
-    shape = SHAPES[route.gives]
-    assert answer.headers["content-type"] == route.gives_type
-    if route.gives_type == NDJSON:
+    assert answer.status in (route.status, route.other_status)
+    shape = SHAPES[route.response]
+    assert answer.headers["content-type"] == route.response_type
+    if route.response_type == NDJSON:
         assert answer.text.endswith("\n")
         for line in answer.text.splitlines():
             shape.model_validate_json(line)
@@ -142,7 +142,7 @@ BESIDE: dict[str, Any] = {"job_id": "report", "state": "paused", "note": "mainte
 @pytest.mark.parametrize("call", [call for call in calls_of_document() if call.body is not None], ids=str)
 def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call: Call) -> None:
     """Routes do not read bodies through the document's models, so the two lists of names must be the same."""
-    (shape,) = [route.takes for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
+    (shape,) = [route.body for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
     assert shape
     shape_fields = SHAPES[shape].model_fields.keys()
     accepted = set(_about_unknown(settled, call, {})["accepted"].removeprefix("the fields ").split(", "))

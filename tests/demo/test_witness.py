@@ -7,7 +7,7 @@ import re
 import pytest
 
 from common.planning.execution import Execution
-from common.registration.defined_job import defined
+from common.registration.defined_job import build_job
 from common.registration.definition import Limits, parse_definition
 from common.timing.fires import next_fires
 from scripts.demo.witness import Call, calls_in, problems
@@ -58,5 +58,5 @@ def test_the_real_workload_is_accepted_whole() -> None:
     assert (len(registrations), len({r.tenant for r in registrations})) == (688, 46)
     for registration in registrations:
         definition = parse_definition(registration.definition, Limits())
-        job = defined(registration.tenant, registration.job_id, definition, None, 1_795_000_000, Limits())
+        job = build_job(registration.tenant, registration.job_id, definition, None, 1_795_000_000, Limits())
         assert next_fires(job.schedule, 1_795_000_000, 1), registration

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from common.errors import InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job
-from common.registration.defined_job import defined
+from common.registration.defined_job import build_job
 from common.registration.definition import Limits, parse_definition
-from common.registration.registry import first_state_in
+from common.registration.registry import split_initial_state
 from common.storage.wire import from_wire, item_to_wire
 from eventbridge import shapes
 from eventbridge.mapping import definition_of
@@ -107,12 +107,12 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 def stored_job(group: str, name: str, request: dict[str, Any]) -> Job:
     """The job of a request, as CreateSchedule makes it, after it was stored and read."""
     check(shapes.SCHEDULE, request)
-    raw, first = first_state_in(
+    raw, initial = split_initial_state(
         definition_of(request, f"arn:aws:scheduler:us-east-1:123456789012:schedule/{group}/{name}")
     )
     limits = Limits(past_at=True, payload_formats=PAYLOAD_FORMATS)
     definition = parse_definition(raw, limits)
-    job = first.of(defined("alice", job_id_of(group, name), definition, None, NOW, limits))
+    job = initial.applied_to(build_job("alice", job_id_of(group, name), definition, None, NOW, limits))
     item = {**job.to_item(), "origin": origin_of(group, name, request, job.payload, None)}
     return Job.from_item(from_wire(item_to_wire(item)))
 

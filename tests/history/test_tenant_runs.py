@@ -66,7 +66,7 @@ def test_each_run_comes_once_and_none_after_the_complete_part(
     data: st.DataObject,
 ) -> None:
     tenancy, filters = tenancy_of(named, recorded), RunFilter(status=status)
-    truth = [run for run in tenancy.stored() if run["fire_at"] >= NOW - HOUR and filters.takes(run)]
+    truth = [run for run in tenancy.stored() if run["fire_at"] >= NOW - HOUR and filters.matches(run)]
     lists = tenancy.lists(most)
 
     def step(place: RunsCursor) -> tuple[TenantPage, RunsCursor | None]:

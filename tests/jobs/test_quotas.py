@@ -153,14 +153,14 @@ def test_a_suspended_or_unknown_tenant_registers_nothing(world: World, registry:
 def test_suspended_between_the_check_and_the_commit(
     world: World, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = registry.checked
+    validated = registry.validated
 
     def suspended_then(self: Registry, *words: Any) -> Any:
-        done = checked(*words)
+        done = validated(*words)
         Tenants(world.table("tenants")).suspend("alice", "", world.clock.now())
         return done
 
-    monkeypatch.setattr(Registry, "checked", suspended_then)
+    monkeypatch.setattr(Registry, "validated", suspended_then)
     with pytest.raises(TenantSuspended):
         registry.create("alice", "a", job(cron="0 0 * * *"))
 

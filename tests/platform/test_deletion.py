@@ -110,14 +110,14 @@ def test_a_suspended_tenant_can_be_deleted(world: World) -> None:
 
 def test_a_registration_that_was_checked_before_loses(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(world)
-    registry, checked = registry_of(world), type(world.registry).checked
+    registry, checked = registry_of(world), type(world.registry).validated
 
     def deleted_then(self: object, *words: object) -> object:
         done = checked(self, *words)  # type: ignore[arg-type]
         deletions_of(world).begin("alice", world.clock.now())
         return done
 
-    monkeypatch.setattr(type(world.registry), "checked", deleted_then)
+    monkeypatch.setattr(type(world.registry), "validated", deleted_then)
     with pytest.raises(NotFound):
         registry.create("alice", "more", job(cron="* * * * *"))
     finish(world)

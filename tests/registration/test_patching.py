@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from common.jobs.job import Job
 from common.registration import bulk
-from common.registration.defined_job import definition_of, merged, same_json
+from common.registration.defined_job import definition_of, merge_patch, same_json
 from tests.worlds import ARN, World, job, open_world
 
 T = "alice"
@@ -141,9 +141,9 @@ def test_patch_bulk_and_put_store_the_same(
     olds = {name: registry.put(T, name, before) for name in names}
     old = olds["put"]
     world.clock.sleep(7)
-    expected = registry.put(T, "put", merged(definition_of(old), changes))
+    expected = registry.put(T, "put", merge_patch(definition_of(old), changes))
     patched_job = registry.patch(T, "patched", changes)
-    outcome = put_line(world, "line", merged(definition_of(old), changes))
+    outcome = put_line(world, "line", merge_patch(definition_of(old), changes))
     for job_id in ("patched", "line"):
         assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))
     assert_same(patched_job, expected)

@@ -115,7 +115,7 @@ MORE: dict[str, list[Any]] = {
         {"concurrency": 1, "dry_run": True, "backfill_id": "b"} | BODIES["NewBackfill"]
     ],
 }
-TAKES = {(route.method, route.path): route.takes for route in ROUTES if route.takes}
+TAKES = {(route.method, route.path): route.body for route in ROUTES if route.body}
 CALLS = [call for call in calls_of_document() if (call.method, call.path) in TAKES]
 
 
