@@ -18,15 +18,18 @@ def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
     """A file of deploy/ with the stage's parameters, and with the names that CloudFormation would give it."""
     params = parameters.read(stage, {}) | {"canary": "true"}
     text = (ROOT / "deploy" / name).read_text().replace("${sls:stage}", stage)
-    text = re.sub(r"\$\{param:(\w+)\}", lambda found: params[found[1]], text)
+    text = re.sub(r"\$\{param:(\w+)\}", lambda match: params[match[1]], text)
     content: dict[str, Any] = with_names(yaml.safe_load(text), stage)
     return content
 
 
 def alarms(stage: str = "prod") -> dict[str, dict[str, Any]]:
     """Alarm, without the stage -> its properties."""
-    found = [one["Properties"] for one in resolved("alarms.yml", stage)["Resources"].values()]
-    return {one["AlarmName"].removeprefix(f"minute8-{stage}-"): one for one in found}
+    resources = resolved("alarms.yml", stage)["Resources"].values()
+    return {
+        resource["Properties"]["AlarmName"].removeprefix(f"minute8-{stage}-"): resource["Properties"]
+        for resource in resources
+    }
 
 
 def with_names(value: Any, stage: str) -> Any:
@@ -41,7 +44,7 @@ def with_names(value: Any, stage: str) -> Any:
         case {"Fn::GetAtt": [str(name), "QueueName"]}:
             return f"minute8-{stage}-{name.replace('DeadLetterQueue', '-dead').removesuffix('Queue').lower()}"
         case dict():
-            return {key: with_names(one, stage) for key, one in value.items()}
+            return {key: with_names(item, stage) for key, item in value.items()}
         case list():
-            return [with_names(one, stage) for one in value]
+            return [with_names(item, stage) for item in value]
     return value

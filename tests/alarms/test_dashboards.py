@@ -82,11 +82,11 @@ def is_emitted(metric: Metric) -> bool:
 
 
 def bodies() -> dict[str, dict[str, Any]]:
-    found = {}
+    body_by_name = {}
     for resource in template.resolved("dashboards.yml")["Resources"].values():
         body = resource["Properties"]["DashboardBody"]["Fn::Sub"].replace("${HttpApi}", template.API_ID)
-        found[resource["Properties"]["DashboardName"]] = json.loads(body)
-    return found
+        body_by_name[resource["Properties"]["DashboardName"]] = json.loads(body)
+    return body_by_name
 
 
 WIDGETS = [(name, widget) for name, body in bodies().items() for widget in body["widgets"]]
@@ -94,7 +94,7 @@ WIDGETS = [(name, widget) for name, body in bodies().items() for widget in body[
 
 def shown(widget: dict[str, Any]) -> list[Metric]:
     rows = [row for row in widget["properties"].get("metrics", ()) if isinstance(row[0], str)]
-    plain = [[one for one in row if isinstance(one, str)] for row in rows]
+    plain = [[cell for cell in row if isinstance(cell, str)] for row in rows]
     return [Metric(row[0], row[1], tuple(sorted(zip(row[2::2], row[3::2], strict=True)))) for row in plain]
 
 
@@ -102,14 +102,14 @@ def shown(widget: dict[str, Any]) -> list[Metric]:
 def test_a_widget_shows_what_is_emitted(name: str, widget: dict[str, Any]) -> None:
     metrics = shown(widget)
     assert metrics or widget["type"] != "metric"
-    assert [one for one in metrics if not is_emitted(one)] == []
+    assert [metric for metric in metrics if not is_emitted(metric)] == []
 
 
 @pytest.mark.parametrize("alarm", ALARMS)
 def test_an_alarm_reads_what_is_emitted(alarm: str) -> None:
     properties = template.alarms()[alarm]
     if "AlarmRule" not in properties:
-        assert [one for one in metrics_of(properties) if not is_emitted(one)] == []
+        assert [metric for metric in metrics_of(properties) if not is_emitted(metric)] == []
 
 
 def test_the_query_of_failed_runs_reads_fields_of_the_log() -> None:
@@ -117,7 +117,7 @@ def test_the_query_of_failed_runs_reads_fields_of_the_log() -> None:
     query = widget["properties"]["query"]
     read = re.findall(r"count_distinct\((\w+)\)| by (\w+)", query)
     fields = Execution("alice", "report", 1_000, 1_000, 1).log_fields
-    assert {one or other for one, other in read} == {"job_id", "tenant"} <= fields.keys()
+    assert {counted or grouped for counted, grouped in read} == {"job_id", "tenant"} <= fields.keys()
     assert f"'/aws/lambda/minute8-prod-{FUNCTIONS[2]}'" in query
     assert "message = 'failed'" in query
 
@@ -134,33 +134,33 @@ def test_a_dashboard_has_few_enough_metrics_to_be_free() -> None:
 
 
 def test_dashboards_fit_and_show_each_alarm() -> None:
-    taken: set[tuple[str, int, int]] = set()
+    covered: set[tuple[str, int, int]] = set()
     for name, widget in WIDGETS:
         cells = {
             (name, x, y)
             for x in range(widget["x"], widget["x"] + widget["width"])
             for y in range(widget["y"], widget["y"] + widget["height"])
         }
-        assert not taken & cells, widget["properties"]["title"]
+        assert not covered & cells, widget["properties"]["title"]
         assert widget["x"] + widget["width"] <= 24
-        taken |= cells
+        covered |= cells
     [alarms] = [widget for _, widget in WIDGETS if widget["type"] == "alarm"]
-    assert [one.rpartition(":minute8-prod-")[2] for one in alarms["properties"]["alarms"]] == [
+    assert [arn.rpartition(":minute8-prod-")[2] for arn in alarms["properties"]["alarms"]] == [
         name for name in template.alarms() if name in ALARMS
     ]
 
 
 def test_prometheus_is_given_what_is_emitted() -> None:
     config = yaml.safe_load((template.ROOT / "deploy" / "prometheus.yml").read_text())
-    [ours] = config["customNamespace"]
-    assert ours["namespace"] == telemetry.NAMESPACE
-    assert {one["name"] for one in ours["metrics"]} <= names_of_ours()
+    [namespace] = config["customNamespace"]
+    assert namespace["namespace"] == telemetry.NAMESPACE
+    assert {metric["name"] for metric in namespace["metrics"]} <= names_of_ours()
     # All that an alarm or a person reads, and the most that is free of noise: how many of each result.
-    assert {one.name for alarm in ALARMS for one in read_by(alarm) if one.namespace == "Minute8"} <= {
-        one["name"] for one in ours["metrics"]
-    }
+    assert {
+        metric.name for alarm in ALARMS for metric in read_by(alarm) if metric.namespace == "Minute8"
+    } <= {metric["name"] for metric in namespace["metrics"]}
     for job in config["discovery"]["jobs"]:
-        assert {one["name"] for one in job["metrics"]} <= OF_AWS[job["type"]][2]
+        assert {metric["name"] for metric in job["metrics"]} <= OF_AWS[job["type"]][2]
         assert job["searchTags"] == [{"key": "service", "value": "^minute8$"}]
 
 

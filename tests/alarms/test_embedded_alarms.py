@@ -26,10 +26,10 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(ministack, "_evaluate_alarm", lambda _alarm: None)
     ours._take_expressions(provisioners)
     alarms = template.alarms().values()
-    for alarm in [one for one in alarms if "AlarmRule" not in one]:
+    for alarm in [alarm for alarm in alarms if "AlarmRule" not in alarm]:
         alarm = {name: value for name, value in alarm.items() if not name.endswith("Actions")}
         provisioners._cw_metric_alarm_create("Alarm", {**alarm, "AlarmActions": [TOPIC]}, "minute8-prod")
-    for alarm in [one for one in alarms if "AlarmRule" in one]:
+    for alarm in [alarm for alarm in alarms if "AlarmRule" in alarm]:
         ours._put_composite(ministack, {**alarm, "AlarmActions": [TOPIC], "OKActions": []})
     yield ministack
     ministack.reset()
@@ -37,7 +37,7 @@ def cloudwatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def states(cloudwatch: Any) -> dict[str, str]:
     every = [*cloudwatch._alarms.values(), *cloudwatch._composite_alarms.values()]
-    return {one["AlarmName"].removeprefix("minute8-prod-"): one["StateValue"] for one in every}
+    return {alarm["AlarmName"].removeprefix("minute8-prod-"): alarm["StateValue"] for alarm in every}
 
 
 def test_alarms_move_with_what_is_emitted_and_say_so(
@@ -52,8 +52,8 @@ def test_alarms_move_with_what_is_emitted_and_say_so(
     emitted = Emitted(lambda: NOW - 60)
     emitted.queue("minute8-prod-executions-dead", [{"visible_at": 0.0, "sent_at": 0.0}], NOW)
     ours.evaluate(cloudwatch, emitted, NOW)
-    found = states(cloudwatch)
-    assert [name for name, state in found.items() if state == "ALARM"] == ["dead-letters"]
+    state_by_alarm = states(cloudwatch)
+    assert [name for name, state in state_by_alarm.items() if state == "ALARM"] == ["dead-letters"]
     assert ("minute8-prod-dead-letters", "INSUFFICIENT_DATA", "ALARM") in notified
     ours.evaluate(cloudwatch, emitted, NOW + 240)
     assert states(cloudwatch)["dead-letters"] == "OK"
@@ -71,8 +71,9 @@ def test_an_alarm_of_two_windows_follows_its_parts(cloudwatch: Any) -> None:
     ours.evaluate(cloudwatch, emitted, NOW)
     assert states(cloudwatch)["burn-fast"] == "ALARM"
     ours.evaluate(cloudwatch, emitted, NOW + 1_200)
-    found = states(cloudwatch)
-    assert (found["burn-fast-hour"], found["burn-fast-now"], found["burn-fast"]) == ("ALARM", "OK", "OK")
+    state_by_alarm = states(cloudwatch)
+    assert state_by_alarm["burn-fast-hour"] == "ALARM"
+    assert (state_by_alarm["burn-fast-now"], state_by_alarm["burn-fast"]) == ("OK", "OK")
 
 
 def test_a_composite_alarm_of_unknown_parts_is_refused(cloudwatch: Any) -> None:
@@ -84,9 +85,9 @@ def test_requests_to_the_api_and_throttles_are_counted() -> None:
     emitted = Emitted(lambda: NOW)
     emitted.request("api", 502, 20.0)
     emitted.request("api", 404, 20.0)
-    found = {
+    series_by_name = {
         metric.name: emitted.metrics.series(metric, "Sum", 60, [int(NOW // 60 * 60)])
         for metric in emitted.metrics.names
     }
     minute = int(NOW // 60 * 60)
-    assert found == {"Count": {minute: 2}, "5xx": {minute: 1}, "Latency": {minute: 40}}
+    assert series_by_name == {"Count": {minute: 2}, "5xx": {minute: 1}, "Latency": {minute: 40}}

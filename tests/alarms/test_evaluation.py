@@ -18,7 +18,7 @@ ERRORS = Metric.of("AWS/Lambda", "Errors", FunctionName="f")
 
 def points(text: str) -> list[bool | None]:
     """`0` does not breach, `X` does, `-` is missing."""
-    return [{"0": False, "X": True, "-": None}[one] for one in text.split()]
+    return [{"0": False, "X": True, "-": None}[point] for point in text.split()]
 
 
 # The tables of https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
@@ -105,7 +105,7 @@ def test_comparisons(comparison: str, value: int, state: str) -> None:
     ],
 )
 def test_statistics(statistic: str, value: float) -> None:
-    assert statistic_of([float(one) for one in range(100, 0, -1)], statistic) == value
+    assert statistic_of([float(sample) for sample in range(100, 0, -1)], statistic) == value
 
 
 STARTS = [0, 60, 120]

@@ -86,7 +86,7 @@ def garbage(stage: Watched) -> None:
 def run_what_has_no_record(stage: Watched) -> None:
     """`minute8 unrecorded run --all`."""
     unrecorded = stage.world.reconciler.unrecorded
-    listed = [one.execution for one in unrecorded.all()]
+    listed = [entry.execution for entry in unrecorded.all()]
     unrecorded.send(listed, stage.world.queue, stage.world.clock.now())
 
 
@@ -149,9 +149,9 @@ def test_a_day_with_failing_targets_pauses_and_overlaps_rings_nothing(stage: Wat
     answer = stage.world.target.answer
 
     def fails(event: object) -> Outcome:
-        told = answer(event)  # type: ignore[arg-type]
-        mine = event["minute8"]["job_id"] == "fails"  # type: ignore[index]
-        return Outcome(ok=False, error_type="ValueError", error="no") if mine else told
+        outcome = answer(event)  # type: ignore[arg-type]
+        is_failing_job = event["minute8"]["job_id"] == "fails"  # type: ignore[index]
+        return Outcome(ok=False, error_type="ValueError", error="no") if is_failing_job else outcome
 
     stage.world.target.answer = fails
     stage.run(30)
@@ -162,14 +162,14 @@ def test_a_day_with_failing_targets_pauses_and_overlaps_rings_nothing(stage: Wat
 
 @pytest.mark.parametrize("alarm", FAULTS)
 def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: Watched, alarm: str) -> None:
-    breaks, others = FAULTS[alarm]
+    breaks, also_ringing = FAULTS[alarm]
     # The tick of minute 8 is where most faults begin to show.
     stage.run((8 - int(stage.world.clock.now() // 60)) % 10)
     breaks(stage)
     shows_after = {"no-record": 30, "burn-slow": 60, "mark-lag": 10}.get(alarm, 1)
     waits = int(rows()[alarm][0].removesuffix(" min"))
     assert stage.minutes_until(alarm, "ALARM", waits + shows_after + 10)
-    assert stage.ringing <= {alarm, *others}
+    assert stage.ringing <= {alarm, *also_ringing}
     WELL(stage)
     if alarm == "no-record":  # ticks find the last ones up to half an hour later
         stage.run(35)

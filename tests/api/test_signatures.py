@@ -53,7 +53,7 @@ class Signed:
     token: str | None = None
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
 
-    def made(self) -> AWSRequest:
+    def signed_request(self) -> AWSRequest:
         url = f"{HOST}{self.path}" + (f"?{self.query}" if self.query else "")
         request = AWSRequest(self.method, url, headers=self.headers, data=self.body)
         moment = datetime.fromtimestamp(self.now, UTC).replace(tzinfo=None)
@@ -63,8 +63,8 @@ class Signed:
         return request
 
     def all_headers(self) -> dict[str, str]:
-        made = {name.lower(): str(value) for name, value in self.made().headers.items()}
-        return {"host": "minute8.example.com", **made}
+        signed = {name.lower(): str(value) for name, value in self.signed_request().headers.items()}
+        return {"host": "minute8.example.com", **signed}
 
     def sent(self, **changed: str) -> Answer:
         """Send it; `changed` replaces headers after it was signed."""
@@ -285,7 +285,7 @@ def test_a_request_about_a_group_that_is_sent_again_undoes_nothing(office: Offic
         assert unsent.sent().status == 200
         return unsent
 
-    def found() -> list[dict[str, str]]:
+    def stored_tags() -> list[dict[str, str]]:
         listed: list[dict[str, str]] = (
             replace(tags, method="GET", body=b"", now=signed.now).sent().json["Tags"]
         )
@@ -301,7 +301,7 @@ def test_a_request_about_a_group_that_is_sent_again_undoes_nothing(office: Offic
     for old in (created, first, unset, *same):
         assert old.sent().status == 200
         assert office.stored() == before
-    assert {"Key": "k", "Value": "third"} in found()
+    assert {"Key": "k", "Value": "third"} in stored_tags()
     removed = done(removal)
     assert created.sent().status == 200
     assert tags.sent().status == 404
@@ -309,7 +309,7 @@ def test_a_request_about_a_group_that_is_sent_again_undoes_nothing(office: Offic
     for old in (removed, created, first):
         assert old.sent().status == 200
     assert again.sent().status == 200
-    assert found() == json.loads(BODY)["Tags"]
+    assert stored_tags() == json.loads(BODY)["Tags"]
 
 
 @pytest.mark.parametrize("difference_s", [-SKEW_S, SKEW_S])
@@ -372,15 +372,15 @@ def test_nothing_that_is_stored_can_sign(office: Office, signed: Signed) -> None
 
 
 def test_the_api_makes_pairs_lists_and_audits_them(office: Office) -> None:
-    made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "boto3", "aws": True}).json
-    assert is_access_key_id(made["access_key_id"])
-    assert made["key"] == MASTERS.secret_of(made["access_key_id"])
-    unsent = Signed((made["access_key_id"], made["key"]), office.world.clock.now())
+    created = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "boto3", "aws": True}).json
+    assert is_access_key_id(created["access_key_id"])
+    assert created["key"] == MASTERS.secret_of(created["access_key_id"])
+    unsent = Signed((created["access_key_id"], created["key"]), office.world.clock.now())
     assert unsent.sent().status == 200
     [listed] = [key for key in office.alice_admin("GET", "/v1/keys").json["keys"] if key["access_key_id"]]
-    assert listed == {name: value for name, value in made.items() if name != "key"}
-    [entry] = office.alice_admin("GET", f"/v1/audit?subject={made['key_id']}").json["entries"]
-    assert entry["after"]["access_key_id"] == made["access_key_id"]
+    assert listed == {name: value for name, value in created.items() if name != "key"}
+    [entry] = office.alice_admin("GET", f"/v1/audit?subject={created['key_id']}").json["entries"]
+    assert entry["after"]["access_key_id"] == created["access_key_id"]
     assert office.alice_admin("POST", "/v1/keys", {"role": "write", "aws": "yes"}).problem == "invalid-input"
 
 

@@ -318,7 +318,7 @@ def test_keys_and_tokens_are_distinguished() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("settings", "field"),
     [
         ({"JWT_AUDIENCE": " , "}, "jwtAudience"),
         ({"JWT_ALGORITHMS": "HS256"}, "jwtAlgorithms"),
@@ -335,9 +335,9 @@ def test_keys_and_tokens_are_distinguished() -> None:
         ({"JWKS_URL": "", "JWT_ISSUER": "login.example.com"}, "jwtIssuer"),
     ],
 )
-def test_a_configuration_that_would_be_a_hole_is_refused(given: dict[str, str], field: str) -> None:
+def test_a_configuration_that_would_be_a_hole_is_refused(settings: dict[str, str], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        TokenSettings.of(configuration(**given))
+        TokenSettings.of(configuration(**settings))
     assert refused.value.field == field
 
 

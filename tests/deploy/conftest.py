@@ -24,11 +24,11 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
 @pytest.fixture(scope="session")
 def template(deployed: Embedded) -> dict[str, Any]:
     """The CloudFormation template that the deployment made of serverless.yml."""
-    made = (
+    path = (
         Path(deployed.state_dir)
         / "service-test"
         / ".serverless"
         / "cloudformation-template-update-stack.json"
     )
-    content: dict[str, Any] = json.loads(made.read_text())
+    content: dict[str, Any] = json.loads(path.read_text())
     return content

@@ -53,7 +53,7 @@ _ONE_ITEM = {
 }
 _BATCHES = {"batch_get_item": "BatchGetItem", "batch_write_item": "BatchWriteItem"}
 # A transaction needs the permissions of its parts.
-_PARTS = {
+_TRANSACTION_ACTIONS = {
     "Put": "PutItem",
     "Update": "UpdateItem",
     "Delete": "DeleteItem",
@@ -94,7 +94,7 @@ class Recorder:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """During the block, what the worlds' clients are asked is noted."""
+        """During the block, each call of the worlds' clients is noted."""
         with pytest.MonkeyPatch.context() as patch:
             for function, owner, name in ENTRIES:
                 patch.setattr(owner, name, self._entry(function, getattr(owner, name)))
@@ -146,28 +146,28 @@ class Recorder:
         patch.setattr(client, name, watched)
 
 
-def _of_dynamodb(name: str, asked: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _of_dynamodb(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if action := _ONE_ITEM.get(name):
-        yield f"dynamodb:{action}", _table(asked["TableName"]), ""
+        yield f"dynamodb:{action}", _table(request["TableName"]), ""
     elif action := _BATCHES.get(name):
-        for table in asked["RequestItems"]:
+        for table in request["RequestItems"]:
             yield f"dynamodb:{action}", _table(table), ""
     elif name == "query":
-        table, index = _table(asked["TableName"]), asked.get("IndexName")
-        pk = asked["ExpressionAttributeValues"][":pk"]["S"]
+        table, index = _table(request["TableName"]), request.get("IndexName")
+        pk = request["ExpressionAttributeValues"][":pk"]["S"]
         yield "dynamodb:Query", f"${{{table}.Arn}}/index/{index}" if index else table, pk
     elif name == "transact_write_items":
-        for write in asked["TransactItems"]:
-            ((kind, what),) = write.items()
-            yield f"dynamodb:{_PARTS[kind]}", _table(what["TableName"]), ""
+        for write in request["TransactItems"]:
+            ((kind, part),) = write.items()
+            yield f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", _table(part["TableName"]), ""
     else:
-        for one in asked["Statements"]:
-            assert one["Statement"].startswith("INSERT INTO "), one
-            yield "dynamodb:PartiQLInsert", _table(one["Statement"].split('"')[1]), ""
+        for statement in request["Statements"]:
+            assert statement["Statement"].startswith("INSERT INTO "), statement
+            yield "dynamodb:PartiQLInsert", _table(statement["Statement"].split('"')[1]), ""
 
 
-def _of_letters(name: str, asked: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    yield "sqs:SendMessage", f"{asked['QueueUrl'].rpartition('-')[2].title()}Queue", ""
+def _of_letters(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    yield "sqs:SendMessage", f"{request['QueueUrl'].rpartition('-')[2].title()}Queue", ""
 
 
 def _table(name: str) -> str:

@@ -25,8 +25,8 @@ from scripts import build_layer, console, deploy, parameters, stack
 from tests.worlds import TABLES, make_tables
 
 
-def problems(stage: str = "prod", **given: str) -> list[str]:
-    return parameters.problems(stage, parameters.read(stage, given))
+def problems(stage: str = "prod", **overrides: str) -> list[str]:
+    return parameters.problems(stage, parameters.read(stage, overrides))
 
 
 @pytest.mark.parametrize("stage", ["dev", "prod", "acme-eu-2"])
@@ -35,7 +35,7 @@ def test_the_defaults_are_right(stage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("params", "reason"),
     [
         ({"logRetentionInDays": "31"}, "accepted: 1, 3, 5, 7, 14, 30"),
         (
@@ -69,9 +69,9 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"jwtTenantClaim": ""}, "jwtTenantClaim is empty; accepted: a value"),
     ],
 )
-def test_a_bad_parameter_is_refused_with_what_is_accepted(given: dict[str, str], told: str) -> None:
-    (found,) = problems(**given)
-    assert told in found
+def test_a_bad_parameter_is_refused_with_what_is_accepted(params: dict[str, str], reason: str) -> None:
+    (problem,) = problems(**params)
+    assert reason in problem
 
 
 def test_bounds_are_accepted() -> None:
@@ -85,10 +85,10 @@ def test_a_stage_that_cannot_go_to_an_account_is_refused(stage: str) -> None:
 
 
 def test_parameters_are_read_as_osls_takes_them() -> None:
-    given = parameters.given_in(
+    params = parameters.given_in(
         ["--verbose", "--param=a=1", "--param", "b=x=y", '--param="c=off"', "--force"]
     )
-    assert given == {"a": "1", "b": "x=y", "c": "off"}
+    assert params == {"a": "1", "b": "x=y", "c": "off"}
 
 
 def test_an_empty_value_is_refused_before_osls_refuses_it() -> None:
@@ -279,17 +279,17 @@ def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> N
 
 def test_the_layer_keeps_what_clients_read_of_botocores_data(tmp_path: Path) -> None:
     """They read no documentation, and no endpoints of other services."""
-    whole, kept = Path(botocore.__file__).parent / "data", tmp_path / "botocore" / "data"
+    installed, stripped = Path(botocore.__file__).parent / "data", tmp_path / "botocore" / "data"
     for name in build_layer.SERVICES:
-        shutil.copytree(whole / name, kept / name)
-    for path in whole.glob("*.json"):
-        shutil.copy(path, kept)
+        shutil.copytree(installed / name, stripped / name)
+    for path in installed.glob("*.json"):
+        shutil.copy(path, stripped)
     build_layer._strip(tmp_path)
-    assert (kept / "endpoints.json").stat().st_size < 100_000
-    clients = zip(_clients_with(kept), _clients_with(whole), strict=True)
-    for ours, theirs in clients:
-        assert ours.meta.endpoint_url == theirs.meta.endpoint_url
-        assert _shapes(ours) == _shapes(theirs)
+    assert (stripped / "endpoints.json").stat().st_size < 100_000
+    clients = zip(_clients_with(stripped), _clients_with(installed), strict=True)
+    for client, reference in clients:
+        assert client.meta.endpoint_url == reference.meta.endpoint_url
+        assert _shapes(client) == _shapes(reference)
 
 
 def _clients_with(data: Path) -> Iterator[Any]:
@@ -348,14 +348,14 @@ def test_a_layer_is_built_once_if_two_ask_for_it_at_once(
         installed.append(target)
         target.mkdir(parents=True)
         if len(installed) == 1:
-            others.append(pool.submit(build_layer.build, "local", "layer", tmp_path))
+            second_builds.append(pool.submit(build_layer.build, "local", "layer", tmp_path))
             another.wait(0.5)
         else:
             another.set()
 
     monkeypatch.setattr(build_layer, "_pip_install", pip)
-    others: list[Future[tuple[Path, bool]]] = []
+    second_builds: list[Future[tuple[Path, bool]]] = []
     with ThreadPoolExecutor() as pool:
         assert build_layer.build("local", "layer", tmp_path)[1]
-        assert not others[0].result()[1]
+        assert not second_builds[0].result()[1]
     assert len(installed) == 1

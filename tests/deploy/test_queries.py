@@ -64,10 +64,10 @@ def test_each_query_finds_lines_with_all_its_fields_and_lines_name_the_execution
         bare = re.sub(r'"[^"]*"', "", text)
         fields = set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort runs", "", bare))) - _WORDS
         messages = re.findall(r'"([a-z ]+)"', text) or ["failed"]
-        found = [line for line in lines if line["message"] in messages]
-        assert found, name
-        assert {line["message"] for line in found} | {"share", "skipped"} >= set(messages), name
-        emitted = {field for line in found for field in line}
+        matching = [line for line in lines if line["message"] in messages]
+        assert matching, name
+        assert {line["message"] for line in matching} | {"share", "skipped"} >= set(messages), name
+        emitted = {field for line in matching for field in line}
         # Of one execution, lines of several kinds are found.
         emitted |= {field for line in lines for field in line if "execution_id" in line}
         assert fields <= emitted, (name, fields - emitted)

@@ -210,9 +210,9 @@ def with_much_in_a_window(world: World) -> None:
 
 def test_what_a_function_calls_is_granted(needed: set[Needed]) -> None:
     granted = list(grants())
-    assert [one for one in sorted(needed) if not any(grant.allows(one) for grant in granted)] == []
+    assert [need for need in sorted(needed) if not any(grant.allows(need) for grant in granted)] == []
 
 
 def test_what_is_granted_is_used(needed: set[Needed]) -> None:
-    unused = [grant for grant in grants() if not any(grant.allows(one) for one in needed)]
+    unused = [grant for grant in grants() if not any(grant.allows(need) for need in needed)]
     assert sorted(grant for grant in unused if not grant.is_used_elsewhere) == []

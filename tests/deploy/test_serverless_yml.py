@@ -117,26 +117,28 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     resources = template["Resources"]
 
     def names(kind: str, attribute: str) -> set[str]:
-        found = [one["Properties"][attribute] for one in resources.values() if one["Type"] == kind]
-        return {name.removeprefix("minute8-test-") for name in found} - {"canary-minute8-test"}
+        of_kind = [resource["Properties"] for resource in resources.values() if resource["Type"] == kind]
+        return {properties[attribute].removeprefix("minute8-test-") for properties in of_kind} - {
+            "canary-minute8-test"
+        }
 
     feeds = {
         (
-            _named(one["EventSourceArn"]).removesuffix("Queue").lower(),
-            one["FunctionName"]["Ref"].removesuffix("LambdaFunction").lower(),
-            one["BatchSize"],
-            one.get("FunctionResponseTypes") == ["ReportBatchItemFailures"],
+            _named(mapping["EventSourceArn"]).removesuffix("Queue").lower(),
+            mapping["FunctionName"]["Ref"].removesuffix("LambdaFunction").lower(),
+            mapping["BatchSize"],
+            mapping.get("FunctionResponseTypes") == ["ReportBatchItemFailures"],
         )
         for resource in resources.values()
         if resource["Type"] == "AWS::Lambda::EventSourceMapping"
-        for one in [resource["Properties"]]
+        for mapping in [resource["Properties"]]
     }
     indexes = {
-        one["Properties"]["TableName"].removeprefix("minute8-test-"): tuple(
-            index["IndexName"] for index in one["Properties"]["GlobalSecondaryIndexes"]
+        resource["Properties"]["TableName"].removeprefix("minute8-test-"): tuple(
+            index["IndexName"] for index in resource["Properties"]["GlobalSecondaryIndexes"]
         )
-        for one in resources.values()
-        if "GlobalSecondaryIndexes" in one.get("Properties", {})
+        for resource in resources.values()
+        if "GlobalSecondaryIndexes" in resource.get("Properties", {})
     }
     queues = {feed.queue for feed in inventory.FEEDS}
     assert names("AWS::Lambda::Function", "FunctionName") == set(inventory.FUNCTIONS)
@@ -149,24 +151,26 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     assert feeds == set(inventory.FEEDS)
     assert indexes == inventory.INDEXES
     assert {
-        one["Properties"]["Runtime"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"
+        resource["Properties"]["Runtime"]
+        for resource in resources.values()
+        if resource["Type"] == "AWS::Lambda::Function"
     } == {inventory.RUNTIME}
 
 
 def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any]) -> None:
     """tests/alarms resolves deploy/alarms.yml by itself, which takes no deployment."""
     compiled = {
-        name: alarms.with_names(one["Properties"], "test")
-        for name, one in template["Resources"].items()
-        if one["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+        name: alarms.with_names(resource["Properties"], "test")
+        for name, resource in template["Resources"].items()
+        if resource["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
     }
     evaluated = alarms.resolved("alarms.yml", "test")["Resources"]
-    assert compiled == {name: one["Properties"] for name, one in evaluated.items()}
+    assert compiled == {name: resource["Properties"] for name, resource in evaluated.items()}
 
 
 def test_the_doctor_knows_which_stages_are_no_production() -> None:
     params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
-    assert {stage for stage, given in params.items() if given["pointInTimeRecovery"] is False} == set(
+    assert {stage for stage, values in params.items() if values["pointInTimeRecovery"] is False} == set(
         inventory.STAGES_TO_LOSE
     )
 
@@ -181,7 +185,7 @@ def test_only_the_api_of_a_deployment_with_an_issuer_has_the_layer_for_tokens(
         ):
             assert resource["Properties"]["Layers"] == [{"Ref": "DepsLambdaLayer"}]
     functions = client(deployed, "lambda").list_functions()["Functions"]
-    [api] = [found for found in functions if found["FunctionName"] == "minute8-test-api"]
+    [api] = [function for function in functions if function["FunctionName"] == "minute8-test-api"]
     assert [layer["Arn"].split(":")[-2] for layer in api["Layers"]] == ["minute8-test-deps"]
 
 
@@ -201,7 +205,7 @@ def test_a_message_stays_hidden_for_longer_than_the_executor_can_run(template: d
 def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedded) -> None:
     mappings = client(deployed, "lambda").list_event_source_mappings()["EventSourceMappings"]
     [mapping] = [
-        found for found in mappings if found["FunctionArn"].endswith("function:minute8-test-executor")
+        mapping for mapping in mappings if mapping["FunctionArn"].endswith("function:minute8-test-executor")
     ]
     assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -240,12 +244,12 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
 
 def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
     archives = package("prod", tmp_path)
-    made = (archives / "cloudformation-template-update-stack.json").read_text()
-    assert made.count('"RetainExceptOnCreate"') == 5
-    assert made.count('"PointInTimeRecoveryEnabled": true') == 5
+    compiled = (archives / "cloudformation-template-update-stack.json").read_text()
+    assert compiled.count('"RetainExceptOnCreate"') == 5
+    assert compiled.count('"PointInTimeRecoveryEnabled": true') == 5
     # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.
-    assert "DeletionProtectionEnabled" not in made
-    assert "ms-custom-id" not in made
+    assert "DeletionProtectionEnabled" not in compiled
+    assert "ms-custom-id" not in compiled
     # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start slows down long before.
     with zipfile.ZipFile(archives / "minute8.zip") as code:
         packed = Counter[bool]()

@@ -26,9 +26,9 @@ def api(deployed: Embedded) -> Embedded:
 def test_the_api_alone_has_the_layer_for_tokens(api: Embedded) -> None:
     functions = client(api, "lambda").list_functions()["Functions"]
     layers = {
-        found["FunctionName"]: [layer["Arn"].split(":")[-2] for layer in found["Layers"]]
-        for found in functions
-        if found["FunctionName"].startswith("minute8-local-")
+        function["FunctionName"]: [layer["Arn"].split(":")[-2] for layer in function["Layers"]]
+        for function in functions
+        if function["FunctionName"].startswith("minute8-local-")
     }
     assert layers.pop("minute8-local-api") == ["minute8-local-deps", "minute8-local-jwt"]
     assert set(map(tuple, layers.values())) == {("minute8-local-deps",)}

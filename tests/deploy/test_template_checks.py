@@ -52,7 +52,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
     archives = package("prod", tmp_path_factory.mktemp("package"), parameters.arguments_of(EVERYTHING))
     template = json.loads((archives / "cloudformation-template-update-stack.json").read_text())
     conditions = template.pop("Conditions")
-    everything = {name: _holds(one, conditions) for name, one in conditions.items()}
+    everything = {name: _holds(condition, conditions) for name, condition in conditions.items()}
     assert {name for name, holds in everything.items() if not holds} == {"HasMaximumConcurrency"}
     chosen = {
         "everything": everything,
@@ -118,7 +118,8 @@ def test_motos_cloudformation_makes_the_stack(
 ) -> None:
     """All but API Gateway, of which it knows nothing."""
     with mock_aws():
-        clients = {one: boto3.client(one, "us-east-1") for one in ("s3", "cloudformation", "dynamodb", "sqs")}  # type: ignore[call-overload]
+        services = ("s3", "cloudformation", "dynamodb", "sqs")
+        clients = {service: boto3.client(service, "us-east-1") for service in services}  # type: ignore[call-overload]
         clients["s3"].create_bucket(Bucket="code")
         template = _with_code(copy.deepcopy(templates[name]), clients["s3"])
         clients["cloudformation"].create_stack(
@@ -128,7 +129,7 @@ def test_motos_cloudformation_makes_the_stack(
         )
         (stack,) = clients["cloudformation"].describe_stacks(StackName="minute8-prod")["Stacks"]
         assert stack["StackStatus"] == "CREATE_COMPLETE"
-        outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
         runs = clients["dynamodb"].describe_table(TableName=outputs["RunsTableName"])["Table"]
         assert runs["BillingModeSummary"]["BillingMode"] == billing
         assert [index["IndexName"] for index in runs["GlobalSecondaryIndexes"]] == ["failures"]
@@ -169,28 +170,35 @@ def test_parliament_finds_no_fault_with_the_roles(
     templates: dict[str, dict[str, Any]], parliament: Any
 ) -> None:
     resources = templates["everything"]["Resources"]
-    roles = {name: one for name, one in resources.items() if one["Type"] == "AWS::IAM::Role"}
+    roles = {name: resource for name, resource in resources.items() if resource["Type"] == "AWS::IAM::Role"}
     assert len(roles) == 7
     for name, role in roles.items():
         (policy,) = role["Properties"]["Policies"]
         document = policy["PolicyDocument"]
         # Which of its actions apply depends on what targetArns names.
-        of_targets = [one for one in document["Statement"] if "Fn::Split" in one["Resource"]]
+        of_targets = [
+            statement for statement in document["Statement"] if "Fn::Split" in statement["Resource"]
+        ]
         assert len(of_targets) == (name in ("ExecutorRole", "NotifierRole"))
-        document["Statement"] = [one for one in document["Statement"] if one not in of_targets]
+        document["Statement"] = [
+            statement for statement in document["Statement"] if statement not in of_targets
+        ]
         document = _written_out(document, resources)
-        found = [
-            f"{one.issue} {one.detail}"
-            for one in parliament.analyze_policy_string(json.dumps(document)).findings
+        findings = [
+            f"{finding.issue} {finding.detail}"
+            for finding in parliament.analyze_policy_string(json.dumps(document)).findings
         ]
         # AWS shows composite alarms only to those who may describe all alarms.
-        assert found == ["RESOURCE_STAR ['cloudwatch:DescribeAlarms']"] * (name == "ApiRole"), (name, found)
+        assert findings == ["RESOURCE_STAR ['cloudwatch:DescribeAlarms']"] * (name == "ApiRole"), (
+            name,
+            findings,
+        )
 
 
 def _written_out(value: Any, resources: dict[str, Any]) -> Any:
     """A policy with ARNs in place of the template's functions."""
     if isinstance(value, list):
-        return [_written_out(one, resources) for one in value]
+        return [_written_out(item, resources) for item in value]
     if not isinstance(value, dict):
         return value
     match value:
@@ -206,7 +214,7 @@ def _written_out(value: Any, resources: dict[str, Any]) -> Any:
             return text
         case {"Fn::Split": [separator, text]}:
             return _written_out(text, resources).split(separator)
-    return {name: _written_out(one, resources) for name, one in value.items()}
+    return {name: _written_out(item, resources) for name, item in value.items()}
 
 
 _PSEUDO = {"Partition": "aws", "Region": "us-east-1", "AccountId": "123456789012"}
@@ -239,7 +247,7 @@ def _holds(condition: dict[str, Any], all_of_them: dict[str, Any]) -> bool:
         case "Fn::Not":
             return not _holds(arguments[0], all_of_them)
         case "Fn::And":
-            return all(_holds(one, all_of_them) for one in arguments)
+            return all(_holds(condition, all_of_them) for condition in arguments)
     raise AssertionError(function)
 
 
@@ -254,5 +262,5 @@ def _folded(value: Any, holds: dict[str, bool]) -> Any:
         parts = {name: _folded(part, holds) for name, part in value.items()}
         return {name: part for name, part in parts.items() if part != _NOTHING}
     if isinstance(value, list):
-        return [part for part in (_folded(one, holds) for one in value) if part != _NOTHING]
+        return [part for part in (_folded(item, holds) for item in value) if part != _NOTHING]
     return value

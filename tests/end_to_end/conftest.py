@@ -9,7 +9,7 @@ import pytest
 from minute8_client import Operator
 from scripts.embedded import Embedded, deploy, kill, start
 from scripts.embedded.deployment import client
-from tests.end_to_end.leaving import begun
+from tests.end_to_end.leaving import deletion_begun
 
 STAGE = "test"
 
@@ -31,7 +31,7 @@ def leaving(request: pytest.FixtureRequest) -> Iterator[Operator | None]:
     if all("test_a_tenant_is_removed" not in item.name for item in request.session.items):
         yield None
         return
-    with begun(request.getfixturevalue("embedded")) as operator:
+    with deletion_begun(request.getfixturevalue("embedded")) as operator:
         yield operator
 
 

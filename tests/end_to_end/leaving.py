@@ -43,7 +43,7 @@ def failing_job(target: str, **fields: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def begun(embedded: Embedded) -> Iterator[Operator]:
+def deletion_begun(embedded: Embedded) -> Iterator[Operator]:
     """Begin the deletion of the tenant, which has two jobs and a run; who began it."""
     key, url, target = open_tenant(embedded, LEAVING)
     with Client(url, key) as tenant:
@@ -53,6 +53,6 @@ def begun(embedded: Embedded) -> Iterator[Operator]:
         wait_until(lambda: tenant.get_run(run)["status"] == "failed", lambda: tenant.get_run(run))
     operator_key = _tenants(embedded).api_keys.create_operator_key(SystemClock().now())[0]
     with Operator(url, operator_key) as operator:
-        begun = operator.delete_tenant(LEAVING)
-        assert (begun["state"], begun["jobs_registered"]) == ("waiting", 2)
+        deletion = operator.delete_tenant(LEAVING)
+        assert (deletion["state"], deletion["jobs_registered"]) == ("waiting", 2)
         yield operator

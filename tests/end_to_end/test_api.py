@@ -74,11 +74,11 @@ def client(environment: dict[str, str], key: str) -> Iterator[Client]:
 @pytest.fixture(scope="module", autouse=True)
 def revoked(environment: dict[str, str], key: str, minute8: Command) -> Iterator[Client]:
     """A client whose key is revoked before the first test, so that the last one need not wait a minute for it."""
-    made = json.loads(minute8("keys", "create", "dora", "--role", "read", "--json").stdout)
-    with Client(environment["MINUTE8_URL"], made["key"]) as opened:
+    created = json.loads(minute8("keys", "create", "dora", "--role", "read", "--json").stdout)
+    with Client(environment["MINUTE8_URL"], created["key"]) as opened:
         # On a busy machine the first requests may end in 502.
         wait_until(lambda: status_for(opened) == 200, lambda: status_for(opened))
-        minute8("keys", "revoke", "dora", made["key_id"])
+        minute8("keys", "revoke", "dora", created["key_id"])
         yield opened
 
 
@@ -88,9 +88,9 @@ def definition(environment: dict[str, str], **fields: Any) -> dict[str, Any]:
 
 
 def test_the_newcomers_session_happens_as_the_docs_tell_it(environment: dict[str, str]) -> None:
-    told = newcomer.documented_steps()
-    happened = list(newcomer.play(told, environment))
-    assert [step.normal for step in happened] == [step.normal for step in told]
+    documented = newcomer.documented_steps()
+    happened = list(newcomer.play(documented, environment))
+    assert [step.normal for step in happened] == [step.normal for step in documented]
 
 
 def test_a_run_is_watched_from_its_start_to_its_end(
@@ -133,19 +133,19 @@ def test_the_runs_of_all_jobs_and_their_summary(
     environment: dict[str, str], client: Client, key: str, minute8: Command
 ) -> None:
     """The function queries many jobs at once, under its own role."""
-    wanted = set()
+    execution_ids = set()
     for n in range(40):
         client.create_job(definition(environment), f"many-{n:02}")
-        wanted.add(client.run_job(f"many-{n:02}")["execution_id"])
+        execution_ids.add(client.run_job(f"many-{n:02}")["execution_id"])
     client.delete_job("many-07")
     listed = list(client.runs())
-    assert wanted <= {run["execution_id"] for run in listed}
+    assert execution_ids <= {run["execution_id"] for run in listed}
     fire_times = [run["fire_at"] for run in listed]
     assert fire_times == sorted(fire_times, reverse=True)
     pages = [client.runs_page(limit=25)]
     while cursor := pages[-1]["next_cursor"]:
         pages.append(client.runs_page(limit=25, cursor=cursor))
-    assert wanted <= {run["execution_id"] for page in pages for run in page["runs"]}
+    assert execution_ids <= {run["execution_id"] for page in pages for run in page["runs"]}
     shown = json.loads(minute8("runs", "summary", "--json", MINUTE8_KEY=key).stdout)
     assert (shown["total"]["runs"], shown["complete"]) == (len(listed), True)
     assert minute8("runs", "summary", MINUTE8_KEY=key).stdout.startswith("DAY")

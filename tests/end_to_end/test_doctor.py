@@ -59,9 +59,9 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
         assert done.stderr == ""
         findings = json.loads(done.stdout)["findings"]
         assert done.returncode == int(any(f["level"] == "failed" for f in findings))
-        ours = [f for f in findings if f["check"] not in ("last hour", "alarms")]
-        problems = {f["check"]: f["found"] for f in ours if f["level"] != "ok"}
-        return int(any(f["level"] == "failed" for f in ours)), problems
+        stable = [f for f in findings if f["check"] not in ("last hour", "alarms")]
+        problems = {f["check"]: f["found"] for f in stable if f["level"] != "ok"}
+        return int(any(f["level"] == "failed" for f in stable)), problems
 
     yield run
     iam.delete_access_key(UserName="doctor", AccessKeyId=key["AccessKeyId"])
@@ -88,7 +88,7 @@ def test_a_deployment_is_well_until_something_is_broken(
         )
         iam.delete_role_policy(RoleName=role, PolicyName="planner")
         aws("sqs").send_message(QueueUrl=dead, MessageBody="given up")
-        code, found = doctor()
+        code, problems = doctor()
         fixed = subprocess.run(
             [sys.executable, "-m", "cli", "doctor", "--stage", "test", *PATIENT, "--fix", "--yes", "--json"],
             cwd=ROOT,
@@ -97,24 +97,24 @@ def test_a_deployment_is_well_until_something_is_broken(
             text=True,
             check=False,
         )
-        told = json.loads(fixed.stdout)
+        report = json.loads(fixed.stdout)
         after = iam.get_role_policy(RoleName=role, PolicyName="planner")["PolicyDocument"]
     finally:
         events.enable_rule(Name="minute8-test-tick")
         functions.delete_function_concurrency(FunctionName="minute8-test-outcomes")
         iam.put_role_policy(RoleName=role, PolicyName="planner", PolicyDocument=json.dumps(policy))
         aws("sqs").purge_queue(QueueUrl=dead)
-    assert (code, found.keys()) == (
+    assert (code, problems.keys()) == (
         1,
         {"rule", "function outcomes", "permissions planner", "dead letters planning"},
     )
-    assert "its role may not" in found["permissions planner"]
-    assert {one["check"]: one["result"].split(";")[0] for one in told["repairs"]} == {
+    assert "its role may not" in problems["permissions planner"]
+    assert {repair["check"]: repair["result"].split(";")[0] for repair in report["repairs"]} == {
         "rule": "done",
         "function outcomes": "done",
         "permissions planner": "done",
         "dead letters planning": "1 discarded",
     }
-    assert [one for one in told["findings"] if one["level"] == "failed"] == []
+    assert [finding for finding in report["findings"] if finding["level"] == "failed"] == []
     assert (fixed.returncode, fixed.stderr, after) == (0, "", policy)
     assert doctor()[0] == 0

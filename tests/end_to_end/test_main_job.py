@@ -37,30 +37,32 @@ def register(stage: Stage) -> Iterator[Callable[..., Job]]:
     """Registers a job of the tenant `alice` against the sample target, and deletes it after the test."""
     target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": "RequestResponse"}
     stage.allow(["alice"], target["arn"])
-    made: list[Job] = []
+    jobs: list[Job] = []
 
-    def one(job_id: str, schedule: dict[str, Any], invocation: str = "RequestResponse", **fields: Any) -> Job:
+    def register_job(
+        job_id: str, schedule: dict[str, Any], invocation: str = "RequestResponse", **fields: Any
+    ) -> Job:
         definition = {"schedule": schedule, "target": target | {"invocation": invocation}, **fields}
         (job,) = stage.register([Registration("alice", job_id, definition)])
-        made.append(job)
+        jobs.append(job)
         return job
 
-    yield one
-    for job in made:
+    yield register_job
+    for job in jobs:
         stage.store.delete(job.tenant, job.job_id)
 
 
 def wait_for_runs(stage: Stage, due: list[Execution], statuses: frozenset[str] = EXPLAINED) -> dict[str, Any]:
     """The runs of these executions, as soon as all have one of `statuses`."""
-    found: dict[str, Any] = {}
+    runs: dict[str, Any] = {}
 
-    def others() -> dict[str, Any]:
-        found.update(stage.runs(due))
-        status_of = {e.execution_id: found.get(e.execution_id, {}).get("status") for e in due}
+    def unfinished() -> dict[str, Any]:
+        runs.update(stage.runs(due))
+        status_of = {e.execution_id: runs.get(e.execution_id, {}).get("status") for e in due}
         return {name: status for name, status in status_of.items() if status not in statuses}
 
-    wait_until(lambda: not others(), lambda: f"not {sorted(statuses)}: {others()}")
-    return found
+    wait_until(lambda: not unfinished(), lambda: f"not {sorted(statuses)}: {unfinished()}")
+    return runs
 
 
 def soon() -> str:
@@ -89,10 +91,10 @@ def test_jobs_fire_on_their_second_and_are_recorded(stage: Stage, register: Call
     due = due_of(jobs, int(time.time()))
     runs = wait_for_runs(stage, due, frozenset({"succeeded", "dispatched"}))
 
-    def found() -> list[str]:
+    def current_problems() -> list[str]:
         return problems(due, runs, calls_in(stage.target_log(started_at)))
 
-    wait_until(lambda: not found(), found)  # an Event call is asynchronous
+    wait_until(lambda: not current_problems(), current_problems)  # an Event call is asynchronous
     by_job = {run["job_id"]: run for run in runs.values()}
     assert [attempt["outcome"] for attempt in by_job["retried"]["attempts"]] == ["failed", "succeeded"]
     assert "as the payload asked" in by_job["retried"]["attempts"][0]["error"]
@@ -126,5 +128,7 @@ def test_a_power_cut_loses_nothing(embedded: Embedded, stage: Stage, register: C
     runs = wait_for_runs(stage, due)
     calls = calls_in(stage.target_log(started_at))
     # A worker's log arrives after its answer, so a snapshot may have a run without its call.
-    found = {call.execution_id for call in calls}
-    assert problems(due, runs, [*calls, *(call for call in logged if call.execution_id not in found)]) == []
+    called_ids = {call.execution_id for call in calls}
+    assert (
+        problems(due, runs, [*calls, *(call for call in logged if call.execution_id not in called_ids)]) == []
+    )

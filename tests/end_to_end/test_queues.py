@@ -26,9 +26,9 @@ GARBAGE = ["not json", "{}", "[" * 5_000, json.dumps({"v": 99}), json.dumps({"v"
 @pytest.fixture(scope="module")
 def stage(embedded: Embedded) -> Stage:
     """The deployed stage; its tenant `alice` may call the sample target."""
-    found = Stage(embedded.env(), "test")
-    found.allow(["alice"], found.deploy_target())
-    return found
+    stage = Stage(embedded.env(), "test")
+    stage.allow(["alice"], stage.deploy_target())
+    return stage
 
 
 @pytest.fixture

@@ -29,16 +29,16 @@ pytestmark = pytest.mark.embedded
 @pytest.fixture(scope="module")
 def site(embedded: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The deployed stage, well: without what other tests left."""
-    found = Site(embedded, tmp_path_factory.mktemp("shell"))
-    found.stage.tick()
+    site = Site(embedded, tmp_path_factory.mktemp("shell"))
+    site.stage.tick()
 
     def is_well() -> bool:
         for feed in FEEDS:
-            found.client("sqs").purge_queue(QueueUrl=found.queue_url(f"{feed.queue}-dead"))
-        return found.problems() == {}
+            site.client("sqs").purge_queue(QueueUrl=site.queue_url(f"{feed.queue}-dead"))
+        return site.problems() == {}
 
-    wait_until(is_well, found.problems)  # a cold API may not answer in time
-    return found
+    wait_until(is_well, site.problems)  # a cold API may not answer in time
+    return site
 
 
 def rounds() -> list[list[Fault]]:
@@ -47,10 +47,10 @@ def rounds() -> list[list[Fault]]:
     for fault in FAULTS:
         if fault.page != "canary":  # The stage `test` has no canary; `make chaos` deploys it with one.
             parts.setdefault(fault.part, []).append(fault)
-    return [[one for one in found if one] for found in zip_longest(*parts.values())]
+    return [[fault for fault in faults if fault] for faults in zip_longest(*parts.values())]
 
 
-@pytest.mark.parametrize("faults", rounds(), ids=lambda found: "+".join(one.page for one in found))
+@pytest.mark.parametrize("faults", rounds(), ids=lambda faults: "+".join(fault.page for fault in faults))
 def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
     if any(fault.part == "ticks" for fault in faults):
         keep_clear_of_the_rule(60)  # a tick repairs the mark before the doctor looks

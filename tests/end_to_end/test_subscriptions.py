@@ -57,8 +57,11 @@ def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, a
             wait_until(lambda: all(is_well(client, name) for name in ("a", "b")), "a job still fails")
             both = wait_until(lambda: messages(aws, server.requests, 2), "no recovery")
             # Which of the two jobs ran first is not certain.
-            told = [json.loads(one.body)["text"].replace("(b, a)", "(a, b)") for one in both]
-            assert told == ["Minute8, nina: 2 jobs failed (a, b).", "Minute8, nina: 2 jobs recovered (a, b)."]
+            texts = [json.loads(message.body)["text"].replace("(b, a)", "(a, b)") for message in both]
+            assert texts == [
+                "Minute8, nina: 2 jobs failed (a, b).",
+                "Minute8, nina: 2 jobs recovered (a, b).",
+            ]
             assert is_signed(client.webhook_secret(), first[0])
             assert client.get_subscription("on-call")["delivery"]["state"] == "working"
             for name in ("a", "b"):
@@ -72,15 +75,17 @@ def is_well(client: Client, job_id: str) -> bool:
     return next(ended, "") == "succeeded"
 
 
-def messages(aws: Any, asked: list[ReceivedRequest], wanted: int) -> list[ReceivedRequest]:
+def messages(aws: Any, requests: list[ReceivedRequest], min_count: int) -> list[ReceivedRequest]:
     """The messages to the subscription, once there are so many; this does not wait for the rule of each minute."""
     aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
-    found = [one for one in asked if one.path == "/"]
-    return found if len(found) >= wanted else []
+    received = [request for request in requests if request.path == "/"]
+    return received if len(received) >= min_count else []
 
 
-def is_signed(secret: str, asked: ReceivedRequest) -> bool:
-    signed = f"{asked.headers['webhook-id']}.{asked.headers['webhook-timestamp']}.".encode() + asked.body
+def is_signed(secret: str, request: ReceivedRequest) -> bool:
+    signed = (
+        f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + request.body
+    )
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signature = base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
-    return asked.headers["webhook-signature"] == f"v1,{signature}"
+    return request.headers["webhook-signature"] == f"v1,{signature}"

@@ -37,7 +37,7 @@ def test_a_tenant_is_removed(embedded: Embedded, leaving: Operator, aws: Any) ->
     removed = leaving.deletion_of(LEAVING)["removed"]
     assert removed["jobs"] == 2
     assert removed["runs"] >= 1
-    left = {
+    remaining = {
         (table, item["pk"]["S"], item["sk"]["S"].partition("#")[0])
         for table in ("jobs", "due", "tenants", "audit", "runs")
         for page in aws("dynamodb").get_paginator("scan").paginate(TableName=f"minute8-test-{table}")
@@ -45,8 +45,8 @@ def test_a_tenant_is_removed(embedded: Embedded, leaving: Operator, aws: Any) ->
         if LEAVING in str(item)
     }
     # The tombstone, the platform's own entry, the log of changed tenants; and what was queued, for a day.
-    in_tenants = {(pk, sk) for table, pk, sk in left if table == "tenants"}
-    assert ("audit", "OPERATORS#", "AUDIT") in left
+    in_tenants = {(pk, sk) for table, pk, sk in remaining if table == "tenants"}
+    assert ("audit", "OPERATORS#", "AUDIT") in remaining
     assert LEAVING in {pk for pk, _ in in_tenants}
     assert {sk for pk, sk in in_tenants if pk == LEAVING} == {"TENANT"}
-    assert {table for table, _, _ in left} <= {"tenants", "audit", "runs"}
+    assert {table for table, _, _ in remaining} <= {"tenants", "audit", "runs"}

@@ -22,8 +22,8 @@ def main(arguments: list[str]) -> int:
         events = client.filter_log_events(logGroupName=rest[0], startTime=since)["events"]
         print("".join(event["message"].rstrip() + "\n" for event in events), end="")
         return 0
-    positional, query, asked = request(client.meta.service_model, operation, rest)
-    answer = getattr(client, operation.replace("-", "_"))(**asked)
+    positional, query, members = request(client.meta.service_model, operation, rest)
+    answer = getattr(client, operation.replace("-", "_"))(**members)
     answer.pop("ResponseMetadata", None)
     if payload := answer.pop("Payload", None):
         with Path(positional[0]).open("ab") as file:

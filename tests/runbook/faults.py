@@ -41,8 +41,8 @@ def rule_is_disabled(site: Site) -> None:
 def permission_is_lost(function: str) -> Callable[[Site], None]:
     def breaks(site: Site) -> None:
         """All of the function's own policies go, as after a wrong edit in IAM's console."""
-        found = site.client("lambda").get_function_configuration(FunctionName=site.named(function))
-        role, iam = found["Role"].rpartition("/")[2], site.client("iam")
+        configuration = site.client("lambda").get_function_configuration(FunctionName=site.named(function))
+        role, iam = configuration["Role"].rpartition("/")[2], site.client("iam")
         iam.delete_role_policy(RoleName=role, PolicyName=function)
 
     return breaks
@@ -50,10 +50,12 @@ def permission_is_lost(function: str) -> Callable[[Site], None]:
 
 def runs_cannot_be_written(site: Site) -> None:
     """The executor's role loses what its policy says of the runs table."""
-    found = site.client("lambda").get_function_configuration(FunctionName=site.named("executor"))
-    role, iam = found["Role"].rpartition("/")[2], site.client("iam")
+    configuration = site.client("lambda").get_function_configuration(FunctionName=site.named("executor"))
+    role, iam = configuration["Role"].rpartition("/")[2], site.client("iam")
     policy = iam.get_role_policy(RoleName=role, PolicyName="executor")["PolicyDocument"]
-    policy["Statement"] = [one for one in policy["Statement"] if site.named("runs") not in json.dumps(one)]
+    policy["Statement"] = [
+        statement for statement in policy["Statement"] if site.named("runs") not in json.dumps(statement)
+    ]
     iam.put_role_policy(RoleName=role, PolicyName="executor", PolicyDocument=json.dumps(policy))
 
 
@@ -61,8 +63,8 @@ def mapping_is_disabled(function: str) -> Callable[[Site], None]:
     def breaks(site: Site) -> None:
         functions = site.client("lambda")
         mappings = functions.list_event_source_mappings(FunctionName=site.named(function))
-        for one in mappings["EventSourceMappings"]:
-            functions.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
+        for mapping in mappings["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
 
     return breaks
 

@@ -76,28 +76,28 @@ class Site:
         A command that looks exits with 1 if it finds something. Any other failure is the page's.
         """
 
-        def answer(asked: str) -> str:
+        def answer(question: str) -> str:
             """The doctor asks with the check before its finding: `rule: it is disabled`."""
-            return "y" if any(f"\n{check}: " in asked for check in checks) else "n"
+            return "y" if any(f"\n{check}: " in question for check in checks) else "n"
 
         try:
-            found = self.shell.run(command, answer)
+            output = self.shell.run(command, answer)
         except CalledProcessError as error:
-            found = error.output
-            assert error.returncode == 1, f"$ {command} exits with {error.returncode}\n{found}"
-            assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
-        return f"$ {command}\n{found}"
+            output = error.output
+            assert error.returncode == 1, f"$ {command} exits with {error.returncode}\n{output}"
+            assert "Usage:" not in output and "Traceback" not in output, f"$ {command}\n{output}"
+        return f"$ {command}\n{output}"
 
     def problems(self) -> dict[str, str]:
         """What the doctor finds failed or doubtful, apart from what looks back: check -> what it found."""
         try:
-            told = self.shell.run("minute8 doctor --json --timeout 120")
+            output = self.shell.run("minute8 doctor --json --timeout 120")
         except CalledProcessError as error:
-            told = error.output
-        assert told.startswith("{"), f"the doctor did not look: {told}"
-        findings = json.loads(told)["findings"]
-        bad = [one for one in findings if one["level"] in ("failed", "warning")]
-        return {one["check"]: one["found"] for one in bad if one["check"] not in _LOOK_BACK}
+            output = error.output
+        assert output.startswith("{"), f"the doctor did not look: {output}"
+        findings = json.loads(output)["findings"]
+        bad = [finding for finding in findings if finding["level"] in ("failed", "warning")]
+        return {finding["check"]: finding["found"] for finding in bad if finding["check"] not in _LOOK_BACK}
 
     def alarms(self) -> dict[str, str]:
         """Alarm -> its state."""
@@ -105,4 +105,4 @@ class Site:
             AlarmNamePrefix=self.named(""), AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100
         )
         every = [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
-        return {one["AlarmName"].removeprefix(self.named("")): one["StateValue"] for one in every}
+        return {alarm["AlarmName"].removeprefix(self.named("")): alarm["StateValue"] for alarm in every}
