@@ -65,15 +65,15 @@ def expected_of_job(services: Services, request: Request) -> Response:
     job_id = existing_id(request)
     start, end = span_of(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
-    list_name = f"expected:{job_id}:{_named(request)}"
-    place = _read_place(request, list_name)
-    begin = place.at if place and place.at is not None else start
+    list_name = f"expected:{job_id}:{_filter_text(request)}"
+    cursor = _read_cursor(request, list_name)
+    begin = cursor.at if cursor and cursor.at is not None else start
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, begin, end, request.now, kept_s, limit)
     page = services.history.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
-    following = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
+    next_cursor = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
     return Response(
         {
             "job_id": job_id,
@@ -82,7 +82,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
             "known_from_at": known_from(page, begin),
             "counts": page.counts,
             "expected": _shown(request, [page]),
-            "next_cursor": _cursor(request, list_name, following),
+            "next_cursor": _write_cursor(request, list_name, next_cursor),
         }
     )
 
@@ -96,11 +96,11 @@ def list_expected(services: Services, request: Request) -> Response:
     """
     start, end = span_of(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
-    list_name = f"expected::{_named(request)}"
-    place = _read_place(request, list_name)
+    list_name = f"expected::{_filter_text(request)}"
+    cursor = _read_cursor(request, list_name)
     kept_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, start, end, request.now, kept_s, limit)
-    pages, following = services.history.expected.of_tenant(query, place)
+    pages, next_cursor = services.history.expected.of_tenant(query, cursor)
     return Response(
         {
             "from_at": rfc3339(start),
@@ -115,7 +115,7 @@ def list_expected(services: Services, request: Request) -> Response:
                 for page in pages
             ],
             "expected": _shown(request, pages),
-            "next_cursor": _cursor(request, list_name, following),
+            "next_cursor": _write_cursor(request, list_name, next_cursor),
         }
     )
 
@@ -141,7 +141,7 @@ def known_from(page: JobPage, start: int) -> str | None:
 
 
 def expected_view(job_id: str, instant: InstantOutcome) -> dict[str, Any]:
-    """One instant. Fields that say nothing are left out."""
+    """An instant as JSON, without empty fields."""
     view: dict[str, Any] = {
         "job_id": job_id,
         "fire_at": rfc3339(instant.fire_at),
@@ -173,26 +173,26 @@ def _shown(request: Request, pages: list[JobPage]) -> list[dict[str, Any]]:
     ]
 
 
-def _named(request: Request) -> str:
+def _filter_text(request: Request) -> str:
     return ":".join(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))
 
 
-def _read_place(request: Request, list_name: str) -> ExpectedCursor | None:
-    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _place_of)
+def _read_cursor(request: Request, list_name: str) -> ExpectedCursor | None:
+    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _parse_cursor)
 
 
-def _place_of(text: str) -> ExpectedCursor:
+def _parse_cursor(text: str) -> ExpectedCursor:
     job_id, _, at = text.partition(":")
     if not is_id(job_id, JOB_ID_CHARS) or not (at == "" or (at.isdecimal() and int(at) < _LATEST)):
         raise ValueError
     return ExpectedCursor(job_id, int(at) if at else None)
 
 
-def _cursor(request: Request, list_name: str, place: ExpectedCursor | None) -> str | None:
-    if place is None:
+def _write_cursor(request: Request, list_name: str, cursor: ExpectedCursor | None) -> str | None:
+    if cursor is None:
         return None
-    at = "" if place.at is None else place.at
-    return write_cursor(request.tenant, list_name, f"{place.job_id}:{at}")
+    at = "" if cursor.at is None else cursor.at
+    return write_cursor(request.tenant, list_name, f"{cursor.job_id}:{at}")
 
 
 @ROUTES.add(
@@ -236,7 +236,7 @@ def explain_job(services: Services, request: Request) -> Response:
 def _explained_instant(services: Services, request: Request, job_id: str) -> int:
     """The instant to explain: RFC 3339, or a local time of the job's zone. Raises InvalidInput.
 
-    Else the last fire time of its schedule, whatever kept it from running; else the first one; else now.
+    Without `at`: the last fire time of the schedule, also if nothing ran; else the first fire time; else now.
     """
     job = services.store.load_all(request.tenant, [job_id]).get(job_id)
     if (text := request.query.get("at")) is not None:

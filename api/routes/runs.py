@@ -44,7 +44,7 @@ from common.timing.instants import DAY_S, rfc3339
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
-# How far back the list of all runs goes without `from_at`.
+# Without `from_at` the list of all runs goes back this far.
 RECENT_S = DAY_S
 _FILTERS = (
     Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
@@ -92,12 +92,12 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     run_filter = _filter(request.query)
     list_name = f"runs:{job_id}:{run_filter}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    page, next_place = services.history.run_lists.of_job(
+    page, last_run_name = services.history.run_lists.of_job(
         request.tenant, job_id, run_filter, limit=limit, before=before
     )
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
-    cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
+    cursor = write_cursor(request.tenant, list_name, last_run_name) if last_run_name else None
     return Response({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
 
@@ -119,11 +119,14 @@ def list_runs(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     run_filter = _filter(request.query)
     list_name = f"runs::{run_filter}"
-    place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
-    place = place or _newest(request.now, run_filter)
-    page = services.history.tenant_runs.page(request.tenant, place, run_filter, limit=limit)
+    cursor = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
+    cursor = cursor or _newest(request.now, run_filter)
+    page = services.history.tenant_runs.page(request.tenant, cursor, run_filter, limit=limit)
     return Response(
-        {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
+        {
+            "runs": [run_view(item) for item in page.runs],
+            **rest_of_list(request, list_name, cursor, page.next),
+        }
     )
 
 
@@ -135,13 +138,15 @@ def _newest(now: float, run_filter: RunFilter) -> RunsCursor:
     return RunsCursor.start(now, from_at, until_at)
 
 
-def next_place(
-    request: Request, list_name: str, place: RunsCursor, following: RunsCursor | None
+def rest_of_list(
+    request: Request, list_name: str, cursor: RunsCursor, next_cursor: RunsCursor | None
 ) -> dict[str, str | None]:
-    """The fields of an answer that describe the rest of the list: `following` is the next place, None at the end."""
-    complete_from_at = following.complete_from_at if following else place.from_at
+    """The fields of a response that describe the rest of the list. `next_cursor` is None at the end of the list."""
+    complete_from_at = next_cursor.complete_from_at if next_cursor else cursor.from_at
     return {
-        "next_cursor": write_cursor(request.tenant, list_name, following.to_text()) if following else None,
+        "next_cursor": write_cursor(request.tenant, list_name, next_cursor.to_text())
+        if next_cursor
+        else None,
         "complete_from_at": rfc3339(complete_from_at) if complete_from_at is not None else None,
     }
 
@@ -153,10 +158,10 @@ def get_run(services: Services, request: Request) -> Response:
     One read. A run that has not been planned, or has expired, is `not-found`.
     """
     execution_id = request.path["execution_id"]
-    named = split_execution_id(execution_id)
-    if named is None or named[0] != request.tenant:
+    parts = split_execution_id(execution_id)
+    if parts is None or parts[0] != request.tenant:
         raise NotFound("run", execution_id)
-    item = services.runs.named(*named)
+    item = services.runs.named(*parts)
     if item is None:
         raise NotFound("run", execution_id)
     return Response(run_view(item))
@@ -198,20 +203,22 @@ def summarise(services: Services, request: Request) -> Response:
 def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Response]:
     start, values = _summary_start(request), request.flag("values")
     list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
-    place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text) or start
-    if place.until_at is None:
+    cursor = (
+        parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text) or start
+    )
+    if cursor.until_at is None:
         raise not_of_this_list(request.query.get("cursor"))
-    summary, following = services.history.tenant_runs.summary(request.tenant, place, job_id)
-    complete_from_at = following.complete_from_at if following else place.from_at
+    summary, next_cursor = services.history.tenant_runs.summary(request.tenant, cursor, job_id)
+    complete_from_at = next_cursor.complete_from_at if next_cursor else cursor.from_at
     shown = summary.to_json(values=values)
     for day in shown["days"]:
-        begins_at = max(place.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
+        begins_at = max(cursor.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
         day["complete"] = complete_from_at is not None and complete_from_at <= begins_at
     shown |= {
-        "from_at": rfc3339(place.from_at),
-        "until_at": rfc3339(place.until_at),
-        "complete": following is None,
-        **next_place(request, list_name, place, following),
+        "from_at": rfc3339(cursor.from_at),
+        "until_at": rfc3339(cursor.until_at),
+        "complete": next_cursor is None,
+        **rest_of_list(request, list_name, cursor, next_cursor),
     }
     return summary, Response(shown)
 
@@ -234,15 +241,15 @@ def list_failures(services: Services, request: Request) -> Response:
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
     failure_filter = _failure_filter(request, 0)
-    list_name = f"failures:{_failure_list(request)}"
+    list_name = f"failures:{_failure_filter_text(request)}"
     before = _read_failure_cursor(request, list_name)
-    page, place = services.history.failed_runs.page(
+    page, cursor = services.history.failed_runs.page(
         request.tenant, failure_filter, limit=limit, before=before
     )
     return Response(
         {
             "runs": [run_view(item) for item in page],
-            "next_cursor": _write_failure_cursor(request, list_name, place),
+            "next_cursor": _write_failure_cursor(request, list_name, cursor),
         }
     )
 
@@ -262,15 +269,15 @@ def list_failure_groups(services: Services, request: Request) -> Response:
     more, the same group can be on two pages, and its counts add up.
     """
     failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
-    list_name = f"failure groups:{_failure_list(request)}"
-    groups, place = services.history.failed_runs.groups(
+    list_name = f"failure groups:{_failure_filter_text(request)}"
+    groups, cursor = services.history.failed_runs.groups(
         request.tenant, failure_filter, _read_failure_cursor(request, list_name)
     )
     return Response(
         {
             "from_at": rfc3339(failure_filter.from_at),
             "groups": [_group_view(group) for group in groups],
-            "next_cursor": _write_failure_cursor(request, list_name, place),
+            "next_cursor": _write_failure_cursor(request, list_name, cursor),
         }
     )
 
@@ -292,13 +299,13 @@ def _group_view(group: FailureGroup) -> dict[str, Any]:
 def _failure_filter(request: Request, from_at: int) -> FailureFilter:
     query = request.query
     for parameter in _FAILURE_FILTERS:
-        most = parameter.schema.get("maxLength")
-        if most and len(query.get(parameter.name, "")) > most:
+        max_chars = parameter.schema.get("maxLength")
+        if max_chars and len(query.get(parameter.name, "")) > max_chars:
             raise InvalidInput(
                 parameter.name,
                 "is too long",
                 value=query[parameter.name],
-                accepted=f"at most {most} characters",
+                accepted=f"at most {max_chars} characters",
             )
     return FailureFilter(
         from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
@@ -307,20 +314,20 @@ def _failure_filter(request: Request, from_at: int) -> FailureFilter:
     )
 
 
-def _text(query: Mapping[str, str], name: str, most: int) -> str:
+def _text(query: Mapping[str, str], name: str, max_chars: int) -> str:
     """A filter's text; empty if it is not given. Raises InvalidInput."""
     text = query.get(name, "")
-    if len(text) > most or (name in query and not text):
-        raise InvalidInput(name, "has a wrong length", value=text, accepted=f"1 to {most} characters")
+    if len(text) > max_chars or (name in query and not text):
+        raise InvalidInput(name, "has a wrong length", value=text, accepted=f"1 to {max_chars} characters")
     return text
 
 
-def _failure_list(request: Request) -> str:
+def _failure_filter_text(request: Request) -> str:
     return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
 
 
-def _write_failure_cursor(request: Request, list_name: str, place: FailureCursor | None) -> str | None:
-    return write_cursor(request.tenant, list_name, json.dumps(place)) if place else None
+def _write_failure_cursor(request: Request, list_name: str, cursor: FailureCursor | None) -> str | None:
+    return write_cursor(request.tenant, list_name, json.dumps(cursor)) if cursor else None
 
 
 def _read_failure_cursor(request: Request, list_name: str) -> FailureCursor | None:

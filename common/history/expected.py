@@ -50,7 +50,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The time of a question: everything before `planned_until` is planned; records are kept from `kept_from_at` on."""
+    """The state at `now`: ticks have planned up to `planned_until`, and records are kept from `kept_from_at` on."""
 
     now: float
     planned_until: float
@@ -59,7 +59,7 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class InstantOutcome:
-    """One instant. `is_due` is False for a run outside the due set: it was planned before a change."""
+    """What became of one instant. `is_due` is False for a run that was planned before its job changed."""
 
     fire_at: int
     due_at: int
@@ -82,15 +82,15 @@ def outcomes(due: Iterable[DueInstant], records: Sequence[Record], as_of: AsOf) 
     by_name = {(record["fire_at"], record["schedule_revision"]): record for record in scheduled}
     covers = [record for record in scheduled if "skipped_from_at" in record]
     unplannable = [record for record in scheduled if _is_unplannable(record)]
-    planned = []
+    expected = []
     for instant in due:
         record = by_name.pop((instant.fire_at, instant.schedule_revision), None)
         if record is None:
-            record = _covering(instant, covers) or _before(instant, unplannable, scheduled)
-        planned.append(_became(instant, record, as_of))
-    unplanned = [_unexpected(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
+            record = _covering(instant, covers) or _unplannable_before(instant, unplannable, scheduled)
+        expected.append(_outcome_of(instant, record, as_of))
+    not_due = [_not_due(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
     return iter(
-        sorted([*planned, *unplanned], key=lambda instant: (instant.fire_at, instant.schedule_revision))
+        sorted([*expected, *not_due], key=lambda instant: (instant.fire_at, instant.schedule_revision))
     )
 
 
@@ -100,7 +100,7 @@ def count_by_status(instants: Iterable[InstantOutcome]) -> dict[str, int]:
     return {status: count for status in STATUSES if (count := statuses.count(status))}
 
 
-def _became(due: DueInstant, record: Record | None, as_of: AsOf) -> InstantOutcome:
+def _outcome_of(due: DueInstant, record: Record | None, as_of: AsOf) -> InstantOutcome:
     if record is not None:
         return _recorded(due, record, as_of)
     status, detail, late_s = _unrecorded(due, as_of)
@@ -134,11 +134,11 @@ def _recorded(due: DueInstant, record: Record, as_of: AsOf) -> InstantOutcome:
         status = RUNNING
     elif late_s is not None:
         status = LATE if late_s > ON_TIME_S else ON_TIME
-    else:  # it ended before an attempt
+    else:  # the run ended before an attempt
         status = CANCELLED if record.get("error_type") == states.CANCELLED else ON_TIME
     return InstantOutcome(
         due.fire_at,
-        _placed(due, record),
+        _due_at_of(due, record),
         due.schedule_revision,
         status,
         late_s=late_s,
@@ -148,10 +148,10 @@ def _recorded(due: DueInstant, record: Record, as_of: AsOf) -> InstantOutcome:
     )
 
 
-def _placed(due: DueInstant, record: Record) -> int:
-    """When it was due, with the delay that its pace gave it. Only the record of the same fire time holds that."""
-    knows = due.tolerance_s and record["fire_at"] == due.fire_at
-    return int(record.get("due_at", due.due_at)) if knows else due.due_at
+def _due_at_of(due: DueInstant, record: Record) -> int:
+    """When the instant was due, with the delay of its pace. Only the record of the same fire time has that delay."""
+    has_delay = due.tolerance_s and record["fire_at"] == due.fire_at
+    return int(record.get("due_at", due.due_at)) if has_delay else due.due_at
 
 
 def _skipped(due: DueInstant, record: Record) -> str:
@@ -163,7 +163,7 @@ def _skipped(due: DueInstant, record: Record) -> str:
 
 
 def _covering(due: DueInstant, covers: Iterable[Record]) -> Record | None:
-    """The record of several missed fire times that counts this one."""
+    """The record of several missed fire times that counts this instant."""
     return next(
         (record for record in covers if record["skipped_from_at"] <= due.fire_at <= record["fire_at"]), None
     )
@@ -174,8 +174,10 @@ def _is_unplannable(record: Record) -> bool:
     return record["schedule_revision"] == 0 and record.get("reason") == states.INVALID
 
 
-def _before(due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[Record]) -> Record | None:
-    """The record of an unplannable window that this instant is in: no other run began in between."""
+def _unplannable_before(
+    due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[Record]
+) -> Record | None:
+    """The record of the unplannable window that contains this instant: no other run began in between."""
     start = max(
         (record["fire_at"] for record in unplannable if record["fire_at"] <= due.fire_at), default=None
     )
@@ -187,7 +189,7 @@ def _before(due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[
     return next(record for record in unplannable if record["fire_at"] == start)
 
 
-def _unexpected(record: Record, as_of: AsOf) -> InstantOutcome:
+def _not_due(record: Record, as_of: AsOf) -> InstantOutcome:
     planned = DueInstant(
         record["fire_at"], record.get("due_at", record["fire_at"]), record["schedule_revision"], math.inf
     )

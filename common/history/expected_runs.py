@@ -1,4 +1,4 @@
-"""Reads what `schedule_history.py` and `expected.py` need: jobs, their audit, calendars, the mark, and runs.
+"""Expected against actual, read from the tables. The decisions are in `schedule_history.py` and `expected.py`.
 
 A call looks at a bounded number of due instants, records, jobs and audit entries, and returns where the next call
 continues. The times before the oldest audit entry that it could read are reported as unknown.
@@ -124,12 +124,12 @@ class ScheduledRuns:
         return by_job
 
 
-def few_named(
+def due_to_read_by_name(
     job: Job, history: ScheduleHistory, due: Sequence[DueInstant], start: int, now: float
 ) -> list[DueInstant] | None:
-    """The due instants from `start` on that may have a record; None if other runs may have one, or they are many.
+    """The due instants from `start` on whose records are read by name. None: a query reads them with other runs.
 
-    A coming instant has a record only if it is cancelled, which the job notes.
+    A coming instant has a record only if it is cancelled, and the job lists its cancelled instants.
     """
     is_settled = job.updated_at + SETTLED_S <= start and history.known_from_at <= start
     if not is_settled or len(job.skips) >= MAX_SKIPPED:
@@ -184,7 +184,7 @@ class ExplainedInstant:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedQuery:
-    """A tenant's due instants in [start, end), at most `limit`, asked at `now`. Runs are kept for `kept_s`."""
+    """A tenant's due instants in [start, end), at most `limit`, at the time `now`. Runs are kept for `kept_s`."""
 
     tenant: str
     start: int
@@ -196,7 +196,7 @@ class ExpectedQuery:
 
 @dataclass(frozen=True, slots=True)
 class _TenantPast:
-    """What is read once for an answer about a tenant: its audit, its calendars, and the mark."""
+    """The tenant's data that an answer reads once: its audit, its calendars, and the mark."""
 
     tenant: str
     audited: AuditedChanges
@@ -206,14 +206,14 @@ class _TenantPast:
     def history(self, job_id: str, job: Job | None) -> ScheduleHistory:
         """The schedule history of a job, as far back as the audit was read."""
         entries, known_from_at = self.audited.of_job(job_id, job), self.audited.read_from_at
-        if job and not entries:  # it has not changed since, however far the audit was read
+        if job and not entries:  # the job has not changed since, however far the audit was read
             known_from_at = min(known_from_at, job.updated_at + 1)
         return schedule_history(job_key(self.tenant, job_id), job, entries, known_from_at, self.calendars)
 
 
 @dataclass(frozen=True, slots=True)
 class _DueOfJob:
-    """The due instants of a job from `start` on: one more than are shown if there are more."""
+    """The due instants of a job from `start` on, one more than a page shows if there are more."""
 
     job_id: str
     history: ScheduleHistory
@@ -271,18 +271,18 @@ class ExpectedRuns:
         """The due instants of as many jobs as a call shows; and by job, the instants that can be read by name."""
         due_of_jobs: list[_DueOfJob] = []
         named: dict[str, list[DueInstant]] = {}
-        room = query.limit
+        remaining = query.limit
         for job in jobs[:MAX_JOBS]:
             start = query.start
             if cursor is not None and cursor.job_id == job.job_id and cursor.at is not None:
                 start = cursor.at
             history = past.history(job.job_id, job)
-            due = list(islice(history.due(start, query.end, past.calendars), room + 1))
+            due = list(islice(history.due(start, query.end, past.calendars), remaining + 1))
             due_of_jobs.append(_DueOfJob(job.job_id, history, start, due))
-            if (few := few_named(job, history, due, start, query.now)) is not None:
-                named[job.job_id] = few
-            room -= len(due)
-            if room <= 0 or len(due_of_jobs) - len(named) == MAX_QUERIED:
+            if (due_by_name := due_to_read_by_name(job, history, due, start, query.now)) is not None:
+                named[job.job_id] = due_by_name
+            remaining -= len(due)
+            if remaining <= 0 or len(due_of_jobs) - len(named) == MAX_QUERIED:
                 break
         return due_of_jobs, named
 

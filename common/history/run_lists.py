@@ -2,9 +2,9 @@
 
 Each call reads a bounded number of records and returns where the next call continues, even if it found nothing yet.
 
-A step over all jobs makes one query for each job, some more queries for jobs with many runs, and reads the ids of the
-jobs from their definitions. `runs_cursor.py` holds its position. A page reads a run's further attempts only if it shows
-the run: a hundred attempts take 160 KB."""
+A request over all jobs is one *step*. A step reads the ids of the jobs, makes one query for each job, and further
+queries for jobs with many runs. `runs_cursor.py` has the position of the next step. A page reads a run's further
+attempts only if it shows the run: a hundred attempts take 160 KB."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RunFilter:
 
 
 def retries_in(item: Mapping[str, Any]) -> int:
-    """The most attempts that a record can hold beyond one. The item may come without them."""
+    """An upper bound of the attempts of a record after the first. The item itself may come without attempts."""
     attempts: int = item.get("attempt", 0)
     return max(0, min(attempts, MAX_ATTEMPTS_KEPT) - 1)
 
@@ -117,7 +117,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """What a step reads: about so many records, which attributes, of which job, and whether in slices of time."""
+    """What a step reads: about `records` records with these attributes, of one job or all, in slices of time or not."""
 
     records: int
     attributes: Sequence[str]
@@ -156,7 +156,7 @@ class TenantRuns:
         self._bounds = bounds
 
     def page(self, tenant: str, cursor: RunsCursor, run_filter: RunFilter, *, limit: int) -> TenantPage:
-        """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
+        """The next runs that match the filter, up to `limit`. The cursor has the range of times."""
         runs: list[Item] = []
         seen = retries = 0
 
@@ -202,7 +202,7 @@ class TenantRuns:
     def _step(
         self, tenant: str, cursor: RunsCursor, take: Callable[[Item], bool], selection: _Selection
     ) -> RunsCursor | None:
-        """Pass the runs from `cursor` on to `take`, one by one, until it returns False. Returns the next cursor."""
+        """Pass the runs after `cursor` to `take`, one by one, until `take` returns False. Returns the next cursor."""
         if cursor.until_at is not None and cursor.until_at <= cursor.from_at:
             return None
         cursor, job_ids = self._open(tenant, cursor, selection)
@@ -259,7 +259,7 @@ class TenantRuns:
         with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
             batches = list(pool.map(partial(read, limit=first), job_ids))
         runs: Iterable[Iterator[_Ranked]] = (
-            _older(job_id, batch, first, partial(read, job_id), budget)
+            _all_runs(job_id, batch, first, partial(read, job_id), budget)
             for job_id, batch in zip(job_ids, batches, strict=True)
         )
         return heapq.merge(*runs, key=_rank, reverse=True)
@@ -298,7 +298,7 @@ def _rank(ranked: _Ranked) -> Rank:
     return ranked[0], ranked[1]
 
 
-def _older(
+def _all_runs(
     job_id: str, batch: list[Item], size: int, read: Callable[..., list[Item]], budget: _Budget
 ) -> Iterator[_Ranked]:
     """A job's runs: `batch`, then the older ones in batches that double in size. Raises _QueriesSpent."""

@@ -1,8 +1,9 @@
 """The position of a walk over the runs of all of a tenant's jobs, newest first. Pure; `run_lists.py` reads the runs.
 
-Runs are stored by job; an index by tenant would cost a second write for each run. So a step reads the newest runs of
-each job and merges them. The number of jobs per step is bounded. A tenant with no more jobs than that gets all its runs
-in one order.
+Runs are stored by job: an index by tenant would cost a second write for each run. So each request is a step that reads
+the newest runs of each job and merges them. The number of jobs per step is bounded. A tenant with no more jobs than
+that gets all its runs in one order.
+
 With more jobs, a list divides time into slices, newest first. Within a slice it reads one chunk of the jobs after the
 other, each newest first. A summary needs no order: it reads one chunk after the other over the whole range.
 In every case no later page has runs at or after `complete_from_at`.
