@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from scripts.embedded import cloudformation, permissions, queries, snapshot, unpacking, worker_logs
+from scripts.embedded import cloudformation, patches, snapshot
 from scripts.embedded import cloudwatch as alarms
 from scripts.embedded.strict import layer
 
@@ -56,10 +56,10 @@ def main() -> None:
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
     app._port_is_bindable = lambda *_: False  # with TLS it would also take port 443
-    permissions.install(iam_actions)
-    queries.install(dynamodb)
-    unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
-    worker_logs.install(lambda_runtime)
+    patches.check_permissions_as_aws(iam_actions)
+    patches.parse_conditions_once(dynamodb)
+    patches.unpack_archives_once(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
+    patches.read_whole_logs(lambda_runtime)
     emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
     if arguments.strict:
         layer.install(emitted.throttled, with_shares=arguments.shares)

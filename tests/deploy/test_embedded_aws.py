@@ -18,8 +18,8 @@ from botocore.exceptions import ClientError
 
 from scripts.embedded import Embedded, EmbeddedError, deploy, find, kill, start, stop
 from scripts.embedded.deployment import client, make_deployable
+from scripts.embedded.patches import MARK, up_to_mark
 from scripts.embedded.process import ROOT, _processes
-from scripts.embedded.worker_logs import MARK, up_to_mark
 from tests.waiting import PATIENCE_S, wait_for_snapshots, wait_until
 
 pytestmark = pytest.mark.embedded
@@ -44,8 +44,8 @@ def test_a_deployment_leaves_all_tables_with_their_time_to_live(deployed: Embedd
     dynamodb = client(deployed, "dynamodb")
     assert dynamodb.list_tables()["TableNames"] == TABLES
     for table in TABLES:
-        found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-        assert (found["TimeToLiveStatus"], found["AttributeName"]) == ("ENABLED", "expires_at")
+        time_to_live = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        assert (time_to_live["TimeToLiveStatus"], time_to_live["AttributeName"]) == ("ENABLED", "expires_at")
 
 
 def test_cloudformation_still_drops_the_time_to_live(deployed: Embedded) -> None:
@@ -60,18 +60,18 @@ def test_cloudformation_still_drops_the_time_to_live(deployed: Embedded) -> None
     cloudformation.get_waiter("stack_create_complete").wait(
         StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_S}
     )
-    found = dynamodb.describe_time_to_live(TableName="drops")["TimeToLiveDescription"]
+    time_to_live = dynamodb.describe_time_to_live(TableName="drops")["TimeToLiveDescription"]
     cloudformation.delete_stack(StackName="drops")
     cloudformation.get_waiter("stack_delete_complete").wait(
         StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_S}
     )
-    assert found["TimeToLiveStatus"] == "DISABLED"
+    assert time_to_live["TimeToLiveStatus"] == "DISABLED"
 
 
 def test_deploying_the_same_again_does_nothing(deployed: Embedded) -> None:
-    told: list[str] = []
-    deploy(deployed, stage="test", report=told.append)
-    assert told == ["stage test is deployed and unchanged"]
+    messages: list[str] = []
+    deploy(deployed, stage="test", report=messages.append)
+    assert messages == ["stage test is deployed and unchanged"]
 
 
 def test_a_killed_instance_comes_back_with_what_it_had(state_dir: Path) -> None:
@@ -103,8 +103,8 @@ def test_a_deployment_that_a_kill_cut_off_can_be_done_again(state_dir: Path) -> 
     wait = {"Type": "AWS::CloudFormation::WaitCondition", "DependsOn": ["Late"], "Properties": never}
     handle = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
     late = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "late"}}
-    wanted = {"Early": queue, "Late": late}
-    template = _template(Handle=handle, Wait=wait, **wanted)
+    queues = {"Early": queue, "Late": late}
+    template = _template(Handle=handle, Wait=wait, **queues)
     cloudformation.update_stack(StackName="minute8-test", TemplateBody=template)
     with pytest.raises(EmbeddedError, match="stays UPDATE_IN_PROGRESS; `make down` ends"):
         make_deployable(first, "test", print, 0)
@@ -113,7 +113,7 @@ def test_a_deployment_that_a_kill_cut_off_can_be_done_again(state_dir: Path) -> 
     kill(state_dir)
     second = start(state_dir, 0, tied=True)
     make_deployable(second, "test", print)
-    client(second, "cloudformation").update_stack(StackName="minute8-test", TemplateBody=_template(**wanted))
+    client(second, "cloudformation").update_stack(StackName="minute8-test", TemplateBody=_template(**queues))
     make_deployable(second, "test", print)
 
     [stack] = client(second, "cloudformation").describe_stacks(StackName="minute8-test")["Stacks"]
@@ -127,10 +127,10 @@ def test_what_a_failed_first_deployment_left_is_deleted(state_dir: Path) -> None
     cloudformation = client(instance, "cloudformation")
     broken = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "broken", "VisibilityTimeout": "soon"}}
     cloudformation.create_stack(StackName="minute8-test", TemplateBody=_template(Broken=broken))
-    told: list[str] = []
+    messages: list[str] = []
     wait_until(lambda: _status(cloudformation) == "ROLLBACK_COMPLETE", lambda: _status(cloudformation))
-    make_deployable(instance, "test", told.append)
-    assert told == ["stack minute8-test is ROLLBACK_COMPLETE: deleting what was left of it …"]
+    make_deployable(instance, "test", messages.append)
+    assert messages == ["stack minute8-test is ROLLBACK_COMPLETE: deleting what was left of it …"]
     with pytest.raises(ClientError, match="does not exist"):
         _status(cloudformation)
 
@@ -243,8 +243,8 @@ def test_a_taken_port_is_left_alone(state_dir: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        taken = other.getsockname()[1]
-        assert start(state_dir, taken, tied=True).port != taken
+        used_port = other.getsockname()[1]
+        assert start(state_dir, used_port, tied=True).port != used_port
 
 
 def test_a_record_without_a_process_is_not_taken_for_an_instance(state_dir: Path) -> None:

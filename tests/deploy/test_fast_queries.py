@@ -1,4 +1,4 @@
-"""The embedded AWS's faster queries (`scripts/embedded/queries.py`) answer as ministack's own do."""
+"""The embedded AWS's faster queries (`scripts/embedded/patches.py`) answer as ministack's own do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ministack.services import dynamodb as stock  # type: ignore[import-untyped]
 
-from scripts.embedded import queries
+from scripts.embedded import patches
 
 WITH_PREFIX = "pk = :pk AND begins_with(sk, :one)"
 BETWEEN = "pk = :pk AND sk BETWEEN :one AND :two"
@@ -29,15 +29,15 @@ def calls() -> list[str]:
 @pytest.fixture
 def fast(calls: list[str]) -> SimpleNamespace:
     def noted(name: str) -> Any:
-        def call(*given: Any, **named: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
             calls.append(name)
-            return getattr(stock, name)(*given, **named)
+            return getattr(stock, name)(*arguments, **named)
 
         return call
 
-    found = SimpleNamespace(**{name: noted(name) for name in ("_evaluate_condition", "_project_item")})
-    queries.install(found)
-    return found
+    module = SimpleNamespace(**{name: noted(name) for name in ("_evaluate_condition", "_project_item")})
+    patches.parse_conditions_once(module)
+    return module
 
 
 @pytest.mark.parametrize("text", ["pk = :pk", WITH_PREFIX, BETWEEN])

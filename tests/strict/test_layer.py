@@ -22,7 +22,7 @@ from common.storage import table
 from common.storage.wire import item_bytes
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
-from scripts.embedded.strict import duplicates, rules, throughput
+from scripts.embedded.strict import layer, throughput
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
@@ -131,13 +131,16 @@ def test_a_chain_through_its_own_queue_ends_after_16_rounds_unless_it_is_allowed
 
 
 def test_every_tenth_message_comes_twice(aws: Embedded) -> None:
-    _sent(aws, *({"chain": "plain", "hop": number} for number in range(2 * duplicates.EVERY)))
+    _sent(aws, *({"chain": "plain", "hop": number} for number in range(2 * layer.MESSAGES_PER_DUPLICATE)))
 
     def twice() -> set[str]:
         return {hop for hop, times in Counter(_seen(aws, "plain")).items() if times > 1}
 
     wait_until(twice, "no message came twice")
-    assert len(set(_seen_at_rest(aws, "plain", 2 * duplicates.EVERY))) == 2 * duplicates.EVERY
+    assert (
+        len(set(_seen_at_rest(aws, "plain", 2 * layer.MESSAGES_PER_DUPLICATE)))
+        == 2 * layer.MESSAGES_PER_DUPLICATE
+    )
 
 
 def test_in_a_small_account_polls_are_throttled_and_count_as_receives(tmp_path: Path) -> None:
@@ -168,11 +171,11 @@ def test_every_second_short_poll_finds_nothing(aws: Embedded) -> None:
     url = sqs.create_queue(QueueName="polled", Attributes={"VisibilityTimeout": "0"})["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="here")
 
-    def found(wait_s: int) -> int:
+    def received(wait_s: int) -> int:
         return len(sqs.receive_message(QueueUrl=url, WaitTimeSeconds=wait_s).get("Messages", []))
 
-    assert sorted(found(0) for _ in range(4)) == [0, 0, 1, 1]
-    assert [found(1) for _ in range(4)] == [1, 1, 1, 1]
+    assert sorted(received(0) for _ in range(4)) == [0, 0, 1, 1]
+    assert [received(1) for _ in range(4)] == [1, 1, 1, 1]
 
 
 def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
@@ -217,7 +220,7 @@ def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> Non
     put: Any = {"TableName": "small", "Item": {"pk": {"S": "one"}}}
 
     def refused() -> set[str]:
-        found = set()
+        codes = set()
         for number in range(12):
             try:
                 if number % 2:
@@ -225,8 +228,8 @@ def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> Non
                 else:
                     once.put_item(**put)
             except ClientError as error:
-                found.add(str(error.response["Error"]["Code"]))
-        return found
+                codes.add(str(error.response["Error"]["Code"]))
+        return codes
 
     wait_until(
         lambda: {"ProvisionedThroughputExceededException", "TransactionCanceledException"} <= refused(),
@@ -239,12 +242,12 @@ def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> Non
 def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
     reads, writes = throughput.Side("t", False), throughput.Side("t", True)
     meter = throughput.Meter(lambda side: {reads: 2}.get(side))
-    two = throughput.units_of("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
-    one = throughput.units_of("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
-    assert meter.take(one, 7.0) == []
-    assert meter.take(two, 7.5) == [], "one is left, which may be overdrawn"
-    assert meter.take(one, 7.9) == [reads]
-    assert meter.take(one, 8.0) == []
+    two_reads = throughput.units_of("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
+    one_read = throughput.units_of("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
+    assert meter.take(one_read, 7.0) == []
+    assert meter.take(two_reads, 7.5) == [], "one is left, which may be overdrawn"
+    assert meter.take(one_read, 7.9) == [reads]
+    assert meter.take(one_read, 8.0) == []
     transaction = {"TransactItems": [{"Put": {"TableName": "t"}}] * 3}
     assert throughput.units_of("TransactWriteItems", transaction) == {writes: 3}
     assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
@@ -254,7 +257,7 @@ def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
 def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:
     invoked: list[str] = []
     events = SimpleNamespace(_dispatch_to_lambda=lambda arn, payload: invoked.append(payload))
-    rules.install(events)
+    layer.fire_rules_twice(events)
     scheduled, other = (json.dumps({"detail-type": kind}) for kind in ("Scheduled Event", "Run Failed"))
     for payload in (scheduled, other):
         events._dispatch_to_lambda("arn", payload)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+logger = logging.getLogger("embedded")
 
 # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 PROCESSOR_MB: Final = 1_769
@@ -93,3 +97,23 @@ def _parent() -> tuple[Path, bool]:
     if (_V1 / "cpu.cfs_quota_us").exists():
         return _V1, False
     raise QuotaError(f"there are no control groups at {_V2}")
+
+
+def install(lambda_runtime: Any) -> None:
+    """Give each worker its share from the end of its init phase. Logs why where the machine sets no quotas.
+
+    Changes the server's module ministack.core.lambda_runtime.
+    """
+    if reason := why_not():
+        logger.warning("strict: functions have the whole processor: %s", reason)
+        return
+    spawn, numbers = lambda_runtime.Worker._spawn, itertools.count(1)
+
+    def with_share(worker: Any) -> Any:
+        result = spawn(worker)  # to the end of init
+        quota = Quota(f"{worker.func_name}-{next(numbers)}", int(worker.config.get("MemorySize", 128)))
+        quota.limit()
+        quota.add(worker._proc.pid)
+        return result
+
+    lambda_runtime.Worker._spawn = with_share
