@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import socket
 import ssl
 import time
@@ -21,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from http.client import HTTPException, HTTPResponse
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
+import httptools
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import (
     BotoCoreError,
@@ -45,15 +44,15 @@ from common.storage.steps import Steps, at_once
 MAX_BYTES: Final = 64 * 1024 * 1024
 # Lambda's results have up to 6 MB, and only the beginning is used.
 _RESULT_BYTES: Final = 256 * 1024
-_MAX_LINE_BYTES: Final = 16 * 1024
+_READ_BYTES: Final = 64 * 1024
 # Status lines and headers, those of interim answers (1xx) included.
-_MAX_HEAD_LINES: Final = 250
+_MAX_HEAD_LINES: Final = 100
+_MAX_LINE_BYTES: Final = 16 * 1024
+_MAX_HEAD_BYTES: Final = 256 * 1024
 # The system takes so much without waiting, for a connection that carries nothing else.
 SEND_BUFFER_BYTES: Final = 8 * 1024
 # A read without any time would fail in another way than by its time limit.
 _MIN_READ_S: Final = 0.001
-# http.client also accepts `0x4`, `+4` and `4_0`.
-_CHUNK_SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(;[^\n]*)?\r?\n")
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
@@ -69,95 +68,131 @@ class Response:
     body: bytes
 
 
-class _NotHttp(HTTPException):
-    """The answer is not HTTP/1.1."""
+class _NotHttp(Exception):
+    """The answer is not HTTP/1.1, or breaks off."""
 
 
-class _AnswerFile:
-    """The file that http.client reads answers from. It stays open between answers, and checks each line strictly."""
+class _Answer:
+    """The answer that httptools' parser fills by its callbacks. Interim answers (1xx) before it are dropped."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._has_head = False
+        self._head_bytes = 0
         self._head_lines = 0
-        self._has_chunks = False
+        self.body_bytes = 0
+        self.status = 0
+        self.is_complete = False
+        # Whether bytes came that do not belong to the answer.
+        self.is_followed = False
+        self._stays_open = False
 
-    def makefile(self, _mode: str) -> _AnswerFile:
-        """http.client asks a socket for a file, for each answer."""
-        self._has_chunks = False
-        return self
+    def feed(self, received: bytes) -> None:
+        """Take in bytes of the connection; none: the service has closed it. Raises _NotHttp."""
+        if not received:
+            if not self._has_head or self._has_length():
+                raise _NotHttp("the answer breaks off")
+            self.is_complete = True  # without a length, the body ends with the connection
+            return
+        if not self._has_head:
+            self._head_bytes += len(received)
+        try:
+            self._parser.feed_data(received)
+        except httptools.HttpParserError as error:
+            if not self.is_complete:
+                raise _NotHttp(f"the answer is not HTTP: {error}") from error
+            self.is_followed = True
+        if self.is_complete and not received.endswith(self._end()):
+            self.is_followed = True  # the parser passes over empty lines
+        if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
+            raise _NotHttp("too many bytes of headers, or of interim answers")
 
-    def starts_answer(self) -> None:
-        self._head_lines = 0
+    def response(self, max_bytes: int) -> Response:
+        return Response(self.status, self._headers, b"".join(self._body)[:max_bytes])
 
-    def starts_chunks(self) -> None:
-        self._has_chunks = True
+    def keeps_alive(self) -> bool:
+        """Whether the connection can be used again."""
+        return self.is_complete and not self.is_followed and self._has_length() and self._stays_open
 
-    def readline(self, _limit: int) -> bytes:
-        line = self._file.readline(_MAX_LINE_BYTES)
-        if not line.endswith(b"\n"):
-            raise _NotHttp("the answer breaks off, or has a line that is too long")
-        if self._has_chunks:
-            if not (size := _CHUNK_SIZE.fullmatch(line)):
-                raise _NotHttp(f"not the size of a chunk: {line[:20]!r}")
-            self._has_chunks = int(size[1], 16) > 0  # trailers follow the last one
-            return line
+    def _end(self) -> bytes:
+        """The last bytes of the answer."""
+        return self._body[-1] if self._body and "content-length" in self._headers else b"\n"
+
+    def _count_line(self, line: bytes) -> None:
         self._head_lines += 1
-        if self._head_lines > _MAX_HEAD_LINES:
-            raise _NotHttp("too many headers, or interim answers")
-        return line
+        if self._head_lines > _MAX_HEAD_LINES or len(line) > _MAX_LINE_BYTES:
+            raise _NotHttp("too many headers or interim answers, or a header that is too long")
 
-    def read(self, size: int) -> bytes | None:
-        return self._file.read(size)
+    def _has_length(self) -> bool:
+        return "content-length" in self._headers or "transfer-encoding" in self._headers or self.status == 204
 
-    def flush(self) -> None: ...
+    def on_message_begin(self) -> None:
+        self.is_followed = self.is_complete
+        self._count_line(b"")
 
-    def close(self) -> None:
-        """http.client closes it behind each answer; the connection is kept."""
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count_line(value)
+        if not self.is_complete:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
+
+    def on_headers_complete(self) -> None:
+        if self.is_complete:
+            return
+        self.status = self._parser.get_status_code()
+        if self._parser.get_http_version() != "1.1":
+            raise _NotHttp(f"HTTP of version {self._parser.get_http_version()}")
+        if self.status >= 200:
+            self._has_head = True
+
+    def on_body(self, body: bytes) -> None:
+        if not self.is_complete:
+            self._body.append(body)
+            self.body_bytes += len(body)
+
+    def on_message_complete(self) -> None:
+        if self.status >= 200:
+            self.is_complete = True
+            self._stays_open = self._parser.should_keep_alive()
+        else:
+            self._headers.clear()
 
 
 class _Connection:
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
-        self._file = connected.makefile("rb")
-        self._answers: Any = _AnswerFile(self._file)
 
     def is_usable(self) -> bool:
         """Whether nothing but TLS's own records came since the last answer. An endpoint that closes sends its end."""
         self.socket.settimeout(0)
         try:
-            return self._file.read(1) is None
-        except ssl.SSLWantReadError:  # the session tickets that follow a handshake
+            self.socket.recv(1)
+        except (
+            BlockingIOError,
+            ssl.SSLWantReadError,
+        ):  # nothing, or the session tickets that follow a handshake
             return True
         except OSError:
             return False
+        return False
 
     def receive(self, max_bytes: int) -> tuple[Response, bool]:
-        """The next answer, and whether the connection can be used again. Raises HTTPException, OSError."""
-        self._answers.starts_answer()
-        status = 100
-        while status < 200:  # 1xx come before the answer
-            answer = HTTPResponse(self._answers, method="POST")
-            answer.begin()
-            status = answer.status
-        if answer.version != 11:
-            raise _NotHttp(f"HTTP of version {answer.version}")
-        if status >= 300:
-            max_bytes = MAX_BYTES
-        headers = {name.lower(): value.strip() for name, value in answer.getheaders()}
-        expected_bytes = 0  # http.client checks chunks; without a length the body ends with the connection
-        if answer.chunked:
-            self._answers.starts_chunks()
-        elif (length := headers.get("content-length")) is not None:
-            if answer.length is None or not length.isdecimal():
-                raise _NotHttp(f"not a length: {length[:20]!r}")
-            expected_bytes = min(answer.length, max_bytes)
-        body = answer.read(max_bytes)
-        if len(body) < expected_bytes:
-            raise _NotHttp("the answer breaks off")
-        return Response(status, headers, body), answer.isclosed() and not answer.will_close
+        """The next answer, and whether the connection can be used again. Raises _NotHttp, OSError.
+
+        Of a failure the whole body is read: botocore reads its error from it.
+        """
+        answer = _Answer()
+        while not answer.is_complete:
+            answer.feed(self.socket.recv(_READ_BYTES))
+            if (
+                answer.body_bytes >= (max_bytes if answer.status < 300 else MAX_BYTES)
+                and not answer.is_complete
+            ):
+                return answer.response(max_bytes), False
+        return answer.response(max_bytes if answer.status < 300 else MAX_BYTES), answer.keeps_alive()
 
     def close(self) -> None:
-        self._file.close()
         self.socket.close()
 
 
@@ -209,7 +244,7 @@ class Connections:
             response, is_reusable = connection.receive(max_bytes)
         except TimeoutError as error:
             raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
-        except (OSError, HTTPException) as error:
+        except (OSError, _NotHttp) as error:
             raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
         finally:
             if is_reusable:
