@@ -18,12 +18,10 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-import httptools
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import (
     BotoCoreError,
@@ -37,6 +35,7 @@ from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from common.storage import outgoing
+from common.storage.http_answer import Answer, NotHttp, Response
 from common.storage.signing import Credentials, Request, Service, sign
 from common.storage.steps import Steps, at_once
 
@@ -45,10 +44,6 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 # Lambda's results have up to 6 MB, and only the beginning is used.
 _RESULT_BYTES: Final = 256 * 1024
 _READ_BYTES: Final = 64 * 1024
-# Status lines and headers, those of interim answers (1xx) included.
-_MAX_HEAD_LINES: Final = 100
-_MAX_LINE_BYTES: Final = 16 * 1024
-_MAX_HEAD_BYTES: Final = 256 * 1024
 # The system takes so much without waiting, for a connection that carries nothing else.
 SEND_BUFFER_BYTES: Final = 8 * 1024
 # A read without any time would fail in another way than by its time limit.
@@ -57,106 +52,6 @@ _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
 _received: ContextVar[AWSResponse | BotoCoreError | None] = ContextVar("_received", default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """Status, headers by their names in lower case, and the body, or its beginning if no more was requested."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
-class _NotHttp(Exception):
-    """The answer is not HTTP/1.1, or breaks off."""
-
-
-class _Answer:
-    """The answer that httptools' parser fills by its callbacks. Interim answers (1xx) before it are dropped."""
-
-    def __init__(self) -> None:
-        self._parser = httptools.HttpResponseParser(self)
-        self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._has_head = False
-        self._head_bytes = 0
-        self._head_lines = 0
-        self.body_bytes = 0
-        self.status = 0
-        self.is_complete = False
-        # Whether bytes came that do not belong to the answer.
-        self.is_followed = False
-        self._stays_open = False
-
-    def feed(self, received: bytes) -> None:
-        """Take in bytes of the connection; none: the service has closed it. Raises _NotHttp."""
-        if not received:
-            if not self._has_head or self._has_length():
-                raise _NotHttp("the answer breaks off")
-            self.is_complete = True  # without a length, the body ends with the connection
-            return
-        if not self._has_head:
-            self._head_bytes += len(received)
-        try:
-            self._parser.feed_data(received)
-        except httptools.HttpParserError as error:
-            if not self.is_complete:
-                raise _NotHttp(f"the answer is not HTTP: {error}") from error
-            self.is_followed = True
-        if self.is_complete and not received.endswith(self._end()):
-            self.is_followed = True  # the parser passes over empty lines
-        if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
-            raise _NotHttp("too many bytes of headers, or of interim answers")
-
-    def response(self, max_bytes: int) -> Response:
-        return Response(self.status, self._headers, b"".join(self._body)[:max_bytes])
-
-    def keeps_alive(self) -> bool:
-        """Whether the connection can be used again."""
-        return self.is_complete and not self.is_followed and self._has_length() and self._stays_open
-
-    def _end(self) -> bytes:
-        """The last bytes of the answer."""
-        return self._body[-1] if self._body and "content-length" in self._headers else b"\n"
-
-    def _count_line(self, line: bytes) -> None:
-        self._head_lines += 1
-        if self._head_lines > _MAX_HEAD_LINES or len(line) > _MAX_LINE_BYTES:
-            raise _NotHttp("too many headers or interim answers, or a header that is too long")
-
-    def _has_length(self) -> bool:
-        return "content-length" in self._headers or "transfer-encoding" in self._headers or self.status == 204
-
-    def on_message_begin(self) -> None:
-        self.is_followed = self.is_complete
-        self._count_line(b"")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_line(value)
-        if not self.is_complete:
-            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1").strip()
-
-    def on_headers_complete(self) -> None:
-        if self.is_complete:
-            return
-        self.status = self._parser.get_status_code()
-        if self._parser.get_http_version() != "1.1":
-            raise _NotHttp(f"HTTP of version {self._parser.get_http_version()}")
-        if self.status >= 200:
-            self._has_head = True
-
-    def on_body(self, body: bytes) -> None:
-        if not self.is_complete:
-            self._body.append(body)
-            self.body_bytes += len(body)
-
-    def on_message_complete(self) -> None:
-        if self.status >= 200:
-            self.is_complete = True
-            self._stays_open = self._parser.should_keep_alive()
-        else:
-            self._headers.clear()
 
 
 class _Connection:
@@ -178,11 +73,11 @@ class _Connection:
         return False
 
     def receive(self, max_bytes: int) -> tuple[Response, bool]:
-        """The next answer, and whether the connection can be used again. Raises _NotHttp, OSError.
+        """The next answer, and whether the connection can be used again. Raises NotHttp, OSError.
 
         Of a failure the whole body is read: botocore reads its error from it.
         """
-        answer = _Answer()
+        answer = Answer()
         while not answer.is_complete:
             answer.feed(self.socket.recv(_READ_BYTES))
             if (
@@ -244,7 +139,7 @@ class Connections:
             response, is_reusable = connection.receive(max_bytes)
         except TimeoutError as error:
             raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
-        except (OSError, _NotHttp) as error:
+        except (OSError, NotHttp) as error:
             raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
         finally:
             if is_reusable:
