@@ -21,7 +21,8 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from common.storage import aws
-from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS, Requests, Response
+from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS, Requests
+from common.storage.http_answer import Response
 from common.storage.steps import Steps
 
 Answer = Callable[[dict[str, Any]], bytes]
