@@ -1,4 +1,4 @@
-"""The wheel in clean environments: its names, its requirements, and how much the command loads."""
+"""The wheel and the editable install in clean environments: names, requirements, how much the command loads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from importlib.metadata import distribution
@@ -23,18 +24,10 @@ _FOLDERS = ("cli", "common", "eventbridge", "minute8_client")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that it contains nothing from an earlier build."""
     directory = tmp_path_factory.mktemp("wheel")
-    (directory / "source").mkdir()
-    for name in _FILES:
-        shutil.copy(ROOT / name, directory / "source")
-    for name in _FOLDERS:
-        # Other processes may be compiling these modules now: files appear and vanish in __pycache__.
-        shutil.copytree(
-            ROOT / name, directory / "source" / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    source = _copied_source(directory)
     command = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(directory)]
-    _pip(*command, str(directory / "source"))
+    _pip(*command, str(source))
     [built] = directory.glob("*.whl")
     return built
 
@@ -63,13 +56,12 @@ def test_its_only_names_are_minute8_and_minute8_client(wheel: Path) -> None:
     assert tops == {"minute8", "minute8_client", f"minute8-{VERSION}.dist-info"}
 
 
-def test_nothing_in_it_imports_a_top_level_common_or_cli(wheel: Path) -> None:
+def test_nothing_in_it_imports_a_top_level_package_of_the_checkout(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         sources = {name: content.read(name).decode() for name in content.namelist() if name.endswith(".py")}
     assert len(sources) > 100
-    wrong = [
-        name for name, text in sources.items() if re.search(r"^\s*(from|import) (common|cli)\b", text, re.M)
-    ]
+    moved = re.compile(r"^\s*(from|import) (common|cli|eventbridge)\b", re.M)
+    wrong = [name for name, text in sources.items() if moved.search(text)]
     assert wrong == []
 
 
@@ -123,6 +115,26 @@ def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: P
     assert _run(command, "-c", code).stdout == "2026-12-24\n"
 
 
+def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> None:
+    source = _copied_source(tmp_path)
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["cli"], "setuptools"]
+    _link_all([Requirement(text) for text in needed], "", _site_packages(python))
+    options = ["--no-deps", "--no-build-isolation", "--no-index"]
+    _pip("--python", str(python), "install", *options, "--editable", str(source))
+
+    (source / "common" / "version.json").write_text('{"version": "7.8.9"}')
+    command = str(python.with_name("minute8"))
+    version = _run(python, command, "--version")
+    assert version.stdout == "minute8 7.8.9\n", version.stderr
+    preview = _run(python, command, "preview", "0 9 * * *", "--json", "--from", "2026-11-21T00:00:00Z")
+    assert "2026-11-21T09:00:00Z" in preview.stdout, preview.stderr
+    client = _run(python, "-c", "import minute8_client as m; print(m.Client.__name__, m.__file__)")
+    assert client.stdout == f"Client {source / 'minute8_client' / '__init__.py'}\n", client.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "unneeded"),
     [
@@ -153,6 +165,18 @@ def test_the_command_loads_what_it_needs_and_no_more(
     # typer reads the parameters of a command with pydantic.
     libraries = "import sys, typer, pydantic, rich.console, rich.table, httpx; print(len(sys.modules))"
     assert len(loaded) < 1.5 * int(_run(command, "-c", libraries).stdout)
+
+
+def _copied_source(directory: Path) -> Path:
+    """What an install reads, without anything of an earlier build."""
+    source = directory / "source"
+    source.mkdir()
+    for name in _FILES:
+        shutil.copy(ROOT / name, source)
+    for name in _FOLDERS:
+        # Other processes may be compiling these modules now: files appear and vanish in __pycache__.
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return source
 
 
 def _environment(directory: Path, wheel: Path, extra: str) -> Path:
