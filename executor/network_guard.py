@@ -6,48 +6,35 @@ address that is not public is refused.
 
 from __future__ import annotations
 
-import queue
 import socket
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from common.errors import Minute8Error
 from common.tenants.web_address import IpAddress, WebAddress, is_public
+from executor.resolver import Resolver, Unreachable
 
 # Hundreds of dead addresses must not use up the time.
 _MAX_ADDRESSES = 4
-
-Resolver = Callable[[str, int], list[str]]
 
 
 class ForbiddenAddress(Minute8Error):
     """The host is, or resolves to, an address that no job may call."""
 
 
-class Unreachable(Minute8Error):
-    """The host does not resolve or does not answer; this may be temporary."""
-
-
-def system_resolver(host: str, port: int) -> list[str]:
-    """The addresses of a host from the system's resolver. Raises OSError."""
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
-
-
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
     """Tests pass a resolver, and `allows` to reach their own server; production uses the defaults."""
 
-    resolve: Resolver = system_resolver
+    resolver: Resolver = field(default_factory=Resolver)
     allows: Callable[[IpAddress], bool] = is_public
 
-    def connect(self, address: WebAddress, timeout_s: float) -> socket.socket:
-        """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable."""
+    def connect(self, address: WebAddress, timeout_s: float, tenant: str = "") -> socket.socket:
+        """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable, NoLookup."""
         ends_at = time.monotonic() + timeout_s
-        ips = self.checked(address, timeout_s)[:_MAX_ADDRESSES]
+        ips = self.checked(address, timeout_s, tenant)[:_MAX_ADDRESSES]
         last_error: OSError | None = None
         for ip in ips:
             remaining_s = ends_at - time.monotonic()
@@ -61,37 +48,19 @@ class NetworkGuard:
             f"{address.host} port {address.port} ({', '.join(map(str, ips))}): {last_error or 'timed out'}"
         )
 
-    def checked(self, address: WebAddress, timeout_s: float) -> list[IpAddress]:
-        """All addresses of the host, if all are allowed. Raises ForbiddenAddress, Unreachable."""
+    def checked(self, address: WebAddress, timeout_s: float, tenant: str = "") -> list[IpAddress]:
+        """All addresses of the host, if all are allowed. Raises ForbiddenAddress, Unreachable, NoLookup."""
         if address.ip is not None:
             ips: list[IpAddress] = [address.ip]
         else:
-            ips = [_parsed(text) for text in self._resolve_within(address, timeout_s)]
+            texts = self.resolver.addresses(tenant, address.host, address.port, timeout_s)
+            ips = [_parsed(text) for text in texts]
         if not ips:
             raise Unreachable(f"{address.host} has no address")
         for ip in ips:
             if not self.allows(ip):
                 raise ForbiddenAddress(f"{address.host} is at {ip}, which is not a public address")
         return ips
-
-    def _resolve_within(self, address: WebAddress, timeout_s: float) -> list[str]:
-        """Bounds the time: getaddrinfo has no time limit, and the tenant chooses the name servers."""
-        answer: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
-
-        def ask() -> None:
-            try:
-                answer.put(self.resolve(address.host, address.port))
-            except (OSError, UnicodeError) as error:
-                answer.put(error)
-
-        threading.Thread(target=ask, name="resolve", daemon=True).start()
-        try:
-            addresses = answer.get(timeout=max(0.0, timeout_s))
-        except queue.Empty:
-            raise Unreachable(f"{address.host} was not resolved within {timeout_s:g} s") from None
-        if isinstance(addresses, Exception):
-            raise Unreachable(f"{address.host} does not resolve: {addresses}") from addresses
-        return addresses
 
 
 def _parsed(text: str) -> IpAddress:

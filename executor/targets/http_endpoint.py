@@ -18,7 +18,8 @@ from common.clock import Clock
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
 from common.tenants.web_address import BadUrl, WebAddress, read_url
 from common.tenants.webhook_secrets import signature
-from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
+from executor.network_guard import ForbiddenAddress, NetworkGuard
+from executor.resolver import NoLookup, Unreachable
 from executor.targets import answers
 from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
 from executor.targets.events import Event, context, execution_hash, is_plain, message_body
@@ -84,10 +85,12 @@ class HttpEndpoints:
             return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
         headers = _framed(request, address) | _signed(signing, request, int(now))
         try:
-            answer = self._exchange(address, request.method, headers, request.body, timeout_s)
+            answer = self._exchange(tenant, address, request, headers, timeout_s)
             return classify(answer, now)
         except ForbiddenAddress as error:
             return _never("ForbiddenAddress", str(error))
+        except NoLookup as error:  # nothing was called, so the attempt must not count
+            return Outcome(ok=False, throttled=True, error_type="NoLookup", error=str(error))
         except ssl.SSLCertVerificationError as error:
             return _never("CertificateRefused", error.verify_message or str(error))
         except TimeoutError:
@@ -96,16 +99,21 @@ class HttpEndpoints:
             return Outcome(ok=False, error_type=type(error).__name__, error=str(error))
 
     def _exchange(
-        self, address: WebAddress, method: str, headers: Mapping[str, str], body: bytes, timeout_s: float
+        self,
+        tenant: str,
+        address: WebAddress,
+        request: Outgoing,
+        headers: Mapping[str, str],
+        timeout_s: float,
     ) -> HttpAnswer:
-        """Raises ForbiddenAddress, Unreachable, BadAnswer, and OSError if the connection fails."""
+        """Raises ForbiddenAddress, Unreachable, NoLookup, BadAnswer, and OSError if the connection fails."""
         ends_at = time.monotonic() + timeout_s
-        with self.guard.connect(address, min(timeout_s, _MAX_CONNECT_S)) as plain:
+        with self.guard.connect(address, min(timeout_s, _MAX_CONNECT_S), tenant) as plain:
             connection = BoundedConnection(plain, ends_at, _MAX_RECEIVED_BYTES)
             try:
                 if address.scheme == "https":
                     connection.start_tls(self.tls(), address.host)
-                return exchange(connection, method, address.target, headers, body)
+                return exchange(connection, request.method, address.target, headers, request.body)
             except TooMuch:
                 raise BadAnswer(f"no answer within {_MAX_RECEIVED_BYTES} bytes") from None
 

@@ -8,6 +8,7 @@ from common.clock import ManualClock
 from common.runs.outcome import Outcome
 from common.tenants.webhook_secrets import new_secret
 from executor.network_guard import NetworkGuard
+from executor.resolver import Resolver
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
 from tests.executor.servers import Server, trusting
@@ -22,7 +23,7 @@ def endpoints(**fields: Any) -> HttpEndpoints:
     settings: dict[str, Any] = {
         "secrets_of": lambda tenant, now: SECRETS[:1],
         "clock": ManualClock(NOW),
-        "guard": NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
+        "guard": NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: ip.is_loopback),
         "tls": trusting,
     }
     return HttpEndpoints(**settings | fields)

@@ -27,6 +27,7 @@ from common.clock import SystemClock
 from common.storage import aws
 from executor import handler
 from executor.network_guard import NetworkGuard
+from executor.resolver import Resolver
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.processes import peak_mb
@@ -44,7 +45,7 @@ def main(scenario: dict[str, Any]) -> dict[str, Any]:
     endpoints = HttpEndpoints(
         secrets_of=lambda tenant, now: ("whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0",),
         clock=SystemClock(),
-        guard=NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
+        guard=NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: ip.is_loopback),
         tls=lambda: ssl.create_default_context(cadata=scenario["certificate"]),
     )
     executor = replace(handler._executor(), kinds=kinds(endpoints.call))

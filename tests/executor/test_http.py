@@ -16,6 +16,7 @@ import pytest
 
 from common.runs.outcome import LOG_TAIL_BYTES
 from common.storage import outgoing
+from executor.resolver import Resolver
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
 from tests.executor.contexts import event
 from tests.executor.endpoints import NOW, SECRETS, call, endpoints
@@ -212,7 +213,7 @@ def test_plain_http_only_where_the_deployment_allows_it() -> None:
 
 def test_without_the_tests_switch_this_machine_is_out_of_reach(server: Server) -> None:
     default = HttpEndpoints.__dataclass_fields__["guard"].default_factory()  # type: ignore[misc]
-    guard = dataclasses.replace(default, resolve=lambda host, port: ["127.0.0.1"])
+    guard = dataclasses.replace(default, resolver=Resolver(lambda host, port: ["127.0.0.1"]))
     outcome = endpoints(guard=guard).call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "ForbiddenAddress")
     assert not server.requests

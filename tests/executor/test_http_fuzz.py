@@ -17,6 +17,7 @@ from common.clock import ManualClock
 from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import to_wire
 from executor.network_guard import NetworkGuard
+from executor.resolver import Resolver
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
 from tests.executor.endpoints import SECRETS
@@ -66,7 +67,7 @@ def test_no_answer_escapes() -> None:
         secrets_of=lambda tenant, now: SECRETS[:1],
         clock=ManualClock(at("2026-11-21T03:00:01Z")),
         plain_http=True,
-        guard=NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
+        guard=NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: ip.is_loopback),
         tls=trusting,
     )
     kinds: dict[str, int] = {}

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from common.config import Config
 from common.tenants.web_address import BadUrl, is_public, is_public_or_loopback, read_url
-from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
+from executor.network_guard import ForbiddenAddress, NetworkGuard
+from executor.resolver import Resolver, Unreachable
 
 PRIVATE = [
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254"),
@@ -129,7 +130,7 @@ def test_a_url_in_its_parts(url: str, parts: tuple[str, int, str, str]) -> None:
 
 @pytest.mark.parametrize("ip", PRIVATE)
 def test_a_name_that_resolves_to_what_is_not_public_is_refused(ip: str) -> None:
-    guard = NetworkGuard(resolve=lambda host, port: [ip])
+    guard = NetworkGuard(Resolver(lambda host, port: [ip]))
     with pytest.raises(ForbiddenAddress, match="not a public address"):
         guard.connect(read_url("https://127.0.0.1.nip.io/"), 1)
 
@@ -144,7 +145,7 @@ def test_a_literal_address_is_refused_without_asking_anybody(ip: str) -> None:
 
     host = f"[{ip}]" if ":" in ip else ip
     with pytest.raises(ForbiddenAddress):
-        NetworkGuard(resolve=never).connect(read_url(f"https://{host}/"), 1)
+        NetworkGuard(Resolver(never)).connect(read_url(f"https://{host}/"), 1)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_a_literal_address_is_refused_without_asking_anybody(ip: str) -> None:
 )
 def test_one_private_address_among_others_refuses_the_name(ips: list[str]) -> None:
     with pytest.raises(ForbiddenAddress):
-        NetworkGuard(resolve=lambda host, port: ips).checked(read_url("https://a.com/"), 1)
+        NetworkGuard(Resolver(lambda host, port: ips)).checked(read_url("https://a.com/"), 1)
 
 
 def test_the_systems_resolver_is_believed_nothing_either() -> None:
@@ -173,14 +174,14 @@ def test_what_was_checked_is_what_is_connected_to(listening: int) -> None:
         resolved_hosts.append(host)
         return ["127.0.0.1"] if len(resolved_hosts) == 1 else ["169.254.169.254"]
 
-    guard = NetworkGuard(rebinding, allows=lambda ip: str(ip) == "127.0.0.1")
+    guard = NetworkGuard(Resolver(rebinding), allows=lambda ip: str(ip) == "127.0.0.1")
     with guard.connect(read_url(f"https://rebind.example:{listening}/"), 5) as connection:
         assert connection.getpeername() == ("127.0.0.1", listening)
     assert resolved_hosts == ["rebind.example"], "resolved once and never again"
 
 
 def test_the_next_address_is_tried_where_one_does_not_answer(listening: int) -> None:
-    guard = NetworkGuard(lambda host, port: ["127.0.0.2", "127.0.0.1"], allows=lambda ip: True)
+    guard = NetworkGuard(Resolver(lambda host, port: ["127.0.0.2", "127.0.0.1"]), allows=lambda ip: True)
     with guard.connect(read_url(f"https://a.com:{listening}/"), 5) as connection:
         assert connection.getpeername()[0] == "127.0.0.1"
 
@@ -189,7 +190,7 @@ def test_nobody_listening_may_pass() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(Unreachable, match="refused"):
-        NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: True).connect(
+        NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: True).connect(
             read_url(f"https://a.com:{port}/"), 5
         )
 
@@ -202,9 +203,9 @@ def test_a_name_that_does_not_resolve_may_pass(error: Exception) -> None:
         raise error
 
     with pytest.raises(Unreachable, match="does not resolve"):
-        NetworkGuard(failing).connect(read_url("https://a.com/"), 5)
+        NetworkGuard(Resolver(failing)).connect(read_url("https://a.com/"), 5)
     with pytest.raises(Unreachable, match="has no address"):
-        NetworkGuard(lambda host, port: []).connect(read_url("https://a.com/"), 5)
+        NetworkGuard(Resolver(lambda host, port: [])).connect(read_url("https://a.com/"), 5)
 
 
 def test_a_name_server_that_never_answers_holds_nobody_up() -> None:
@@ -216,7 +217,7 @@ def test_a_name_server_that_never_answers_holds_nobody_up() -> None:
 
     started_at = time.perf_counter()
     with pytest.raises(Unreachable, match="not resolved within"):
-        NetworkGuard(slow).connect(read_url("https://a.com/"), 0.1)
+        NetworkGuard(Resolver(slow)).connect(read_url("https://a.com/"), 0.1)
     assert time.perf_counter() - started_at < 30
     answered.set()
 

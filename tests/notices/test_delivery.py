@@ -18,6 +18,7 @@ from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
 from common.tenants.webhook_secrets import new_secret
 from executor.network_guard import NetworkGuard
+from executor.resolver import Resolver
 from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier import delivery
@@ -53,7 +54,7 @@ def subscription(name: str = "on-call", **target: str) -> Subscription:
 
 def deliver(guard: NetworkGuard | None = None) -> Delivery:
     """As in production, except that the resolver knows the server's name and loopback is allowed."""
-    guard = guard or NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback)
+    guard = guard or NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: ip.is_loopback)
     return Delivery(HttpEndpoints(lambda tenant, now: (SECRET,), ManualClock(0), guard=guard, tls=trusting))
 
 
@@ -195,7 +196,7 @@ def test_a_redirect_to_an_internal_host_is_a_failure_and_not_followed(server: Se
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.1", "127.0.0.1", "::1", "fd00:ec2::254"])
 def test_a_name_that_leads_to_an_internal_host_is_not_called(server: Server, address: str) -> None:
-    guard = NetworkGuard(lambda host, port: [address])
+    guard = NetworkGuard(Resolver(lambda host, port: [address]))
     outcome = deliver(guard)(subscription(kind="http", url=server.url), MESSAGE)
     assert (outcome.ok, outcome.error_type) == (False, "ForbiddenAddress")
     assert server.connections == 0
