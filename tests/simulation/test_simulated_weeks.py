@@ -6,7 +6,7 @@ import pytest
 
 from common.planning.due_index import Mark
 from executor import pipeline
-from scheduler.due import Entries
+from scheduler.due import EntryPlanner
 from scheduler.planner import WindowPlanner
 from scheduler.summary import TickSummary
 from tests.simulation.__main__ import judge
@@ -32,12 +32,12 @@ def test_executions_equal_the_directly_computed_set(begins: str, seed: int) -> N
     assert verdict.missed > 0
 
 
-def _forgets_half(self: Entries, *arguments: object) -> list[object]:
+def _forgets_half(self: EntryPlanner, *arguments: object) -> list[object]:
     _forgets_half.calls += 1  # type: ignore[attr-defined]
     return [] if _forgets_half.calls % 7 == 0 else _plan(self, *arguments)  # type: ignore[attr-defined, arg-type, return-value]
 
 
-_plan = Entries._plan
+_plan = EntryPlanner._plan
 
 
 def _played() -> list[str]:
@@ -49,7 +49,7 @@ def _played() -> list[str]:
 
 def test_it_sees_a_tick_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     _forgets_half.calls = 0  # type: ignore[attr-defined]
-    monkeypatch.setattr(Entries, "_plan", _forgets_half)
+    monkeypatch.setattr(EntryPlanner, "_plan", _forgets_half)
     assert any("never called" in problem for problem in _played())
 
 
