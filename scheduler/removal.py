@@ -1,18 +1,20 @@
 """The last step of a tick: deletes ended jobs, and more items of tenants and groups of schedules that are deleted.
 
 Ended jobs have `after_completion: delete`, and their last run has ended. Jobs of one tenant are deleted several in a
-transaction. Tenants and groups are removed in slices, one after the other. When the time is up, the next tick
-continues. Errors are logged and left to the next tick. Planning is done by then, so removal cannot delay or undo it.
+transaction. Tenants and groups are removed in slices, one after the other. Jobs, groups and tenants have a third of the
+time each, and what the others leave. When the time is up, the next tick continues, and begins with another group and
+tenant. Errors are logged and left to the next tick. Planning is done by then, so removal cannot delay or undo it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -33,9 +35,12 @@ from common.storage.table import Query, Tables
 from common.tenants.rules_cache import KnownTenants
 from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
+from common.timing.windows import WINDOW_S
 from eventbridge.group_deletion import STEP, GroupDeletions
 from eventbridge.guard import schedule_guard
 from scheduler.concurrently import for_each
+
+T = TypeVar("T")
 
 # No transaction starts later than this after the tick's start. The function has 300 s (serverless.yml).
 MAX_COMPLETION_S: Final = 150
@@ -57,12 +62,12 @@ class Completion:
     store: JobStore
     runs: Runs
 
-    def delete_ended(self, began_at: float) -> int:
+    def delete_ended(self, began_at: float, until: float = math.inf) -> int:
         """Delete the jobs that are noted and over, until the time is up. Returns how many. Raises nothing.
 
         A note of a job that is not over is dropped: the end of its last run brings another note.
         """
-        until, count = began_at + MAX_COMPLETION_S, 0
+        until, count = min(until, began_at + MAX_COMPLETION_S), 0
         try:
             notes = self.ended.noted()
             while self._now() < until and (page := list(islice(notes, _NOTES_PAGE))):
@@ -182,6 +187,8 @@ class Removed:
     items: int = 0
     finished: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
+    is_cut_off: bool = False
+    """Its time was up before everything was removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +202,26 @@ class Removal:
 
     def run(self, began_at: float) -> None:
         """Delete what there is time for since the tick began, and log it. Raises nothing."""
-        if deleted_jobs := self.completion.delete_ended(began_at):
-            telemetry.logger().info("deleted after their completion", jobs=deleted_jobs)
-        _log_removed(remove_groups(self.groups, self.clock, began_at), "schedules of deleted groups")
+        now = self.clock.now()
+        share_s = max(0.0, began_at + MAX_REMOVAL_S - now) / 3
+        self._delete_ended(began_at, now + share_s)
+        is_more_over = self.clock.now() >= now + share_s
+        are_more_groups = self._remove_groups(began_at, self.clock.now() + share_s)
         _log_removed(remove_tenants(self.tenants, self.clock, began_at), "removal")
+        if are_more_groups:
+            self._remove_groups(began_at, math.inf)
+        if is_more_over:
+            self._delete_ended(began_at, math.inf)
+
+    def _delete_ended(self, began_at: float, until: float) -> None:
+        if deleted_jobs := self.completion.delete_ended(began_at, until):
+            telemetry.logger().info("deleted after their completion", jobs=deleted_jobs)
+
+    def _remove_groups(self, began_at: float, until: float) -> bool:
+        """Returns whether more is left than there was time for."""
+        removed = remove_groups(self.groups, self.clock, began_at, until)
+        _log_removed(removed, "schedules of deleted groups")
+        return removed.is_cut_off
 
 
 def removal(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Removal:
@@ -215,16 +238,16 @@ def removal(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Removal:
     )
 
 
-def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Removed:
+def remove_tenants(deletions: Deletions, clock: Clock, began_at: float, until: float = math.inf) -> Removed:
     """Continue each deletion while it has items to remove, and time is left. Raises nothing."""
-    removed = Removed()
+    removed, until = Removed(), min(until, began_at + MAX_REMOVAL_S)
     try:
-        under_way = list(deletions.under_way())
+        under_way = in_turn(list(deletions.under_way()), began_at)
     except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
         removed.problems.append({"error": repr(error)})
         return removed
     removed.tenants = len(under_way)
-    while under_way and clock.now() < began_at + MAX_REMOVAL_S:
+    while under_way and clock.now() < until:
         before = under_way.pop(0)
         try:
             after = deletions.move_on(before.tenant_id, clock.now())
@@ -236,18 +259,21 @@ def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Remov
         removed.finished += after.finished_at is not None
         if items > 0 and after.finished_at is None:  # else it waits
             under_way.append(after)
+    removed.is_cut_off = bool(under_way)
     return removed
 
 
-def remove_groups(deletions: GroupDeletions, clock: Clock, began_at: float) -> Removed:
+def remove_groups(
+    deletions: GroupDeletions, clock: Clock, began_at: float, until: float = math.inf
+) -> Removed:
     """Continue each deletion of a group of schedules until it is done, or time is up. Raises nothing."""
-    removed = Removed()
+    removed, until = Removed(), min(until, began_at + MAX_REMOVAL_S)
     try:
-        under_way = list(deletions.under_way())
+        under_way = in_turn(list(deletions.under_way()), began_at)
     except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
         removed.problems.append({"error": repr(error)})
         return removed
-    while under_way and clock.now() < began_at + MAX_REMOVAL_S:
+    while under_way and clock.now() < until:
         tenant, name = under_way.pop(0)
         try:
             items = deletions.move_on(tenant, name, clock.now())
@@ -259,7 +285,14 @@ def remove_groups(deletions: GroupDeletions, clock: Clock, began_at: float) -> R
             under_way.append((tenant, name))
         else:
             removed.finished += 1
+    removed.is_cut_off = bool(under_way)
     return removed
+
+
+def in_turn(under_way: list[T], began_at: float) -> list[T]:
+    """Each tick begins with another one, so that nobody is always the last. Pure."""
+    first = int(began_at) // WINDOW_S % max(1, len(under_way))
+    return [*under_way[first:], *under_way[:first]]
 
 
 def _log_removed(removed: Removed, message: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
 from common.platform.deletion import Deletion, Deletions
+from eventbridge.group_deletion import STEP
 from scheduler import handler
-from scheduler.removal import MAX_REMOVAL_S, remove_tenants
+from scheduler.removal import MAX_COMPLETION_S, MAX_REMOVAL_S, Removal, remove_groups, remove_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
@@ -58,6 +62,73 @@ def test_removal_ends_in_time_takes_turns_and_survives_errors(world: World) -> N
     assert [slow.progress(tenant).removed["runs"] for tenant in ("alice", "bob")] == [9, 9]
     assert (removed.tenants, removed.items, removed.finished) == (3, 18, 0)
     assert removed.problems == [{"tenant": "broken", "error": "RuntimeError('whatever')"}]
+
+
+class SlowGroups:
+    """Groups of one tenant; each step takes twenty seconds, since it reads many deleted jobs. They never end."""
+
+    def __init__(self, world: World, groups: int) -> None:
+        self.world, self.names, self.steps = world, [f"g{n}" for n in range(groups)], Counter[str]()
+
+    def under_way(self) -> Iterator[tuple[str, str]]:
+        return (("hostile", name) for name in self.names)
+
+    def move_on(self, tenant: str, name: str, now: float) -> int:
+        self.world.clock.sleep(20)
+        self.steps[name] += 1
+        return STEP
+
+
+class SlowJobs:
+    """Ended jobs without end: it uses up all of its time."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.used_s = world, 0.0
+
+    def delete_ended(self, began_at: float, until: float = math.inf) -> int:
+        until = min(until, began_at + MAX_COMPLETION_S)
+        remaining_s = max(0.0, until - self.world.clock.now())
+        self.world.clock.sleep(remaining_s)
+        self.used_s += remaining_s
+        return 1
+
+
+@pytest.mark.parametrize("planning_s", [0, 60, 90])
+def test_jobs_groups_and_tenants_have_a_share_of_a_tick_each(world: World, planning_s: int) -> None:
+    """A group's removal used all 180 s of a tick: another tenant's removal made no progress."""
+    began_at, now = world.clock.now(), world.clock.now()
+    tenants_of(world).create("quiet", "", now)
+    deletions_of(world).begin("quiet", now)
+    world.dynamodb.slept = world.clock.sleep
+    world.clock.sleep(planning_s)
+    tenants = Slow(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
+    jobs, groups = SlowJobs(world), SlowGroups(world, 3)
+    removal = Removal(cast("Any", jobs), cast("Any", groups), tenants, world.clock)
+    removal.run(began_at)
+    share_s = (MAX_REMOVAL_S - planning_s) / 3
+    assert jobs.used_s >= share_s - 1
+    assert groups.steps.total() >= share_s // 20
+    assert 10 * tenants.progress("quiet").removed["runs"] >= share_s - 20
+    assert world.clock.now() - began_at <= MAX_REMOVAL_S + 20
+
+
+def test_what_others_leave_is_used(world: World) -> None:
+    """Without a tenant to remove, groups have their third and the tenants', and ended jobs theirs."""
+    groups = SlowGroups(world, 1)
+    removal = Removal(cast("Any", world.completion), cast("Any", groups), deletions_of(world), world.clock)
+    began_at = world.clock.now()
+    removal.run(began_at)
+    assert groups.steps.total() == MAX_REMOVAL_S / 20
+
+
+def test_each_tick_begins_with_another_group(world: World) -> None:
+    """Each step of a group takes so long that a tick has time for few of them."""
+    groups = SlowGroups(world, 12)
+    for _ in range(12):
+        began_at = world.clock.now()
+        remove_groups(cast("Any", groups), world.clock, began_at, began_at + 60)
+        world.clock.move_to(began_at + 600)
+    assert set(groups.steps) == set(groups.names)
 
 
 def test_an_unreadable_table_is_only_reported(world: World) -> None:
