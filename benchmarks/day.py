@@ -31,7 +31,7 @@ _HOUR_S = 3600
 _JOB, _RULES, _RUN = "read of the job", "read of the tenants' rules", "write of the run: its history"
 _WINDOW_S = 600
 _SAMPLE = 20_000
-_PACK_FROM = (PACK_FROM, 10, 5, 2, 1)
+_PACK_FROM = (50, 10, 5, 2, PACK_FROM)
 
 
 @dataclass(slots=True)

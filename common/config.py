@@ -79,7 +79,7 @@ class Config:
             service_lateness_s=float(env.get("SERVICE_LATENESS_S", "1")),
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
-            pack_from=int(env.get("PACK_FROM", "50")),
+            pack_from=int(env.get("PACK_FROM", "1")),
             maximum_concurrency=env.get("MAXIMUM_CONCURRENCY", ""),
             maximum_pollers=env.get("MAXIMUM_POLLERS", ""),
             reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),

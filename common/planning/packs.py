@@ -17,8 +17,8 @@ from common.planning.execution import Execution
 # A batch has ten messages, and the executor a thread for each of a hundred calls: no call waits for another's end.
 # Ten of the longest executions in each of ten messages take a quarter of what SQS takes in one request.
 MAX_IN_A_PACK: Final = 10
-# `packFrom` of serverless.yml. Lambda's polling begins with five batches of ten messages at once.
-PACK_FROM: Final = 50
+# `packFrom` of serverless.yml. Any second with two executions is packed: docs/decisions/0005-packs-and-wakes.md.
+PACK_FROM: Final = 1
 # More than any version wrote. Executions that get no thread in time go back to the queue.
 MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.

@@ -37,7 +37,7 @@ def dropping(world: World, drop: Drop) -> Iterator[list[str]]:
         kept = []
         for entry in Entries:
             executions = [Execution.decode(line) for line in lines(entry["MessageBody"])]
-            if drop(executions[0]):
+            if executions and drop(executions[0]):  # not a wake
                 lost_ids.extend(execution.execution_id for execution in executions)
             else:
                 kept.append(entry)

@@ -98,7 +98,8 @@ def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second
 
 def patient(world: World, sqs: Sqs) -> Scheduler:
     queue = ExecutionsQueue(sqs, "queue", world.clock)  # type: ignore[arg-type]
-    planner = replace(world.scheduler.planner, queue=queue, patient=True)
+    # Single messages: packs would be too few to wait for.
+    planner = replace(world.scheduler.planner, queue=queue, patient=True, pack_from=0)
     return replace(world.scheduler, planner=planner)
 
 
