@@ -1,11 +1,11 @@
-"""Failures in a row: counted on the job, reset by a success. The job is paused if its policy says so."""
+"""Failures in a row: counted, reset by a success. The job is paused if its policy says so."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from common import events
-from common.errors import NotFound
+from common.errors import NotFound, RevisionMismatch
 from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
@@ -45,7 +45,7 @@ class FailureStreak:
             if job.note.startswith(_NOTE):
                 self._publish_paused(job)
             return
-        count = self._store.failures.add(job.tenant, job.job_id, execution.run_name)
+        count = self._store.failures.add(job, execution.run_name)
         if job.pause_after_failures is not None and count >= job.pause_after_failures:
             self._pause(job, count)
 
@@ -56,13 +56,13 @@ class FailureStreak:
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
-        if not job.failures_in_row or execution.trigger != SCHEDULE:
+        if not (job.is_failing or job.failures_in_row) or execution.trigger != SCHEDULE:
             return
-        if not self._store.failures.end(job.tenant, job.job_id, execution.run_name):
+        if not (failures_in_row := self._store.failures.end(job, execution.run_name)):
             return  # a concurrent run has published it, or a later one has failed
         self._events.publish(
             events.RUN_RECOVERED,
-            {**_about(execution), **responsible(job), "failures_in_row": job.failures_in_row},
+            {**_about(execution), **responsible(job), "failures_in_row": failures_in_row},
         )
 
     def repeat_end(self, job: Job, execution: Execution, record: Item) -> None:
@@ -77,10 +77,17 @@ class FailureStreak:
             self.failed(job, execution, Outcome(ok=False, **error))
 
     def _pause(self, job: Job, count: int) -> None:
+        note = f"{_NOTE}{count} failed runs in a row"
         try:
-            paused = self._store.pause(job.tenant, job.job_id, f"{_NOTE}{count} failed runs in a row")
+            paused = self._store.pause(job.tenant, job.job_id, note, expected_revision=job.revision)
         except NotFound:
             return  # the job was deleted meanwhile
+        except (
+            RevisionMismatch
+        ):  # the job changed, which starts the count anew, or this pause was written before
+            paused = self._store.get(job.tenant, job.job_id)
+            if paused.note != note:
+                return
         self._publish_paused(paused)
 
     def _publish_paused(self, job: Job) -> None:

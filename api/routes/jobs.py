@@ -210,7 +210,8 @@ def list_jobs(services: Services, request: Request) -> Response:
         last = job.job_id
     health = {}
     if request.flag("health"):
-        health = {"health": health_of_jobs(services, request.tenant, request.now, jobs, calendars)}
+        counted = services.store.failures.counted(jobs)
+        health = {"health": health_of_jobs(services, request.tenant, request.now, counted, calendars)}
     return Response({"jobs": page, **health, "next_cursor": cursor})
 
 

@@ -220,7 +220,7 @@ class TenantHealth:
         counts.read = len(jobs)
         counts.active = sum(job.state == ACTIVE for job in jobs)
         counts.paused = counts.read - counts.active
-        counts.failing = sum(job.failures_in_row > 0 for job in jobs)
+        counts.failing = sum(job.is_failing or job.failures_in_row > 0 for job in jobs)
         calendars = RememberedCalendars(Calendars(self._jobs))
         for health in self._health.of_jobs(jobs, as_of, calendars).values():
             if health.overdue:

@@ -1,18 +1,28 @@
-"""The failures in a row of a job, counted on its item.
+"""The failures in a row of a job, counted in a small item of their own.
 
-Counting moves no revision, since nothing changes that the job does. A change of the job starts the count anew
-(`JobStore.change_all`).
+The job's item says only that its last run has failed: that is written once for each streak, with the first count. So a
+success reads no count unless there is one. Counting moves no revision, since nothing changes that the job does. The
+count has the job's revision, and a change of the job starts it anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from common.jobs.job import DELETED
+from common.clock import Clock
+from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
-from common.storage.wire import Expression
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
+
+# After the last failure: runs are kept for 400 days.
+STREAK_KEPT_S: Final = 410 * DAY_S
+_CONFLICTS: Final = (ConditionFailed, TransactionConflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,32 +30,113 @@ class FailureCounts:
     """The counts in the jobs table; `run_name` names a run among its job's, in the order of their fire times."""
 
     jobs: Table
+    clock: Clock
 
-    def add(self, tenant: str, job_id: str, run_name: str) -> int:
+    def counted(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs with their failures in a row. Only jobs whose last run has failed cost a read."""
+        failing = [job for job in jobs if job.is_failing]
+        if not failing:
+            return list(jobs)
+        items = self.jobs.get_many([keys.failure_streak(job.tenant, job.job_id) for job in failing])
+        streaks = {(item["pk"], item["sk"]): item for item in items}
+        counted = []
+        for job in jobs:
+            key = keys.failure_streak(job.tenant, job.job_id)
+            streak = streaks.get((key["pk"], key["sk"])) if job.is_failing else None
+            counted.append(replace(job, failures_in_row=_count(streak, job.revision)) if streak else job)
+        return counted
+
+    def add(self, job: Job, run_name: str) -> int:
         """Count a failed run, once however often this is called. The failures in a row; 0 if the job is deleted."""
-        new = Expression(
-            "attribute_exists(pk) AND #state <> :deleted"
-            " AND (attribute_not_exists(#failed_run) OR #failed_run <> :run)",
-            {":deleted": DELETED, ":run": run_name},
+        goes_on = Expression(
+            "#revision = :revision AND #failures > :none AND #failed_run <> :run",
+            {":revision": job.revision, ":none": 0, ":run": run_name},
         )
-        change = Expression("SET #failed_run = :run ADD #failures_in_row :one", {":run": run_name, ":one": 1})
-        try:
-            item = self.jobs.update(keys.job(tenant, job_id), change, new)
-        except ConditionFailed as conflict:
-            item = conflict.existing or {}
-            if item.get("state") == DELETED:
-                return 0
-        return int(item.get("failures_in_row", 0))
+        words = "SET #failed_run = :run, #expires_at = :expires ADD #failures :one"
+        change = Expression(words, {":run": run_name, ":expires": self._expires_at(), ":one": 1})
+        key = keys.failure_streak(job.tenant, job.job_id)
 
-    def end(self, tenant: str, job_id: str, run_name: str) -> bool:
-        """A run has succeeded: count from 0 again. False if there is nothing to end, or a later run has failed."""
-        before = Expression(
-            "attribute_exists(#failures_in_row) AND (attribute_not_exists(#failed_run) OR #failed_run < :run)",
-            {":run": run_name},
-        )
-        over = Expression("REMOVE #failures_in_row, #failed_run", {})
-        try:
-            self.jobs.update(keys.job(tenant, job_id), over, before)
-        except ConditionFailed:
-            return False
-        return True
+        def attempt() -> int:
+            if not job.is_failing:
+                return self._start(job, run_name)
+            try:
+                return int(self.jobs.update(key, change, goes_on)["failures"])
+            except ConditionFailed:
+                return self._start(job, run_name)
+
+        return self._until_done(attempt, job)
+
+    def _start(self, job: Job, run_name: str) -> int:
+        """Begin a streak in the same step in which the job's item says so. Raises ConditionFailed."""
+        job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
+        item, streak = self.jobs.get(job_key), self.jobs.get(key)
+        if item is None or item["state"] == DELETED:
+            return 0
+        counted = _count(streak, item["revision"])
+        if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
+            return counted
+        # Earlier versions counted on the job's item.
+        before = int(item.get("failures_in_row", 0))
+        if before and item.get("failed_run") == run_name:
+            return before
+        started = {
+            **key,
+            "revision": item["revision"],
+            "failures": counted + before + 1,
+            "failed_run": run_name,
+            "expires_at": self._expires_at(),
+        }
+        tx = Transaction(self.jobs.client)
+        tx.put(self.jobs, started, _as_read(streak, ("revision", "failures", "failed_run")))
+        failing = Expression("SET #is_failing = :true REMOVE #failures_in_row, #failed_run", {":true": True})
+        tx.update(self.jobs, job_key, failing, _as_read(item, ("revision", "failed_run")))
+        tx.commit()
+        return counted + before + 1
+
+    def end(self, job: Job, run_name: str) -> int:
+        """A run has succeeded: count from 0 again.
+
+        Returns how many had failed; 0 if there is nothing to end, or a later run has failed.
+        """
+        job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
+
+        def attempt() -> int:
+            item, streak = self.jobs.get(job_key), self.jobs.get(key)
+            if item is None:
+                return 0
+            counted = _count(streak, item["revision"])
+            before = int(item.get("failures_in_row", 0))
+            last_runs = [streak["failed_run"]] if streak and counted else []
+            last_runs += [item["failed_run"]] if before and "failed_run" in item else []
+            if not counted + before or any(last_run >= run_name for last_run in last_runs):
+                return 0
+            tx = Transaction(self.jobs.client)
+            over = Expression("REMOVE #is_failing, #failures_in_row, #failed_run", {})
+            tx.update(self.jobs, job_key, over, _as_read(item, ("revision", "failed_run")))
+            if streak:
+                as_read = _as_read(streak, ("revision", "failures", "failed_run"))
+                tx.update(self.jobs, key, Expression("SET #failures = :none", {":none": 0}), as_read)
+            tx.commit()
+            return counted + before
+
+        return self._until_done(attempt, job)
+
+    def _until_done(self, attempt: Callable[[], int], job: Job) -> int:
+        subject = f"the failures of job {job.job_id!r}"
+        return retry_on_conflict(attempt, subject, on=_CONFLICTS, sleep=self.clock.sleep)
+
+    def _expires_at(self) -> int:
+        return math.floor(self.clock.now()) + STREAK_KEPT_S
+
+
+def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
+    """The failures in a row of a job with this revision."""
+    return int(streak["failures"]) if streak and streak["revision"] == revision else 0
+
+
+def _as_read(item: Item | None, names: Sequence[str]) -> Expression:
+    """The condition that these attributes are as they were read."""
+    if item is None:
+        return Expression("attribute_not_exists(pk)", {})
+    words = [f"#{name} = :was_{name}" if name in item else f"attribute_not_exists(#{name})" for name in names]
+    return Expression(" AND ".join(words), {f":was_{name}": item[name] for name in names if name in item})

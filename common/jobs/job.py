@@ -85,6 +85,8 @@ class Job:
     updated_at: int = 0
     group: str = ""
     shard: int = 0
+    # Whether the last run failed; `failures.py` counts. Items of earlier versions have the count itself.
+    is_failing: bool = False
     failures_in_row: int = 0
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
@@ -133,6 +135,7 @@ class Job:
         optional = {
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
+            "is_failing": self.is_failing or None,
             "failures_in_row": self.failures_in_row or None,
             "skips": list(self.skips) or None,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
@@ -165,6 +168,7 @@ class Job:
             catch_up=item["catch_up"],
             overlap=item.get("overlap", "allow"),  # older items have no overlap policy
             pause_after_failures=item.get("pause_after_failures"),
+            is_failing=item.get("is_failing", False),
             failures_in_row=item.get("failures_in_row", 0),
             skips=tuple(item.get("skips", ())),
             on_crash=item.get("on_crash", "retry"),

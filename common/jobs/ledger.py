@@ -42,6 +42,7 @@ _NOT_AUDITED: Final = frozenset(
         "updated_at",
         "expires_at",
         "failures_in_row",
+        "is_failing",
         "skips",
         "origin",
         "former_requests",

@@ -89,9 +89,10 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def get(self, tenant: str, job_id: str) -> Job:
-        """Raises NotFound."""
+        """The job with its failures in a row. Raises NotFound."""
         item = self.jobs.get(keys.job(tenant, job_id))
-        return existing(Job.from_item(item) if item else None, job_id, None)
+        job = existing(Job.from_item(item) if item else None, job_id, None)
+        return self.failures.counted([job])[0]
 
     def list_jobs(
         self,
@@ -127,7 +128,7 @@ class JobStore:
     @property
     def failures(self) -> FailureCounts:
         """The jobs' failures in a row. Each change of a job starts its count anew."""
-        return FailureCounts(self.jobs)
+        return FailureCounts(self.jobs, self.clock)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """The jobs that exist, and deleted ones, by their ids."""
@@ -191,7 +192,7 @@ class JobStore:
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
-        new = replace(new, failures_in_row=0, skips=kept_skips(old, new))
+        new = replace(new, is_failing=False, failures_in_row=0, skips=kept_skips(old, new))
         for guard in self.guards:
             new = guard.revised(old, new, now)
         return new

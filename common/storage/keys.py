@@ -4,6 +4,7 @@
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
+| jobs    | tenant                       | STREAK#job_id                   | a job's failures in a row              |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | LISTED#place                 | group#shard                     | a shard that can fire at that time     |
@@ -113,6 +114,10 @@ def calendar(tenant: str, name: str) -> Key:
 
 def former_job(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
+
+
+def failure_streak(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"STREAK#{job_id}"}
 
 
 def subscription(tenant: str, name: str) -> Key:

@@ -74,9 +74,19 @@ def test_a_run_that_succeeds_costs_one_read_and_two_writes(world: World, counts:
 
 
 def test_a_run_that_fails_permanently_is_also_published_and_counted(world: World, counts: Counts) -> None:
+    """The first failure of a streak also notes it in the job's item."""
     due(world, FAILS)
+    first = {"get_item": READ_JOB["get_item"] + 2, "update_item": 2, "transact_write_items": 1}
+    with counts.of({**READ_JOB, **first, "PutEvents": 1, **CALL}):
+        world.deliver()
+
+
+def test_a_further_failure_in_a_row_is_one_write(world: World, counts: Counts) -> None:
+    due(world, FAILS)
+    world.store.failures.add(world.store.get("alice", "once"), "20261121T000000Z#1")
     with counts.of({**READ_JOB, "update_item": 3, "PutEvents": 1, **CALL}):
         world.deliver()
+    assert world.store.get("alice", "once").failures_in_row == 2
 
 
 def test_an_attempt_that_is_tried_again_sends_one_message(world: World, counts: Counts) -> None:

@@ -19,9 +19,10 @@ from common.notices.subscription import Subscription, SubscriptionState
 from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
-from common.storage.wire import from_wire, item_to_wire
+from common.storage import keys
+from common.storage.wire import Expression, from_wire, item_to_wire
 from eventbridge.origin import changed_parts, request_in
-from tests.worlds import open_world
+from tests.worlds import job, open_world
 
 HERE = Path(__file__).parent
 
@@ -117,6 +118,25 @@ def test_a_deleted_job_is_read_and_written_the_same(text: str, means: dict[str, 
     assert {field: getattr(job, field) for field in means} == means
     if item["sk"].startswith("FORMER#"):
         assert item_to_wire(former_item(job)) == json.loads(text)
+
+
+@pytest.mark.parametrize(("text", "means"), lines("failure_streaks.jsonl"))
+def test_stored_failures_in_a_row_are_counted(text: str, means: list[int]) -> None:
+    """Before and after one more failure, of a job at revision 1."""
+    with open_world() as world:
+        world.registry.create("alice", "nightly", job(cron="0 3 * * *"))
+        world.table("jobs").update(
+            keys.job("alice", "nightly"), Expression("SET #is_failing = :true", {":true": True})
+        )
+        stored = from_wire(json.loads(text))
+        if stored["sk"].startswith("STREAK#"):
+            world.table("jobs").put(stored)
+        else:
+            item = world.table("jobs").get(keys.job("alice", "nightly")) or {}
+            del item["is_failing"]
+            world.table("jobs").put({**item, **stored})
+        nightly = world.store.get("alice", "nightly")
+        assert [nightly.failures_in_row, world.store.failures.add(nightly, "20261121T031500Z#1")] == means
 
 
 @pytest.mark.parametrize(("text", "means"), lines("subscriptions.jsonl"))

@@ -30,6 +30,7 @@ KINDS_OF_ITEMS = {
     "jobs": {
         "JOB",
         "FORMER",
+        "STREAK",
         "CALENDAR",
         "BACKFILL",
         "ASKED",
@@ -89,6 +90,7 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
+    registry.store.failures.add(registry.store.get(tenant, "later"), "20261121T031200Z#1")
     registry.create(tenant, "paused", job(every=600))
     registry.store.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")
