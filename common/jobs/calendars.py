@@ -145,6 +145,9 @@ class RememberedCalendars:
             if len(self._merged) == self.MAX_COMBINATIONS:
                 self._merged.clear()
             self._merged[combination] = days
+        else:
+            for name in names:
+                self._read.move_to_end((tenant, name))
         return days
 
     def _dates_of(self, tenant: str, name: str) -> Dates:
