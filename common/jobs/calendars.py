@@ -146,8 +146,9 @@ class RememberedCalendars:
                 self._merged.clear()
             self._merged[combination] = days
         else:
-            for name in names:
-                self._read.move_to_end((tenant, name))
+            for calendar in ((tenant, name) for name in names):
+                if calendar in self._read:
+                    self._read.move_to_end(calendar)
         return days
 
     def _dates_of(self, tenant: str, name: str) -> Dates:
