@@ -11,6 +11,7 @@ from itertools import count
 
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import Execution
+from common.planning.packs import lines
 from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.wire import from_wire
@@ -26,6 +27,8 @@ TENANT = "alice"
 # Runs of this age are checked and removed; a crash repeats only younger ones.
 _HISTORY_S = 4 * DAY_S
 _DUPLICATES = 0.02
+# The longest jitter of the workload.
+_MAX_JITTER_S = 3_600
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ class Simulation:
         self._workload = Workload(self.rng, self.ends, distinct=max(40, min(250, jobs // 4)))
         self._ids: list[str] = []
         self._mark: object = None
+        self._judged_until: float = float("inf")
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._arrange(jobs)
@@ -84,11 +88,19 @@ class Simulation:
         self._finish()
 
     def _finish(self) -> None:
-        """Two good ticks at the end, whose executions are delivered, so that the last day is complete."""
+        """Two good ticks at the end, whose executions are delivered, so that the last day is complete.
+
+        Further ticks hand over what a long jitter postponed. What they plan is not judged.
+        """
         for at in (self.ends + 480, self.ends + 1_080):
             self._deliver_until(at)
             self.world.clock.move_to(max(self.world.clock.now(), at))
             self._tick()
+        self._judged_until, self.wire.look = self.ledger.planned_until, lambda: None
+        for at in range(self.ends + 1_680, self.ends + 1_680 + _MAX_JITTER_S + 1, 600):
+            self._deliver_until(at)
+            self.world.clock.move_to(max(self.world.clock.now(), at))
+            self.world.scheduler.tick()
         self._deliver_until(self.ends + 2 * DAY_S)
         self._sweep(float("inf"))
 
@@ -166,7 +178,7 @@ class Simulation:
         """Any job, or one with an execution in the queue, where a change is most likely to fail."""
         waiting = self.world.sqs._waiting
         if waiting and self.rng.random() < 0.5:
-            return Execution.decode(self.rng.choice(waiting)[-1]).job_id
+            return Execution.decode(self.rng.choice(lines(self.rng.choice(waiting)[-1]))).job_id
         return self.rng.choice(self._ids)
 
     def _resume(self, job_id: str) -> None:
@@ -236,9 +248,16 @@ class Simulation:
                 self._execute(Message(f"{message.message_id}-again", message.body))
 
     def _execute(self, message: Message) -> None:
+        """Execute a message; of a pack, each execution as a message of its own."""
+        for body in lines(message.body):
+            self._execute_one(Message(message.message_id, body))
+
+    def _execute_one(self, message: Message) -> None:
         before = len(self.world.target.calls)
         report = self.world.execute(message)
         execution: Execution = report.execution
+        if execution.fire_at >= self._judged_until:
+            return
         if len(self.world.target.calls) != before:
             self.seen.called[execution.job_id, execution.schedule_revision].append(execution.fire_at)
             if self.world.clock.now() < execution.due_at:
