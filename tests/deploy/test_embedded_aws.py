@@ -189,6 +189,8 @@ def test_queues_follow_to_another_port(state_dir: Path) -> None:
     client(first, "sqs").create_queue(QueueName="executions")
     stop(state_dir)
     with socket.socket() as other:
+        # Closed connections of the first server may still hold the port.
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", first.port))
         other.listen()
         second = start(state_dir, 0, tied=True)
