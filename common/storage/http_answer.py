@@ -44,7 +44,7 @@ class Answer:
         self._stays_open = False
 
     def feed(self, received: bytes) -> None:
-        """Take in bytes of the connection; none: the service has closed it. Raises NotHttp."""
+        """Take in bytes of the connection. No bytes: the service has closed the connection. Raises NotHttp."""
         if not received:
             if not self._has_head or self._has_length():
                 raise NotHttp("the answer breaks off")
@@ -54,7 +54,7 @@ class Answer:
             self._head_bytes += len(received)
         try:
             self._parser.feed_data(received)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_complete:
                 raise NotHttp(f"the answer is not HTTP: {error}") from error
             self.is_followed = True
@@ -64,6 +64,7 @@ class Answer:
             raise NotHttp("too many bytes of headers, or of interim answers")
 
     def response(self, max_bytes: int) -> Response:
+        """What has come, with at most `max_bytes` of the body."""
         return Response(self.status, self._headers, b"".join(self._body)[:max_bytes])
 
     def keeps_alive(self) -> bool:

@@ -300,6 +300,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(endpoint: Endpoint) 
 GARBLED = {
     "no HTTP": b"SSH-2.0-x\r\n\r\n",
     "an old version": b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc",
     "no status": b"HTTP/1.1 abc OK\r\n\r\n",
     "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}",
     "a length of too many digits": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n{}",
