@@ -15,14 +15,15 @@ from tests.foreign.classes import reason
 from tests.foreign.facts import REFUSED, Fact, Suite, agrees, answer, refusal, suites
 from tests.foreign.manners import WHY
 
+MIN_FACTS_SHOWN = 10  # of a class on the page
 DOCUMENT = Path(__file__).parents[2] / "docs" / "foreign-suites.md"
 _INTRODUCTION = """\
 # What the suites of other projects say
 
 The tests of other projects say when a cron expression fires. Here their tables are facts: expression, zone, time,
 expected result. Minute8 gets each fact exactly as it is written. This repository has no code of those projects.
-`python -m tests.foreign` writes this page, and `python -m tests.foreign list cronos` prints every disagreement. A test
-checks the counts.
+`python -m tests.foreign` writes this page, and `python -m tests.foreign list cronos` prints every disagreement with
+its reason. A test checks the counts.
 
 **Nothing is unexplained.** A disagreement gets a class if reading the expression and keeping the clock as the other
 project does gives exactly its answer (`tests/foreign/classes.py`). A few classes cannot be computed and are patterns:
@@ -105,7 +106,8 @@ def shown(disagreement: Disagreement) -> str:
         case _:
             their_text, our_text = _clock(fact.expected, fact), _clock(our_answer, fact)
             cron += f" {fact.zone}" if fact.zone != "UTC" else ""
-    return f"{cron}: {their_text} there, {our_text} here"
+    why = " ".join(WHY.get(part, "") for part in disagreement.name.split(" + "))
+    return f"{cron}: {their_text} there, {our_text} here\t{why}"
 
 
 def _clock(value: Any, fact: Fact) -> str:
@@ -128,10 +130,9 @@ def _differential(results: dict[str, Any]) -> str:
     paragraph = fill(
         f"{results['expressions']} generated expressions ({results['distinct']} distinct, seed {results['seed']}) are "
         "compared with cronsim 2.8 and with a reference of Debian's rule. Each is asked in the twelve hours around a "
-        "random clock change of a random zone between 1970 and 2037. Its first 20 fires from a random time on in UTC "
-        "are compared with cronsim. The reference (`tests/foreign/debian.py`) was written from cron(8) and crontab(5), "
-        f"and gives what Debian's own daemon did in all the facts above. Minute8 agrees in {agreed}; the rest is in "
-        "the table below.",
+        "random clock change of a random zone between 1970 and 2037, and cronsim also for its first 20 fires in UTC. "
+        "The reference (`tests/foreign/debian.py`) gives what Debian's own daemon did in all the facts above. "
+        f"Minute8 agrees in {agreed}; the rest is in the table below.",
         120,
         break_long_words=False,
     )
@@ -150,10 +151,19 @@ def _classes(all_suites: dict[str, Suite], by_suite: BySuite, results: dict[str,
         for label, count in suite["classes"].items():
             for part in label.split(" + "):
                 counts[part][f"generated, {name}"] += count
-    rows = [f"| {name} | {_places(counts[name])} | {why} |" for name, why in WHY.items() if name in counts]
+    frequent = [name for name in WHY if counts[name].total() >= MIN_FACTS_SHOWN]
+    rare = [name for name in WHY if 0 < counts[name].total() < MIN_FACTS_SHOWN]
+    rows = [f"| {name} | {_places(counts[name])} | {WHY[name]} |" for name in frequent]
+    rare_facts = sum(counts[name].total() for name in rare)
+    rest = fill(
+        f"{len(rare)} further classes have fewer than {MIN_FACTS_SHOWN} facts each, {rare_facts} in all. "
+        "`python -m tests.foreign list` prints them with their reasons.",
+        120,
+        break_long_words=False,
+    )
     return (
         "## The classes, and why\n\nA fact with several classes counts in each of them.\n\n"
-        "| class | facts | why |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+        "| class | facts | why |\n| --- | --- | --- |\n" + "\n".join(rows) + f"\n\n{rest}\n"
     )
 
 
@@ -164,8 +174,8 @@ def _places(counts: Counter[str]) -> str:
 _MISSING = """\
 ## What is not here
 
-- Debian's cron has no tests for times. Its daemon ran a crontab of 25 lines through the clock changes of New York, Lord
-  Howe and Troll in 2025, with its clock set and sped up sixty times by libfaketime. These facts are minutes.
+- Debian's cron has no tests for times. Its daemon ran through the clock changes of New York, Lord Howe and Troll in
+  2025. These facts are minutes.
 - Quartz: only the tests of `CronExpression`. Facts about "now" use a fixed time.
 - croniter: recorded while its tests ran. Its fuzz and random (`R`) tests have no fixed answers.
 - robfig's parser: the field tests with invented bounds are put into the minute field.
