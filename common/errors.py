@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Final
 
 _MAX_SHOWN_CHARS = 120
 MAX_PROBLEMS = 50
@@ -84,14 +85,23 @@ class AlreadyExists(Minute8Error):
         super().__init__(f"{kind} {shown(name)} exists already")
 
 
+# The expected revision of what must not exist yet.
+NONE_YET: Final = -1
+
+
 class RevisionMismatch(Minute8Error):
-    """The expected revision is not the current one."""
+    """The expected revision is not the current one; with NONE_YET, it exists already."""
 
     def __init__(self, name: str, expected: int | None, current: int, *, kind: str = "job") -> None:
         self.name = name
         self.expected = expected
         self.current = current
-        super().__init__(f"{kind} {name!r} is at revision {current}, the change expected {expected}")
+        expectation = (
+            "so it exists; the change was to create it"
+            if expected == NONE_YET
+            else f"the change expected {expected}"
+        )
+        super().__init__(f"{kind} {name!r} is at revision {current}, {expectation}")
 
 
 class Conflict(Minute8Error):

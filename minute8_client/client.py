@@ -24,9 +24,14 @@ class ClientCalls(JobCalls, RunCalls):
     """All operations of a tenant. Those of this class are about the tenant itself."""
 
     @Operation
-    def put_calendar(self, name: str, calendar: Json, revision: int | None = None) -> Request[dict[str, Any]]:
-        """Create a calendar or replace the whole of it; with `revision` only if that is the current one."""
-        return Request("PUT", path_of("calendars", name), calendar, revision)
+    def put_calendar(
+        self, name: str, calendar: Json, revision: int | None = None, *, only_new: bool = False
+    ) -> Request[dict[str, Any]]:
+        """Create a calendar or replace the whole of it; the same dates change nothing.
+
+        With `revision` only if that is the current one, with `only_new` only if there is none.
+        """
+        return Request("PUT", path_of("calendars", name), calendar, revision, only_new=only_new)
 
     @Operation
     def get_calendar(self, name: str) -> Request[dict[str, Any]]:

@@ -58,10 +58,19 @@ class JobCalls:
 
     @Operation
     def put_job(
-        self, job_id: str, definition: Json, revision: int | None = None, *, past: bool = False
+        self,
+        job_id: str,
+        definition: Json,
+        revision: int | None = None,
+        *,
+        past: bool = False,
+        only_new: bool = False,
     ) -> Request[Job]:
-        """Create or replace a job; with `revision` only if that is the current one."""
-        return Request("PUT", job_path(job_id), definition, revision, query=_past(past))
+        """Create or replace a job; the same definition changes nothing.
+
+        With `revision` only if that is the current one, with `only_new` only if there is none. Raises RevisionMismatch.
+        """
+        return Request("PUT", job_path(job_id), definition, revision, query=_past(past), only_new=only_new)
 
     @Operation
     def get_job(self, job_id: str) -> Request[Job]:
@@ -154,20 +163,29 @@ class JobCalls:
 
     @Listing
     def bulk_put(
-        self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False, past: bool = False
+        self,
+        jobs: Iterable[Json],
+        *,
+        atomic: bool = False,
+        dry_run: bool = False,
+        past: bool = False,
+        only_new: bool = False,
     ) -> ListSteps[BulkLine]:
         """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
 
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
         of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
-        stored jobs are reported as unchanged. `past` accepts an `at` that is past.
+        stored jobs are reported as unchanged. `past` accepts an `at` that is past. With `only_new` a job that would
+        be replaced is refused.
         """
         first = 1
         for lines in _requests(jobs):
             flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
             query = {name: "true" if flag else None for name, flag in flags.items()}
             body = b"\n".join(lines)
-            result: BulkResult = yield Request("POST", "/v1/jobs/_bulk", query=query, lines=body)
+            result: BulkResult = yield Request(
+                "POST", "/v1/jobs/_bulk", query=query, lines=body, only_new=only_new, repeatable=True
+            )
             for line in result["results"]:
                 line["line"] += first - 1
             yield result["results"]

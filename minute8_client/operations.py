@@ -25,7 +25,8 @@ class Request(Generic[T]):
     """One request; `shape` makes its result of the answer's JSON.
 
     With an idempotency `key` it takes effect once, however often it is sent. `lines` are NDJSON, in `body`'s place.
-    `repeatable`: it may be sent again after a lost answer; by default if it does not depend on a `revision`.
+    With `only_new` it creates, and replaces nothing. `repeatable`: it may be sent again after a lost answer; by default
+    if it depends on neither of `revision` and `only_new`.
     """
 
     method: str
@@ -36,6 +37,7 @@ class Request(Generic[T]):
     repeatable: bool | None = None
     key: str | None = None
     lines: bytes | None = None
+    only_new: bool = False
     shape: Callable[[Any], T] = _as_it_is
 
 
@@ -159,12 +161,14 @@ class AnyCall:
         repeatable: bool | None = None,
         key: str | None = None,
         lines: bytes | None = None,
+        only_new: bool = False,
     ) -> Request[Any]:
         """The answer's JSON; an answer of NDJSON as it is. Raises Minute8Problem for what is refused, Unreachable.
 
         With an idempotency `key` it takes effect once, however often it is sent. `lines` are NDJSON, in `body`'s place.
+        `only_new` is `If-None-Match: *`.
         """
-        return Request(method, path, body, revision, query, repeatable, key, lines)
+        return Request(method, path, body, revision, query, repeatable, key, lines, only_new)
 
 
 def _bound(method: Callable[..., Any], client: object, execute: Callable[[Any], Any]) -> Callable[..., Any]:

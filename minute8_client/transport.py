@@ -114,6 +114,8 @@ def exchange(build: Callable[..., httpx.Request], request: Request[T]) -> Exchan
 
 def _built(build: Callable[..., httpx.Request], request: Request[Any]) -> httpx.Request:
     headers = {"If-Match": f'"{request.revision}"'} if request.revision is not None else {}
+    if request.only_new:
+        headers["If-None-Match"] = "*"
     if request.key is not None:
         headers["Idempotency-Key"] = f'"{request.key}"'
     if request.lines is not None:
@@ -129,8 +131,9 @@ def _built(build: Callable[..., httpx.Request], request: Request[Any]) -> httpx.
 
 
 def _is_repeatable(request: Request[Any]) -> bool:
-    # Repeated after an answer that was lost, a change of one revision would meet its own work.
-    return request.revision is None if request.repeatable is None else request.repeatable
+    # Repeated after an answer that was lost, a conditional change would meet its own work.
+    unconditional = request.revision is None and not request.only_new
+    return unconditional if request.repeatable is None else request.repeatable
 
 
 def _tries(request: httpx.Request, repeatable: bool) -> Exchange[tuple[httpx.Response, bool]]:

@@ -175,7 +175,7 @@ def _is_possible(error: type[Exception], route: Route) -> bool:
         Conflict: writes,
         Busy: writes,
         AlreadyExists: route.method == "POST" and route.body in ("NewJob", "NewTenant"),
-        RevisionMismatch: route.if_match,
+        RevisionMismatch: route.if_match or route.if_none_match,
         RequestUnderWay: route.idempotency_key,
         KeyReused: route.idempotency_key,
         BulkRefused: route.body_type == NDJSON,
@@ -208,6 +208,15 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "in": "header",
                 "description": "Only if this is still the current revision.",
                 "schema": {"type": "string", "pattern": r'^((W/)?"\d{1,18}"|\d{1,18})$', "examples": ['"7"']},
+            }
+        )
+    if route.if_none_match:
+        parameters.append(
+            {
+                "name": "If-None-Match",
+                "in": "header",
+                "description": "`*`: only if it does not exist yet.",
+                "schema": {"type": "string", "enum": ["*"]},
             }
         )
     if route.idempotency_key:
@@ -256,7 +265,7 @@ def _refusals(route: Route) -> set[HTTPStatus]:
         statuses |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
     if route.body:
         statuses |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
-    if route.if_match:
+    if route.if_match or route.if_none_match:
         statuses.add(HTTPStatus.PRECONDITION_FAILED)
     if route.idempotency_key or route.body_type == NDJSON:
         statuses.add(HTTPStatus.UNPROCESSABLE_ENTITY)

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from pydantic import ValidationError
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
-from common.errors import InvalidInput, NotFound, Unauthenticated
+from common.errors import NONE_YET, InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
 from common.platform.credential import Credential
 from common.registration.bulk import Line
@@ -111,6 +111,21 @@ class Request:
         if text not in ("true", "false"):
             raise InvalidInput(name, "must be a boolean", value=text, accepted="true or false")
         return text == "true"
+
+    def only_new(self) -> bool:
+        """Whether the header If-None-Match lets the request only create. Raises InvalidInput."""
+        text = self.headers.get("if-none-match")
+        if text not in (None, "*"):
+            raise InvalidInput("If-None-Match", "must be *", value=text, accepted="*, to create only")
+        return text is not None
+
+    def expected_revision(self) -> int | None:
+        """The revision in If-Match, or NONE_YET with `If-None-Match: *`. Raises InvalidInput."""
+        if not self.only_new():
+            return self.if_match()
+        if "if-match" in self.headers:
+            raise InvalidInput("If-None-Match", "stands beside If-Match", value="*", accepted="one of both")
+        return NONE_YET
 
     def if_match(self) -> int | None:
         """The revision in If-Match. Raises InvalidInput."""

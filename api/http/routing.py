@@ -61,6 +61,7 @@ class Route:
     body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False
+    if_none_match: bool = False
     while_suspended: bool = False
     weight: int = 1
     idempotency_key: bool = False

@@ -76,6 +76,7 @@ ROUTES = Routes()
     body="BulkJob",
     body_type=NDJSON,
     query=_BULK_FLAGS,
+    if_none_match=True,
     weight=A_THOUSAND_JOBS,
     max_body_bytes=MAX_BULK,
 )
@@ -83,7 +84,8 @@ def put_jobs(services: Services, request: Request) -> Response:
     """Create and replace many jobs.
 
     The body is NDJSON with a job on each line, or a JSON array of the same jobs: up to 1,000 jobs and 4 MiB. Each
-    job has its `job_id`. A job that equals its line stays as it is. An id on two lines is refused on both.
+    job has its `job_id`. A job that equals its line stays as it is. An id on two lines is refused on both. With
+    `If-None-Match: *` a line that would replace a job is refused as `revision-mismatch`.
 
     The response has a result for each line; a refused line does not stop the others. With `atomic=true` nothing is
     stored unless every line can be: else `bulk-refused`. `unfinished` says that a part is stored; the same request
@@ -101,6 +103,7 @@ def put_jobs(services: Services, request: Request) -> Response:
         until=request.now + _WRITING_S,
         atomic=request.flag("atomic"),
         dry_run=dry_run,
+        only_new=request.only_new(),
     )
     counts = Counter(outcome.result for outcome in outcomes)
     return Response(

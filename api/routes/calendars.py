@@ -25,16 +25,18 @@ ROUTES = Routes()
     other_status=HTTPStatus.CREATED,
     body="NewCalendar",
     if_match=True,
+    if_none_match=True,
 )
 def put_calendar(services: Services, request: Request) -> Response:
     """Create or replace a calendar.
 
     An added date stops executions that have not begun. A removed date takes effect with the next window, at most 25
-    minutes later. With `If-Match` only if that is the current revision. `conflict`: the tenant has 100 calendars.
+    minutes later. With `If-Match` only if that is the current revision, with `If-None-Match: *` only if there is
+    none yet. The same dates change nothing. `conflict`: the tenant has 100 calendars.
     One read and one transaction.
     """
     calendar = _calendars(services).put(
-        request.tenant, request.path["name"], request.object(), request.now, request.if_match()
+        request.tenant, request.path["name"], request.object(), request.now, request.expected_revision()
     )
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 

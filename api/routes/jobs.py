@@ -114,13 +114,14 @@ def create_job(services: Services, request: Request) -> Response:
     body="NewJob",
     query=(PAST,),
     if_match=True,
+    if_none_match=True,
 )
 def put_job(services: Services, request: Request) -> Response:
     """Create or replace a job.
 
     The whole definition is replaced; what the body leaves out gets its default. An existing job keeps its state,
-    and its revision if nothing changes. With `If-Match` the job is written only if that is its current revision,
-    else `revision-mismatch`.
+    and nothing is stored if nothing changes. With `If-Match` the job is written only if that is its current
+    revision, and with `If-None-Match: *` only if it does not exist yet, else `revision-mismatch`.
 
     One transaction writes the job, its due entry and the audit. Ten executions that it enqueues count as a further
     request.
@@ -131,7 +132,8 @@ def put_job(services: Services, request: Request) -> Response:
     if requested_id not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=requested_id, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
-    job = registry_for(services, request).put(request.tenant, job_id, definition, request.if_match())
+    expected = request.expected_revision()
+    job = registry_for(services, request).put(request.tenant, job_id, definition, expected)
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 

@@ -247,8 +247,14 @@ def _deletion(client: Client, job_id: str, now: int) -> Step:
 
 def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
     """Jobs first, then their states, then deletions: if it stops, applying again completes it."""
-    lines = [written[step.job_id].line for step in steps if step.action in ("create", "change")]
-    refused = [line for line in client.bulk_put(lines, past=past) if line["result"] == "refused"]
+    refused = []
+    for action in (
+        "create",
+        "change",
+    ):  # what somebody else created meanwhile was never shown, so it is not replaced
+        lines = [written[step.job_id].line for step in steps if step.action == action]
+        results = client.bulk_put(lines, past=past, only_new=action == "create")
+        refused += [line for line in results if line["result"] == "refused"]
     for line in refused:
         problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
         typer.echo(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}", err=True)

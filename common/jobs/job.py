@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
-from common.errors import NotFound, RevisionMismatch
+from common.errors import NONE_YET, NotFound, RevisionMismatch
 from common.planning.due_entry import CatchUp, DueEntry
 from common.planning.execution import job_key
 from common.planning.pace import pace_number
@@ -211,10 +211,12 @@ def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job
 
 
 def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
-    """Raises NotFound or RevisionMismatch if a revision is expected and is not the job's."""
+    """Raises NotFound or RevisionMismatch if a revision is expected and is not the job's. See also NONE_YET."""
     if expected_revision is None:
         return
     if job is None or job.state == DELETED:
+        if expected_revision == NONE_YET:
+            return
         raise NotFound("job", job_id)
     if job.revision != expected_revision:
         raise RevisionMismatch(job_id, expected_revision, job.revision)

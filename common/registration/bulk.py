@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
-from common.errors import Busy, InvalidInput, Minute8Error
+from common.errors import NONE_YET, Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
-from common.jobs.job import Job, exists
+from common.jobs.job import Job, check_revision, exists
 from common.jobs.store import MAX_AT_ONCE
 from common.registration.defined_job import build_job, definition_of, old_if_same, same_json
 from common.registration.origins import Origins
@@ -87,13 +87,17 @@ class _NamedLine:
     origins: Origins
     # The group of the other API's resource that the line comes from.
     group: str
+    only_new: bool
 
     @property
     def number(self) -> int:
         return self.line.number
 
     def of(self, old: Job | None, now: float) -> Job:
-        """The job that the line makes of the stored one: the same object if nothing changes. Raises InvalidInput."""
+        """The job that the line makes of the stored one: the same object if nothing changes.
+
+        Raises InvalidInput, and with `only_new` RevisionMismatch.
+        """
         raw = dict(self.line.read())
         del raw["job_id"]
         resource = raw.pop(self.origins.field, None)
@@ -106,7 +110,10 @@ class _NamedLine:
             new = self.origins.with_origin(new, resource, fields, old)
         if old is None or not exists(old):
             return initial.applied_to(new)
-        return old_if_same(old, new) if self.origins.are_same(old, new) else new
+        new = old_if_same(old, new) if self.origins.are_same(old, new) else new
+        if self.only_new and new is not old:
+            check_revision(old, self.job_id, NONE_YET)
+        return new
 
     def outcome(self, old: Job | None, new: Job) -> LineOutcome:
         result: Result = "unchanged"
@@ -132,14 +139,16 @@ def put_all(
     until: float,
     atomic: bool = False,
     dry_run: bool = False,
+    only_new: bool = False,
 ) -> list[LineOutcome]:
     """Create and replace jobs; with `dry_run` only return what would happen. Outcomes are in the order of the lines.
 
+    With `only_new` a line that would replace a job is refused.
     No transaction begins after `until`. A new one-off that is past is refused, unless the registry accepts it.
     Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause
     if nothing is stored, else Unfinished.
     """
-    compared = list(_compared(registry, tenant, lines))
+    compared = list(_compared(registry, tenant, lines, only_new))
     outcomes = {outcome.number: outcome for _, outcome in compared}
     if dry_run:
         return list(outcomes.values())
@@ -162,7 +171,7 @@ def put_all(
 
 
 def _compared(
-    registry: Registry, tenant: str, lines: Sequence[Line]
+    registry: Registry, tenant: str, lines: Sequence[Line], only_new: bool
 ) -> Iterator[tuple[_NamedLine | None, LineOutcome]]:
     """What each line would change in the stored jobs, after the lines before it."""
     validator = registry.validator(tenant)
@@ -172,7 +181,8 @@ def _compared(
     groups = registry.origins.review(registry.store, tenant)
     for start in range(0, len(lines), _MAX_COMPARED_JOBS):
         named = [
-            _named(registry, validator, line, times) for line in lines[start : start + _MAX_COMPARED_JOBS]
+            _named(registry, validator, line, times, only_new)
+            for line in lines[start : start + _MAX_COMPARED_JOBS]
         ]
         olds = registry.store.load_all(
             tenant, [named_line.job_id for named_line in named if isinstance(named_line, _NamedLine)]
@@ -195,7 +205,7 @@ def _compared(
 
 
 def _named(
-    registry: Registry, validator: JobValidator, line: Line, times: Mapping[str | None, int]
+    registry: Registry, validator: JobValidator, line: Line, times: Mapping[str | None, int], only_new: bool
 ) -> _NamedLine | LineOutcome:
     """The line with its job's id, or why it is refused."""
     job_id = None
@@ -208,7 +218,8 @@ def _named(
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
         origins = registry.origins
-        return _NamedLine(line, validator, job_id, origins, origins.group_in(holds.get(origins.field)))
+        group = origins.group_in(holds.get(origins.field))
+        return _NamedLine(line, validator, job_id, origins, group, only_new)
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 

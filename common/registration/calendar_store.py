@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
-from common.errors import Conflict, NotFound, RevisionMismatch
+from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.jobs.calendars import DELETING, Calendar, Calendars
 from common.jobs.job import DELETED
 from common.registration.calendar_sources import dates_of
@@ -56,6 +56,7 @@ class CalendarStore(Calendars):
     ) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.dates_of` takes.
 
+        Nothing is stored if nothing changes. With the expected revision NONE_YET it only creates.
         Raises InvalidInput, Conflict, Busy; with an expected revision RevisionMismatch and NotFound. Nothing is stored
         then.
         """
@@ -67,6 +68,8 @@ class CalendarStore(Calendars):
             item = self.find(tenant, name)
             old = Calendar.from_item(item) if item else None
             _check_revision(old, name, expected_revision)
+            if old and (old.dates, old.source) == (dates, source) and item and DELETING not in item:
+                return old
             calendar = Calendar(tenant, name, dates, source, int(now), int(now))
             tx = Transaction(self.table.client)
             if old is None:
@@ -131,6 +134,8 @@ def _check_revision(old: Calendar | None, name: str, expected: int | None) -> No
     if expected is None:
         return
     if old is None:
+        if expected == NONE_YET:
+            return
         raise NotFound("calendar", name)
     if old.revision != expected:
         raise RevisionMismatch(name, expected, old.revision, kind="calendar")

@@ -129,8 +129,10 @@ def definition_of(job: Job) -> dict[str, Any]:
 
 
 def old_if_same(old: Job, new: Job) -> Job:
-    """The new job, or the object `old` if their definitions are the same."""
-    return old if same_json(definition_of(new), definition_of(old)) else new
+    """The new job, or the object `old` if their definitions are the same, and mean the same."""
+    # A version without paces may have stored the schedule without its pace.
+    is_same = old.schedule == new.schedule and same_json(definition_of(new), definition_of(old))
+    return old if is_same else new
 
 
 def same_json(value: Any, other: Any) -> bool:

@@ -73,6 +73,7 @@ class Registry:
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create or replace a job. A new job gets the `state` of the definition; an existing job keeps its state.
 
+        Nothing is stored if nothing changes. With the expected revision NONE_YET it only creates.
         Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
         """
         raw, initial = split_initial_state(raw)
@@ -81,7 +82,7 @@ class Registry:
         def change(old: Job | None, now: float) -> Job:
             check_revision(old, job_id, expected_revision)
             new = build_job(tenant, job_id, definition, old, now, limits)
-            return new if exists(old) else initial.applied_to(new)
+            return old_if_same(old, new) if old and exists(old) else initial.applied_to(new)
 
         return self.store.change(tenant, job_id, change)
 

@@ -74,6 +74,21 @@ def test_each_line_is_created_replaced_or_already_so(office: Office) -> None:
     assert office.stored() == before
 
 
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_lines_that_only_create_replace_nothing_and_can_be_sent_again(office: Office, query: str) -> None:
+    office.alice("PUT", "/v1/jobs/same", job(cron="0 3 * * *"))
+    office.alice("PUT", "/v1/jobs/other", job(cron="0 3 * * *", payload=1))
+    lines = (line("new"), line("same"), line("other", payload=2))
+    answer = office.alice("POST", f"{URL}{query}", lines, If_None_Match="*")
+    assert results_of(answer) == [("new", "created"), ("same", "unchanged"), ("other", "refused")]
+    problem = answer.json["results"][2]["problem"]
+    assert (problem["status"], problem["type"]) == (412, "urn:minute8:problem:revision-mismatch")
+    assert office.alice("GET", "/v1/jobs/other").json["payload"] == 1
+    if not query:
+        again = office.alice("POST", URL, lines, If_None_Match="*")
+        assert [result for _, result in results_of(again)] == ["unchanged", "unchanged", "refused"]
+
+
 def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(office: Office) -> None:
     """More lines than one transaction takes, in several groups; one group is due within the announced window."""
     lines = tuple(line(f"job-{n:02}", cron=f"{15 + n % 3} 3 * * *") for n in range(40))

@@ -23,6 +23,22 @@ def test_a_calendar_is_stored_listed_and_respected(office: Office) -> None:
     assert [fire["fire_at"] for fire in following] == ["2026-11-22T00:00:00Z"]
 
 
+def test_a_put_that_only_creates_replaces_no_calendar_and_the_same_dates_change_nothing(
+    office: Office,
+) -> None:
+    url, dates = "/v1/calendars/holidays", {"dates": ["2026-12-25"], "source": {"kind": "list"}}
+    created = office.alice("PUT", url, dates, If_None_Match="*")
+    assert (created.status, created.json["revision"]) == (201, 1)
+    refused = office.alice("PUT", url, {"dates": []}, If_None_Match="*")
+    assert (refused.status, refused.problem) == (412, "revision-mismatch")
+    entries = office.alice_admin("GET", "/v1/audit").json["entries"]
+    office.world.clock.sleep(60)
+    again = office.alice("PUT", url, dates)
+    assert (again.json, again.headers["etag"]) == (created.json, '"1"')
+    assert office.alice_admin("GET", "/v1/audit").json["entries"] == entries
+    assert office.alice("PUT", url, {**dates, "source": {}}).json["revision"] == 2
+
+
 def test_a_calendar_in_use_is_not_deleted(office: Office) -> None:
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]}))

@@ -90,8 +90,7 @@ def test_what_is_shown_can_be_sent_back(office: Office) -> None:
         "tags",
     )
     again = office.alice("PUT", "/v1/jobs/report", {name: shown[name] for name in fields}).json
-    moved = ("revision",)
-    assert {**again, **dict.fromkeys(moved)} == {**shown, **dict.fromkeys(moved)}
+    assert again == shown
     assert shown["payload"] == sent["payload"]
 
 
@@ -117,6 +116,43 @@ def test_a_change_against_an_old_revision_is_refused_with_the_current_one(office
     ):  # if it were ignored, the request would overwrite the job that it wants to keep
         refused = office.alice("PUT", "/v1/jobs/report", job(cron="0 5 * * *"), If_Match=unreadable)
         assert refused.problem == "invalid-input", unreadable
+
+
+def test_what_is_stored_already_makes_no_revision_and_no_audit_entry(office: Office) -> None:
+    first = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    entries = office.alice_admin("GET", "/v1/audit").json["entries"]
+    office.world.clock.sleep(60)
+    again = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    assert (again.status, again.json, again.headers["etag"]) == (200, first.json, '"1"')
+    assert office.alice_admin("GET", "/v1/audit").json["entries"] == entries
+    assert office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"), If_Match='"1"').status == 200
+    late = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"), If_Match='"2"')
+    assert (late.status, late.json["current_revision"]) == (412, 1)
+
+
+def test_a_put_that_only_creates_replaces_nothing(office: Office) -> None:
+    created = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"), If_None_Match="*")
+    assert (created.status, created.json["revision"]) == (201, 1)
+    for definition in (job(cron="0 3 * * *"), job(cron="0 4 * * *")):
+        refused = office.alice("PUT", "/v1/jobs/report", definition, If_None_Match="*")
+        assert (refused.status, refused.problem, refused.json["current_revision"]) == (
+            412,
+            "revision-mismatch",
+            1,
+        )
+        assert "exists" in refused.json["detail"]
+    assert office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 3 * * *"}
+    office.alice("DELETE", "/v1/jobs/report")
+    again = office.alice("PUT", "/v1/jobs/report", job(cron="0 4 * * *"), If_None_Match="*")
+    assert (again.status, again.json["revision"]) == (201, 3)
+
+
+def test_a_condition_that_is_no_condition_stores_nothing(office: Office) -> None:
+    for headers in ({"If_None_Match": '"1"'}, {"If_None_Match": ""}, {"If_None_Match": "*", "If_Match": "1"}):
+        refused = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"), **headers)
+        assert (refused.status, refused.problem) == (400, "invalid-input"), headers
+        assert refused.json["errors"][0]["field"] == "If-None-Match"
+    assert office.alice("GET", "/v1/jobs/report").status == 404
 
 
 def test_pausing_keeps_a_note_and_resuming_clears_it(office: Office) -> None:

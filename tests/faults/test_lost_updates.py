@@ -186,6 +186,6 @@ def test_a_calendar_of_an_earlier_version_has_the_first_revision(stage: Stage) -
     store = CalendarStore(world.table("jobs"), world.store.audited)
     store.put("alice", "feasts", {"dates": []}, world.clock.now())
     world.table("jobs").update(keys.calendar("alice", "feasts"), Expression("REMOVE #revision", {}))
-    assert store.put("alice", "feasts", {"dates": []}, world.clock.now(), 1).revision == 2
+    assert store.put("alice", "feasts", {"dates": ["2026-12-25"]}, world.clock.now(), 1).revision == 2
     with pytest.raises(NotFound):
         store.put("alice", "others", {"dates": []}, world.clock.now(), 1)

@@ -68,7 +68,7 @@ def test_a_change_of_the_job_starts_the_count_anew(world: World, change: str) ->
     world.run_until("2026-11-21T03:13:30Z")
     assert world.store.get("alice", "job").failures_in_row == 1
     if change == "put":
-        world.registry.put("alice", "job", definition)
+        world.registry.put("alice", "job", definition | {"name": "Renamed"})
     elif change == "patch":
         world.registry.patch("alice", "job", {"name": "Renamed"})
     else:

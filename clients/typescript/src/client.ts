@@ -46,6 +46,8 @@ export type Options<O> = {
   body?: Body<O>;
   /** Only if this is still the current revision. */
   revision?: number;
+  /** Only if it does not exist yet. */
+  onlyNew?: boolean;
   /** With the same key, the request takes effect once, however often it is sent. */
   idempotencyKey?: string;
   /** Whether it may be sent again after an answer that was lost. */
@@ -98,7 +100,7 @@ export class Minute8 {
     return this.#call("post", path, options);
   }
 
-  /** PUT: repeated unless it names a revision. Throws Minute8Problem, Unreachable. */
+  /** PUT: repeated unless it names a revision or only creates. Throws Minute8Problem, Unreachable. */
   put<P extends PathsOf<"put">>(path: P, options: Options<Operation<"put", P>> = {}): Promise<Answer<"put", P>> {
     return this.#call("put", path, options);
   }
@@ -138,7 +140,7 @@ export class Minute8 {
       options.repeatable ??
       (method === "get" ||
         options.idempotencyKey !== undefined ||
-        (method !== "post" && options.revision === undefined));
+        (method !== "post" && options.revision === undefined && !options.onlyNew));
     const [response, lost] = await this.#send(this.#address(path, options), this.#request(method, options), repeatable);
     if (response.ok) {
       if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return (await response.text()) as A;
@@ -164,6 +166,7 @@ export class Minute8 {
   #request(method: Method, options: Options<never>): RequestInit {
     const headers: Record<string, string> = { Authorization: `Bearer ${this.#key}` };
     if (options.revision !== undefined) headers["If-Match"] = `"${options.revision}"`;
+    if (options.onlyNew) headers["If-None-Match"] = "*";
     if (options.idempotencyKey !== undefined) headers["Idempotency-Key"] = `"${options.idempotencyKey}"`;
     const body: unknown = options.body;
     if (body !== undefined) headers["Content-Type"] = typeof body === "string" ? NDJSON : "application/json";

@@ -137,12 +137,15 @@ describe("repeating", () => {
     expect(asked).toHaveLength(3);
   });
 
-  it("does not repeat a change of one revision: it would meet its own work", async () => {
-    const { client, asked } = world(refused(503, "busy"));
-    const change = client.put("/v1/calendars/{name}", { path: { name: "c" }, body: { dates: [] }, revision: 1 });
-    await expect(change).rejects.toMatchObject({ name: "busy" });
-    expect(asked).toHaveLength(1);
-  });
+  it.each([{ revision: 1 }, { onlyNew: true }])(
+    "does not repeat a change that would meet its own work",
+    async (only) => {
+      const { client, asked } = world(refused(503, "busy"));
+      const change = client.put("/v1/calendars/{name}", { path: { name: "c" }, body: { dates: [] }, ...only });
+      await expect(change).rejects.toMatchObject({ name: "busy" });
+      expect(asked).toHaveLength(1);
+    },
+  );
 
   it("takes a deletion for done if an earlier try's answer was lost and it is gone now", async () => {
     const { client } = world(new Response("", { status: 504 }), refused(404, "not-found"));
