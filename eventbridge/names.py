@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.ids import JOB_ID_CHARS, is_id
+from common.storage.domains import partition_of
 
 DEFAULT_GROUP: Final = "default"
 NAME_CHARS: Final = 64
@@ -64,10 +65,7 @@ class AwsAccount:
     @classmethod
     def in_region(cls, region: str, account_id: str) -> AwsAccount:
         """The account in the partition of the region."""
-        partition = "aws-cn" if region.startswith("cn-") else "aws"
-        if region.startswith("us-gov-"):
-            partition = "aws-us-gov"
-        return cls(region, account_id, partition)
+        return cls(region, account_id, partition_of(region))
 
     @classmethod
     def of_arn(cls, arn: str) -> AwsAccount:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.errors import InvalidInput
+from common.storage.domains import DOMAINS, domain_of, partition_of
 from eventbridge.names import AwsAccount
 
 _UNIVERSAL: Final = re.compile(r"arn:aws[a-z-]*:scheduler:::aws-sdk:([A-Za-z0-9]+):([A-Za-z0-9]+)", re.ASCII)
+_DOMAIN: Final = "|".join(map(re.escape, DOMAINS.values()))
 _QUEUE_URL: Final = re.compile(
-    r"https://(?:sqs\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.amazonaws\.com(\.cn)?/([0-9]{12})/([A-Za-z0-9_.-]+)",
+    rf"https://(?:sqs\.([a-z0-9-]+)|([a-z0-9-]+)\.queue)\.({_DOMAIN})/([0-9]{{12}})/([A-Za-z0-9_.-]+)",
     re.ASCII,
 )
 _ATTRIBUTE: Final = "<aws.scheduler."
@@ -115,8 +117,11 @@ def _queue(parameters: _Parameters, account: AwsAccount) -> TargetCall:
         raise parameters.refused(
             "QueueUrl", "must be such as https://sqs.eu-west-1.amazonaws.com/123456789012/q", url
         )
-    partition = "aws-cn" if match[3] else account.partition
-    arn = f"arn:{partition}:sqs:{match[1] or match[2]}:{match[4]}:{match[5]}"
+    region = match[1] or match[2]
+    partition = partition_of(region)
+    if match[3] != domain_of(partition):
+        raise parameters.refused("QueueUrl", f"must end with {domain_of(partition)} in {region}", url)
+    arn = f"arn:{partition}:sqs:{region}:{match[4]}:{match[5]}"
     body = parameters.required("MessageBody", attributes=True)
     return TargetCall({"kind": "sqs", "arn": arn} | _order(parameters), body)
 

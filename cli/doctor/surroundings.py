@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -15,6 +16,7 @@ from cli.output import seconds
 from common.platform.alarms import ALARMS, CANARY_ALARM, alarms_by_name, finding_of
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
 from common.platform.signing_masters import parameter_name
+from common.storage.domains import is_of_aws
 from common.timing.instants import rfc3339
 
 # `jobs next` and every "3 min ago" are wrong by this much.
@@ -212,7 +214,7 @@ def api(deployment: Deployment) -> Iterator[Finding]:
 
 def _output_of_the_stack(deployment: Deployment) -> str | None:
     """The URL from the stack's outputs; None if it is not an address on AWS, as with the embedded AWS."""
-    if ".amazonaws." not in deployment.client("sts").meta.endpoint_url:
+    if not is_of_aws(urlsplit(deployment.client("sts").meta.endpoint_url).hostname or ""):
         return None
     client = deployment.client("cloudformation")
     try:

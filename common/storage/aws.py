@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from common.errors import Busy
 from common.storage import outgoing
+from common.storage.domains import domain_of, partition_of
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -240,8 +241,7 @@ def roots() -> str | None:
 
     Amazon's alone in the functions, and in the partition where all endpoints are known to chain to them.
     """
-    region = os.environ.get("AWS_REGION", "")
-    other_partition = region.startswith(("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-"))
+    other_partition = partition_of(os.environ.get("AWS_REGION", "")) != "aws"
     if not in_lambda() or other_partition or "AWS_CA_BUNDLE" in os.environ:
         return None
     return str(AMAZON_ROOTS)
@@ -307,11 +307,10 @@ def read_parameter(name: str) -> str | None:
 
     session = new_session()
     region = session.get_config_variable("region")
-    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     endpoint = os.environ.get("AWS_ENDPOINT_URL_SSM") or os.environ.get("AWS_ENDPOINT_URL")
     request = AWSRequest(
         "POST",
-        f"{endpoint or f'https://ssm.{region}.{suffix}'}/",
+        f"{endpoint or f'https://ssm.{region}.{domain_of(partition_of(region))}'}/",
         headers={"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AmazonSSM.GetParameter"},
         data=json.dumps({"Name": name, "WithDecryption": True}),
     )

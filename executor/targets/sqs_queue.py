@@ -11,6 +11,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.runs.outcome import Outcome
+from common.storage.domains import domain_of
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, execution_hash, group_of, message_attributes, message_body
@@ -33,8 +34,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
 def queue_url(arn: str) -> str:
     """The queue's URL from the ARN, without a request. The client uses its region's endpoint, whatever the host is."""
     _, partition, _, region, account, name = arn.split(":")
-    domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-    return f"https://sqs.{region}.{domain}/{account}/{name}"
+    return f"https://sqs.{region}.{domain_of(partition)}/{account}/{name}"
 
 
 def fifo_arguments(target: Mapping[str, Any], event: Event) -> dict[str, str]:

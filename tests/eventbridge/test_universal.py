@@ -101,7 +101,29 @@ def test_which_targets_are_universal() -> None:
     assert not is_universal(FUNCTION)
 
 
-def test_a_queue_in_china() -> None:
-    url = "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/q"
+@pytest.mark.parametrize(
+    ("url", "arn"),
+    [
+        (
+            "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/q",
+            "arn:aws-cn:sqs:cn-north-1:123456789012:q",
+        ),
+        (
+            "https://us-gov-west-1.queue.amazonaws.com/123456789012/q",
+            "arn:aws-us-gov:sqs:us-gov-west-1:123456789012:q",
+        ),
+        (
+            "https://sqs.eusc-de-east-1.amazonaws.eu/123456789012/q",
+            "arn:aws-eusc:sqs:eusc-de-east-1:123456789012:q",
+        ),
+    ],
+)
+def test_a_queue_of_another_partition(url: str, arn: str) -> None:
     call = from_universal(f"{SDK}sqs:sendMessage", json.dumps({"QueueUrl": url, "MessageBody": "x"}), ACCOUNT)
-    assert call.target["arn"] == "arn:aws-cn:sqs:cn-north-1:123456789012:q"
+    assert call.target["arn"] == arn
+
+
+def test_a_queue_with_the_domain_of_another_partition_is_refused() -> None:
+    url = "https://sqs.eu-west-1.amazonaws.eu/123456789012/q"
+    with pytest.raises(InvalidInput, match=r"must end with amazonaws\.com in eu-west-1"):
+        from_universal(f"{SDK}sqs:sendMessage", json.dumps({"QueueUrl": url, "MessageBody": "x"}), ACCOUNT)

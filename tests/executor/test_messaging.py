@@ -114,6 +114,10 @@ def test_no_such_queue_is_permanent() -> None:
     [
         (f"arn:aws:sqs:{US}:a", f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/a"),
         (f"arn:aws-cn:sqs:cn-north-1:{ACCOUNT}:a", f"https://sqs.cn-north-1.amazonaws.com.cn/{ACCOUNT}/a"),
+        (
+            f"arn:aws-eusc:sqs:eusc-de-east-1:{ACCOUNT}:a",
+            f"https://sqs.eusc-de-east-1.amazonaws.eu/{ACCOUNT}/a",
+        ),
     ],
 )
 def test_queue_url(arn: str, url: str) -> None:
