@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, shown
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 from common.timing.schedule import EVENTBRIDGE
+from common.timing.zones import check_zone
 from eventbridge.cron import as_minute8
+from eventbridge.errors import AwsInvalid
 from eventbridge.names import AwsAccount
 from eventbridge.universal import from_universal, is_universal
 
@@ -57,6 +59,19 @@ _AWS_NAMES: Final = (
     ("dead_letter", "Target.DeadLetterConfig.Arn"),
 )
 
+# Our words in messages, and AWS's.
+_WORDS: Final[Mapping[str, str]] = {
+    "start_at": "StartDate",
+    "end_at": "EndDate",
+    "jitter_s": "FlexibleTimeWindow",
+    "timezone": "ScheduleExpressionTimezone",
+    "max_attempts": "MaximumRetryAttempts",
+    "max_age_s": "MaximumEventAgeInSeconds",
+    "dead_letter": "DeadLetterConfig",
+    "payload": "Input",
+}
+_OWN_WORDS: Final = re.compile(rf"(?:schedule\.|retry\.)?\b({'|'.join(_WORDS)})\b")
+
 
 def definition_of(schedule: Mapping[str, Any], arn: str) -> dict[str, Any]:
     """The definition of a checked schedule (`eventbridge/shapes.py`) with this ARN.
@@ -90,10 +105,15 @@ def with_aws_names(error: InvalidInput) -> InvalidInput:
         (aws_name for name, aws_name in _AWS_NAMES if f"{error.field}.".startswith(f"{name}.")),
         error.field,
     )
-    renamed = InvalidInput(field, error.message, accepted=error.accepted, position=error.position)
+    message, accepted = (_OWN_WORDS.sub(_aws_word, text) for text in (error.message, error.accepted))
+    renamed = InvalidInput(field, message, accepted=accepted, position=error.position)
     renamed.value = error.value
     renamed.also = tuple(with_aws_names(problem) for problem in error.also)
     return renamed
+
+
+def _aws_word(match: re.Match[str]) -> str:
+    return _WORDS[match[1]]
 
 
 def _timing(schedule: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,13 +125,26 @@ def _timing(schedule: Mapping[str, Any]) -> dict[str, Any]:
         if schedule.get(aws_name) is not None
     }
     if at := _AT.fullmatch(expression):
+        try:
+            datetime.fromisoformat(at[1])
+        except ValueError as error:
+            why = InvalidInput("", str(error), value=at[1])
+            raise _invalid_expression(expression, why) from None
         return {"at": at[1], "timezone": zone}  # AWS ignores the bounds of a one-off
     if rate := _RATE.fullmatch(expression):
+        _check_zone(zone)  # it means nothing for a rate
         anchor = {"anchor": bounds["start_at"]} if "start_at" in bounds else {}
         return {"every": f"{rate[1]}{_UNITS[rate[2]]}", **anchor, **bounds}
     if cron := _CRON.fullmatch(expression):
         return {**_cron(cron[1], zone, expression), "timezone": zone, **bounds}
     raise _invalid_expression(expression)
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        check_zone(zone)
+    except InvalidInput as error:
+        raise with_aws_names(error) from None
 
 
 def _cron(text: str, zone: str, expression: str) -> dict[str, Any]:
@@ -129,10 +162,11 @@ def _cron(text: str, zone: str, expression: str) -> dict[str, Any]:
 
 
 def _invalid_expression(expression: str, why: InvalidInput | None = None) -> InvalidInput:
-    detail = f" {why.message}: {why.value}" if why else ""
+    """AWS does not say what is wrong with an expression; our message does."""
+    message = f"{why.message}: {why.value}" if why else f"is no expression (got {shown(expression)})"
     accepted = why.accepted if why else "cron(0 3 * * ? *), rate(5 minutes), at(2026-12-01T03:00:00)"
-    return InvalidInput(
-        "ScheduleExpression", f"Invalid Schedule Expression {expression}.{detail}", accepted=accepted
+    return AwsInvalid(
+        "ScheduleExpression", message, f"Invalid Schedule Expression {expression}.", accepted=accepted
     )
 
 
@@ -149,13 +183,24 @@ def _window(window: Mapping[str, Any]) -> dict[str, Any]:
             value=minutes,
             accepted="1 to 1440 with FLEXIBLE, nothing with OFF",
         )
-    return {"jitter_s": minutes * 60} if minutes is not None else {}
+    # The window's end is not in it.
+    return {"jitter_s": minutes * 60 - 1} if minutes is not None else {}
 
 
 def moment(value: str | float) -> datetime:
     """A time, as AWS's JSON or its command prints it, in UTC."""
     read = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
     return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def in_milliseconds(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """The schedule with its dates in the precision of AWS's JSON: whole seconds, or milliseconds."""
+    dates = {
+        name: schedule[name] if isinstance(schedule[name], int) else int(schedule[name] * 1_000) / 1_000
+        for name in ("StartDate", "EndDate")
+        if name in schedule
+    }
+    return {**schedule, **dates}
 
 
 def instant(value: str | float) -> str:

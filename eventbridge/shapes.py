@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from common.errors import InvalidInput, together
+from eventbridge.errors import Violation
 from eventbridge.names import NAME_CHARS, NAME_PATTERN
 
 
@@ -35,12 +36,29 @@ class String:
         if not isinstance(value, str):
             yield InvalidInput(path, "must be a text", value=value, accepted="a text")
         elif self.enum and value not in self.enum:
-            yield InvalidInput(path, "is not a known value", value=value, accepted=", ".join(self.enum))
-        elif len(value) < self.min or (self.max is not None and len(value) > self.max):
-            accepted = f"{self.min} to {self.max}" if self.max is not None else f"at least {self.min}"
-            yield InvalidInput(path, f"has {len(value)} characters", value=value, accepted=accepted)
-        elif self.pattern and not re.fullmatch(self.pattern, value, re.ASCII):
-            yield InvalidInput(path, "does not have the right form", value=value, accepted=self.pattern)
+            known = ", ".join(self.enum)
+            constraint = f"satisfy enum value set: [{known}]"
+            yield Violation(path, "is not a known value", constraint, value=value, accepted=known)
+        else:
+            yield from self._length(value, path)
+            # An overlong text is not searched.
+            is_short = self.max is None or len(value) <= self.max
+            if self.pattern and is_short and not re.fullmatch(self.pattern, value, re.ASCII):
+                constraint = f"satisfy regular expression pattern: ^{self.pattern}$"
+                yield Violation(
+                    path, "does not have the right form", constraint, value=value, accepted=self.pattern
+                )
+
+    def _length(self, value: str, path: str) -> Iterator[InvalidInput]:
+        accepted = f"{self.min} to {self.max}" if self.max is not None else f"at least {self.min}"
+        bound = ""
+        if self.max is not None and len(value) > self.max:
+            bound = f"less than or equal to {self.max}"
+        elif len(value) < self.min:
+            bound = f"greater than or equal to {self.min}"
+        if bound:
+            message = f"has {len(value)} characters"
+            yield Violation(path, message, f"have length {bound}", value=value, accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +69,13 @@ class Integer:
     max: int
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
-        if isinstance(value, bool) or not isinstance(value, int) or not self.min <= value <= self.max:
-            accepted = f"a whole number from {self.min} to {self.max}"
+        accepted = f"a whole number from {self.min} to {self.max}"
+        if isinstance(value, bool) or not isinstance(value, int):
             yield InvalidInput(path, "is not in range", value=value, accepted=accepted)
+        elif not self.min <= value <= self.max:
+            bound = f"less than or equal to {self.max}" if value > self.max else ""
+            constraint = f"have value {bound or f'greater than or equal to {self.min}'}"
+            yield Violation(path, "is not in range", constraint, value=value, accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ class Structure:
                 )
         for name in self.required:
             if name not in value:
-                yield InvalidInput(before + name, "is missing")
+                yield Violation(before + name, "is missing", "not be null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +132,7 @@ class ListOf:
         if not isinstance(value, list):
             yield InvalidInput(path, "must be a list", value=value, accepted="a list")
         elif len(value) > self.max:
+            # AWS echoes the list, which can be long.
             yield InvalidInput(path, f"has {len(value)} items", accepted=f"at most {self.max}")
         else:
             for number, member in enumerate(value):
@@ -122,6 +145,11 @@ def check(shape: Shape, value: object, path: str = "") -> None:
         raise error
 
 
+def check_name(label: str) -> None:
+    """Whether the name in a path is one. `.` and `..` have another meaning in a path. Raises InvalidInput."""
+    check(NAME, "/" if label in (".", "..") else label, "Name")
+
+
 def without_nulls(value: Any) -> Any:
     """The value without null members, which count as absent in AWS's JSON."""
     if isinstance(value, dict):
@@ -130,6 +158,9 @@ def without_nulls(value: Any) -> Any:
 
 
 NAME: Final = String(NAME_CHARS, pattern=NAME_PATTERN)
+GROUP_ARN: Final = String(
+    1_011, pattern=r"arn:aws(-[a-z]+)?:scheduler:[a-z0-9\-]+:\d{12}:schedule-group\/[0-9a-zA-Z-_.]+"
+)
 CLIENT_TOKEN: Final = String(64, pattern="[a-zA-Z0-9-_]+")
 STATE: Final = String(enum=("ENABLED", "DISABLED"))
 MAX_RESULTS: Final = Integer(1, 100)

@@ -10,9 +10,9 @@ from common.errors import InvalidInput
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.zones import instant_of_local
 
-MAX_DURATION_S: Final = 366 * DAY_S
+MAX_DURATION_S: Final = 3_660 * DAY_S
 _ACCEPTED: Final = (
-    "whole seconds as a number, `90m`, `1h30m`, `2w`, or ISO 8601 such as `PT90M`; 1 s to 366 days"
+    "whole seconds as a number, `90m`, `1h30m`, `2w`, or ISO 8601 such as `PT90M`; 1 s to 3660 days"
 )
 _NUMBER: Final = r"([0-9]{1,9})"
 _SHORT: Final = re.compile(rf"(?:{_NUMBER}w)?(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")

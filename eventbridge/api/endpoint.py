@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -33,6 +34,7 @@ from common.platform.credential import Credential
 from eventbridge.api import groups, schedules
 from eventbridge.api.operation import Operation, SchedulerRequest
 from eventbridge.api.signature import SignatureRefused, SignedRequest, check_signature, read_authorization
+from eventbridge.errors import as_header, aws_text, own_text
 from eventbridge.names import AwsAccount
 from eventbridge.shapes import without_nulls
 
@@ -50,8 +52,12 @@ MAX_BODY: Final = 1024 * 1024
 _MAX_QUERY: Final = 16 * 1024
 # Made once: json.dumps makes one for each answer.
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-# Names and ARNs have no other characters.
-_LABEL: Final = re.compile(r"[0-9a-zA-Z._:/-]{1,1100}", re.ASCII)
+_MAX_LABEL_CHARS: Final = 1_100
+_LABELLED: Final = re.compile(
+    rf"(.*?/(?:{'|'.join(sorted({name for name, _ in _METHODS}))})/)(.+)", re.DOTALL
+)
+# AWS's SDKs show the headers of an error's answer.
+ADVICE_HEADER: Final = "x-minute8-advice"
 
 # AWS's errors by ours. There is no other such table.
 _ERRORS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
@@ -117,7 +123,7 @@ def _route(method: str, place: str) -> tuple[Operation, str]:
     collection, slash, rest = place.partition("/")
     label = unquote(rest)
     by_method = _METHODS.get((collection, bool(slash)), {})
-    if not by_method or (slash and not _LABEL.fullmatch(label)):
+    if not by_method or len(label) > _MAX_LABEL_CHARS:
         raise NoSuchRoute(f"nothing is at {shown(place)}")
     if method not in by_method:
         raise MethodNotAllowed(method, sorted(by_method))
@@ -147,14 +153,16 @@ def _authenticate(
 def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
     """The paths that the client may have sent, encoded once: some gateways decode the path, and others do not.
 
-    Both forms mean the same: no name contains a character that is encoded, and an ARN is one label.
+    All forms mean the same, because a name or an ARN is one label. SDKs sign a path without `.` and `..`.
     """
-    head, slash, label = raw_path.partition("/tags/")
     as_sent = f"{prefix}{raw_path}"
-    if not slash:
+    labelled = _LABELLED.fullmatch(raw_path)
+    if labelled is None:
         return (as_sent,)
-    decoded = f"{prefix}{head}{slash}{quote(unquote(label), safe='-_.~')}"
-    return tuple(dict.fromkeys((as_sent, decoded)))
+    before, label = labelled.groups()
+    if label in (".", ".."):
+        return (as_sent, posixpath.normpath(as_sent))
+    return tuple(dict.fromkeys((as_sent, f"{prefix}{before}{quote(unquote(label), safe='-_.~')}")))
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -166,19 +174,16 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _refusal(error: Exception, request_id: str) -> Event:
     status, name = HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerException"
-    message = f"Minute8 failed; the request id is {request_id}"
+    message, advice = f"Minute8 failed; the request id is {request_id}", {}
     if isinstance(error, SignatureRefused):
         status, name, message = HTTPStatus.FORBIDDEN, error.name, str(error)
     elif kind := next((kind for known, kind in _ERRORS.items() if isinstance(error, known)), None):
-        (status, name), message = kind, _message(error)
+        (status, name), message = kind, own_text(error)
+        if of_aws := aws_text(error):
+            message, advice = of_aws, {ADVICE_HEADER: as_header(message)}
     else:
         telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
-    return _answer(status, request_id, {"Message": message}, **{"x-amzn-ErrorType": name})
-
-
-def _message(error: Exception) -> str:
-    further = error.also[:4] if isinstance(error, InvalidInput) else ()
-    return "; ".join(str(problem) for problem in (error, *further))
+    return _answer(status, request_id, {"Message": message}, **{"x-amzn-ErrorType": name}, **advice)
 
 
 def _answer(status: HTTPStatus, request_id: str, body: Any, **headers: str) -> Event:

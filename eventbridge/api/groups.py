@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api.http.paging import read_cursor, write_cursor
+from api.http.paging import write_cursor
 from api.services import Services
 from common.errors import InvalidInput, NotFound
 from eventbridge.api.operation import Operation, SchedulerRequest
@@ -14,6 +14,7 @@ from eventbridge.groups import GroupRequest, ScheduleGroup, ScheduleGroups
 from eventbridge.shapes import (
     CLIENT_TOKEN,
     GROUP,
+    GROUP_ARN,
     MAX_RESULTS,
     MAX_TAGS,
     NAME,
@@ -22,6 +23,7 @@ from eventbridge.shapes import (
     TAGGING,
     ListOf,
     check,
+    check_name,
 )
 
 _PAGE = 100
@@ -30,7 +32,7 @@ _LIST = "eventbridge-groups"
 
 def create(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """CreateScheduleGroup"""
-    check(NAME, request.label, "Name")
+    check_name(request.label)
     check(GROUP, request.body)
     group_request = _group_request(request, request.body.get("ClientToken"))
     tags = _tags(request.body.get("Tags", []))
@@ -41,13 +43,13 @@ def create(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
 
 def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """GetScheduleGroup"""
-    check(NAME, request.label, "Name")
+    check_name(request.label)
     return _view(services, request, _stored(services).existing(request.tenant, request.label))
 
 
 def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """DeleteScheduleGroup"""
-    check(NAME, request.label, "Name")
+    check_name(request.label)
     deletions = GroupDeletions(services.store)
     group_request = _group_request(request, request.query.get("clientToken"))
     if deletions.begin(request.tenant, request.label, request.now, group_request):
@@ -59,7 +61,7 @@ def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
 def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     """ListScheduleGroups"""
     limit, prefix = request.query.get("MaxResults", _PAGE), request.query.get("NamePrefix", "")
-    after = read_cursor(request.tenant, f"{_LIST}{prefix}", request.query.get("NextToken"))
+    after = request.after(f"{_LIST}{prefix}")
     groups = _stored(services).after(request.tenant, prefix, after, limit + 1)
     page = groups[:limit]
     answer: dict[str, Any] = {"ScheduleGroups": [_view(services, request, group) for group in page]}
@@ -105,7 +107,8 @@ def _stored(services: Services) -> ScheduleGroups:
 
 
 def _group(request: SchedulerRequest) -> str:
-    """The name of the group with the path's ARN. Raises NotFound."""
+    """The name of the group with the path's ARN. Raises InvalidInput, NotFound."""
+    check(GROUP_ARN, request.label, "ResourceArn")
     name = request.account.group_of(request.label)
     if name is None:
         raise NotFound("schedule group", request.label)

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from api.http.paging import read_cursor
 from api.services import Services
 from common.errors import InvalidInput
 from common.platform.credential import Role
 from eventbridge.names import AwsAccount
 from eventbridge.shapes import Integer, ListOf, check
+
+# The members of requests whose names in the query differ.
+_MEMBERS: Final[Mapping[str, str]] = {"ScheduleGroup": "GroupName"}
 
 Query = Mapping[str, Any]
 _SORTED: Final = json.JSONEncoder(sort_keys=True)
@@ -39,6 +43,15 @@ class SchedulerRequest:
         body = {name: value for name, value in self.body.items() if name != "ClientToken"}
         text = _SORTED.encode([self.operation, self.label, client_token or self.signature, body])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def after(self, list_name: str) -> str:
+        """The last entry of the page before, of this list. Raises InvalidInput."""
+        token = self.query.get("NextToken")
+        try:
+            return read_cursor(self.tenant, list_name, token)
+        except InvalidInput:
+            accepted = "the NextToken of an earlier answer to the same request"
+            raise InvalidInput("NextToken", "is not of this list", value=token, accepted=accepted) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,7 @@ class Operation:
             else:
                 parameters[name] = _number(text) if isinstance(shape, Integer) else text
         for name, value in parameters.items():
-            check(self.query[name], value, name)
+            check(self.query[name], value, _MEMBERS.get(name, name))
         return parameters
 
 

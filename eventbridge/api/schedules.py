@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from api.http.paging import read_cursor, write_cursor
+from api.http.paging import write_cursor
 from api.routes.jobs import MAX_JOBS_READ
 from api.services import Services
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, UndoneSince
@@ -17,8 +17,15 @@ from common.storage.table import Query
 from common.timing.groups import group_key
 from common.timing.schedule import EveryTiming
 from eventbridge.api.operation import Operation, SchedulerRequest
+from eventbridge.errors import AwsInvalid
 from eventbridge.groups import ScheduleGroups
-from eventbridge.mapping import DEFAULT_MAX_AGE_S, DEFAULT_RETRIES, definition_of, with_aws_names
+from eventbridge.mapping import (
+    DEFAULT_MAX_AGE_S,
+    DEFAULT_RETRIES,
+    definition_of,
+    in_milliseconds,
+    with_aws_names,
+)
 from eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
 from eventbridge.origin import (
     changed_parts,
@@ -31,7 +38,7 @@ from eventbridge.origin import (
     target_arn_in,
     with_known,
 )
-from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
+from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check, check_name
 
 _PAGE: Final = 100
 # Before the request.
@@ -65,9 +72,9 @@ class ScheduleWrite:
     @classmethod
     def read(cls, request: SchedulerRequest) -> ScheduleWrite:
         """Raises InvalidInput."""
-        check(NAME, request.label, "Name")
+        check_name(request.label)
         check(SCHEDULE, request.body)
-        fields = request.body
+        fields = in_milliseconds(request.body)
         _check_start(fields, request.now)
         group, name = fields.get("GroupName", DEFAULT_GROUP), request.label
         arn = request.account.schedule_arn(group, name)
@@ -107,7 +114,7 @@ def create(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
             return old
         if exists(old):
             raise AlreadyExists("schedule", write.name)
-        return _started(old, define(), now)
+        return _started(define(), now)
 
     return write.store(services, change)
 
@@ -120,8 +127,8 @@ def update(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         before = _existing(old, write.name)
         if is_known(before.origin, write.token):
             return before
-        new = _started(before, define(), now)
-        new = replace(new, **{name: getattr(before, name) for name in _OWN_FIELDS})
+        # A changed rate counts from now on.
+        new = replace(define(), **{name: getattr(before, name) for name in _OWN_FIELDS})
         if write.is_disabled:
             return replace(new, state=PAUSED, group="", shard=0)
         if before.state == PAUSED:
@@ -187,7 +194,7 @@ def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any
         ScheduleGroups(services.store.jobs).existing(request.tenant, group)
     list_name = f"eventbridge {group} {state} {prefix}"
     page: list[Mapping[str, Any]] = []
-    last = after = _after(request, list_name)
+    last = after = request.after(list_name)
     for seen, item in enumerate(_jobs_after(services, request.tenant, job_id_prefixes(group, prefix), after)):
         if seen == MAX_JOBS_READ or len(page) == limit:
             return {"Schedules": page, "NextToken": write_cursor(request.tenant, list_name, last)}
@@ -209,15 +216,19 @@ def _check_start(fields: Mapping[str, Any], now: float) -> None:
     if start is None or fields["ScheduleExpression"].startswith("at("):
         return
     if start < now - MAX_START_AGE_S:
-        accepted = f"at most {MAX_START_AGE_S // 60} minutes ago"
-        raise InvalidInput("StartDate", "is too far in the past", value=start, accepted=accepted)
+        raise AwsInvalid(
+            "StartDate",
+            "is too far in the past",
+            "The StartDate you specify cannot be earlier than 5 minutes ago.",
+            value=start,
+            accepted=f"at most {MAX_START_AGE_S // 60} minutes ago",
+        )
 
 
-def _started(old: Job | None, new: Job, now: float) -> Job:
+def _started(new: Job, now: float) -> Job:
     """The job. A new rate without a StartDate fires at once."""
     timing = new.schedule.timing
-    kept = exists(old) and old is not None and old.schedule.timing == timing
-    if kept or not isinstance(timing, EveryTiming) or "anchor" in new.schedule_given:
+    if not isinstance(timing, EveryTiming) or "anchor" in new.schedule_given:
         return new
     schedule = replace(new.schedule, timing=replace(timing, anchor_at=next_second(now)))
     return replace(new, schedule=schedule, group=group_key(schedule) if new.group else "")
@@ -232,7 +243,7 @@ def _existing(old: Job | None, name: str) -> Job:
 
 def _group_in(request: SchedulerRequest) -> str:
     """The group of the schedule that the path names. Raises InvalidInput."""
-    check(NAME, request.label, "Name")
+    check_name(request.label)
     return str(request.query.get("groupName", DEFAULT_GROUP))
 
 
@@ -249,18 +260,6 @@ def _with_defaults(request: Mapping[str, Any]) -> dict[str, Any]:
         **request,
         "Target": {**target, "RetryPolicy": {**retry, **target.get("RetryPolicy", {})}},
     }
-
-
-def _after(request: SchedulerRequest, list_name: str) -> str:
-    try:
-        return read_cursor(request.tenant, list_name, request.query.get("NextToken"))
-    except InvalidInput as error:
-        raise InvalidInput(
-            "NextToken",
-            error.message,
-            value=request.query["NextToken"],
-            accepted="the NextToken of an earlier answer to the same request",
-        ) from None
 
 
 def _jobs_after(

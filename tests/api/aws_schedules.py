@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from eventbridge.api.endpoint import ADVICE_HEADER
 from tests.worlds import ARN
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
@@ -33,6 +34,14 @@ def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str, str]:
         call(**arguments)
     error = refused.value.response
     return error["ResponseMetadata"]["HTTPStatusCode"], error["Error"]["Code"], error["Error"]["Message"]
+
+
+def advice(call: Callable[..., Any], **arguments: Any) -> tuple[str, str]:
+    """AWS's message of a refusal, and Minute8's own beside it."""
+    with pytest.raises(ClientError) as refused:
+        call(**arguments)
+    error = refused.value.response
+    return error["Error"]["Message"], error["ResponseMetadata"]["HTTPHeaders"].get(ADVICE_HEADER, "")
 
 
 def without_metadata(answer: dict[str, Any]) -> dict[str, Any]:
