@@ -212,7 +212,9 @@ def test_a_rate_can_be_longer_than_a_year(office: Office, aws: Aws) -> None:
         ("x" * 65, None),
     ],
 )
-def test_a_name_that_is_none_is_refused_by_the_models_pattern(aws: Aws, name: str, echoed: str | None) -> None:
+def test_a_name_that_is_none_is_refused_by_the_models_pattern(
+    aws: Aws, name: str, echoed: str | None
+) -> None:
     """The text is AWS's: it has been seen for a name."""
     client = aws(parameter_validation=False)
     constraint = (

@@ -284,7 +284,7 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
 def test_what_is_cut_is_said() -> None:
     window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 90}
     source_job = imported(FlexibleTimeWindow=window, Description="x" * 300, Target={"RetryPolicy": {}})
-    assert source_job.definition["schedule"]["jitter_s"] == 5_400
+    assert source_job.definition["schedule"]["jitter_s"] == 5_399
     assert source_job.definition["retry"] == {"max_attempts": 186, "max_age_s": 86_400}
     assert "Description is cut" in messages(source_job)
     assert not re.search("MaximumRetryAttempts|MaximumWindowInMinutes", messages(source_job))
