@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from api import console
 from api.http.paging import check_range
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.http.representation import compressed, etag_of, is_known
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Response, Route, Routes
 from api.routes import (
@@ -86,11 +87,15 @@ _PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 def resolve(services: Services, event: Event) -> Event:
     """The answer to a request. Never raises."""
+    accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
+    return compressed(_resolved(services, event, accepts), accepts)
+
+
+def _resolved(services: Services, event: Event, accepts: str) -> Event:
     request_id = str((event.get("requestContext") or {}).get("requestId") or "")
     try:
         method, place = event["requestContext"]["http"]["method"], _path(event)
         if console.is_asked_for(place):
-            accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
             return console.answer(method, place, accepts)
         if place.startswith(EVENTBRIDGE):
             from eventbridge.api import endpoint  # only its own clients need it
@@ -98,7 +103,8 @@ def resolve(services: Services, event: Event) -> Event:
             return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
         route, path = _route(method, place)
         request = _request(services, event, route, path)
-        return _response(ROUTES[route](services.acting_for(request.credential), request), request_id)
+        reply = ROUTES[route](services.acting_for(request.credential), request)
+        return _response(route, reply, request_id, request.headers.get("if-none-match"))
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
 
@@ -175,11 +181,15 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     )
 
 
-def _response(reply: Response, request_id: str) -> Event:
+def _response(route: Route, reply: Response, request_id: str, known: str | None) -> Event:
     headers = {**_headers(request_id), **reply.headers}
     if reply.status == HTTPStatus.NO_CONTENT:
         return _answer(reply.status, headers, "")  # some gateways refuse an answer whose body is None
     body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
+    if route.is_revalidated:
+        headers["ETag"] = etag_of(body if reply.version is None else reply.version)
+        if known is not None and is_known(headers["ETag"], known):
+            return _answer(HTTPStatus.NOT_MODIFIED, headers, "")
     return _answer(reply.status, {"Content-Type": reply.content_type, **headers}, body)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from api.http.problems import MethodNotAllowed, NoSuchRoute
+from api.http.representation import takes_gzip
 from common.errors import shown
 
 # scripts/console.py builds them.
@@ -57,7 +58,7 @@ def answer(method: str, path: str, accepts: str, files: Path | None = None) -> E
         "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
         "Vary": "Accept-Encoding",
     }
-    if "gzip" in accepts:
+    if takes_gzip(accepts):
         headers["Content-Encoding"] = "gzip"
     else:
         content = gzip.decompress(content)

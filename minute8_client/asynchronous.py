@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from minute8_client.client import ClientCalls
+from minute8_client.known_lists import KnownLists
 from minute8_client.operations import AnyCall, Awaiting, ListSteps, Request, Steps, Wait
 from minute8_client.operator import OperatorCalls
 from minute8_client.transport import base_of, exchange
@@ -30,6 +31,7 @@ class AsyncTransport(AnyCall, Awaiting):
     ) -> None:
         self._http = httpx.AsyncClient(**base_of(url, key), transport=transport)
         self._sleep = sleep
+        self._known = KnownLists()
 
     async def __aenter__(self) -> Self:
         return self
@@ -67,7 +69,7 @@ class AsyncTransport(AnyCall, Awaiting):
 
     async def _execute(self, step: Request[Any] | Wait | httpx.Request) -> Any:
         if isinstance(step, Request):
-            return await self._result_of(exchange(self._http.build_request, step))
+            return await self._result_of(exchange(self._http.build_request, step, self._known))
         if isinstance(step, Wait):
             return await self._sleep(step.wait_s)
         try:

@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from minute8_client.errors import Unreachable, problem_of
+from minute8_client.known_lists import KnownLists
 from minute8_client.operations import AnyCall, Blocking, ListSteps, Request, Steps, Wait
 
 _TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
@@ -48,6 +49,7 @@ class Transport(AnyCall, Blocking):
     ) -> None:
         self._http = httpx.Client(**base_of(url, key), transport=transport)
         self._sleep = sleep
+        self._known = KnownLists()
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +86,7 @@ class Transport(AnyCall, Blocking):
 
     def _execute(self, step: Request[Any] | Wait | httpx.Request) -> Any:
         if isinstance(step, Request):
-            return self._result_of(exchange(self._http.build_request, step))
+            return self._result_of(exchange(self._http.build_request, step, self._known))
         if isinstance(step, Wait):
             return self._sleep(step.wait_s)
         try:
@@ -102,9 +104,12 @@ def base_of(url: str, key: str) -> dict[str, Any]:
     }
 
 
-def exchange(build: Callable[..., httpx.Request], request: Request[T]) -> Exchange[T]:
+def exchange(build: Callable[..., httpx.Request], request: Request[T], known: KnownLists) -> Exchange[T]:
     """The request's result; `build` is `build_request` of the httpx client. Raises Minute8Problem, Unreachable."""
-    response, is_answer_lost = yield from _tries(_built(build, request), _is_repeatable(request))
+    sent = _built(build, request)
+    known.name_in(sent)
+    response, is_answer_lost = yield from _tries(sent, _is_repeatable(request))
+    response = known.settled(sent, response)
     if response.is_success:
         return request.shape(_content_of(response))
     if request.method == "DELETE" and is_answer_lost and response.status_code == httpx.codes.NOT_FOUND:

@@ -210,6 +210,15 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "schema": {"type": "string", "pattern": r'^((W/)?"\d{1,18}"|\d{1,18})$', "examples": ['"7"']},
             }
         )
+    if route.is_revalidated:
+        parameters.append(
+            {
+                "name": "If-None-Match",
+                "in": "header",
+                "description": "The `ETag` of an earlier answer: 304 without a body if it would be the same.",
+                "schema": {"type": "string", "examples": ['W/"0a1b2c3d4e5f607182"']},
+            }
+        )
     if route.if_none_match:
         parameters.append(
             {
@@ -245,6 +254,8 @@ def _responses(route: Route, summary: str, named: dict[str, Any]) -> dict[str, A
     responses = {str(route.status.value): done}
     if route.other_status is not None:
         responses[str(route.other_status.value)] = done
+    if route.is_revalidated:
+        responses["304"] = {"description": "The answer that If-None-Match names is still the same"}
     statuses: dict[HTTPStatus, list[Kind]] = {}
     for kind in KINDS.values():
         if kind.status in _refusals(route):

@@ -23,12 +23,17 @@ MAX_PAGE_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a route's handler returns; `body` is the text itself if the route does not return JSON."""
+    """What a route's handler returns; `body` is the text itself if the route does not return JSON.
+
+    The ETag of a GET is made of `version`: a text that changes whenever the body says something else. By default it is
+    the body; one that says what time it is needs a version.
+    """
 
     body: Any = None
     status: HTTPStatus = HTTPStatus.OK
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = JSON
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,8 @@ class Route:
 
     `body` and `response` are names of shapes in `api/shapes`. `other_status` is a second success status. A suspended
     tenant may call routes of the role `read`, and routes with `while_suspended`. A call counts as `weight` requests.
-    With `idempotency_key` the route accepts the header Idempotency-Key: the request then takes effect once.
+    With `idempotency_key` the route accepts the header Idempotency-Key: the request then takes effect once. The ETag of
+    a route with `revision` is what it returns; other GETs have one of what they return.
     """
 
     method: str
@@ -65,10 +71,16 @@ class Route:
     while_suspended: bool = False
     weight: int = 1
     idempotency_key: bool = False
+    revision: bool = False
     max_body_bytes: int = MAX_BODY
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    @property
+    def is_revalidated(self) -> bool:
+        """Whether If-None-Match with the ETag of an answer is answered by 304 if the answer is still the same."""
+        return self.method == "GET" and self.response_type == JSON and not self.revision
 
 
 Handler = Callable[[Services, Request], Response]

@@ -41,7 +41,7 @@ def put_calendar(services: Services, request: Request) -> Response:
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 
 
-@ROUTES.add("GET", "/v1/calendars/{name}", "read", response="CalendarView")
+@ROUTES.add("GET", "/v1/calendars/{name}", "read", response="CalendarView", revision=True)
 def get_calendar(services: Services, request: Request) -> Response:
     """Get a calendar.
 

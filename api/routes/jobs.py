@@ -137,7 +137,7 @@ def put_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
-@ROUTES.add("GET", "/v1/jobs/{job_id}", "read", response="Job")
+@ROUTES.add("GET", "/v1/jobs/{job_id}", "read", response="Job", revision=True)
 def get_job(services: Services, request: Request) -> Response:
     """Get a job.
 

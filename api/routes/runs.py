@@ -122,11 +122,10 @@ def list_runs(services: Services, request: Request) -> Response:
     cursor = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
     cursor = cursor or _newest(request.now, run_filter)
     page = services.history.tenant_runs.page(request.tenant, cursor, run_filter, limit=limit)
+    runs = [run_view(item) for item in page.runs]
     return Response(
-        {
-            "runs": [run_view(item) for item in page.runs],
-            **rest_of_list(request, list_name, cursor, page.next),
-        }
+        {"runs": runs, **rest_of_list(request, list_name, cursor, page.next)},
+        version=json.dumps([runs, page.next is None]),  # the rest says when it was asked
     )
 
 

@@ -62,7 +62,7 @@ def list_tenants(services: Services, request: Request) -> Response:
     return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
 
 
-@ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", response="TenantView")
+@ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", response="TenantView", revision=True)
 def get_tenant_of_platform(services: Services, request: Request) -> Response:
     """Get a tenant.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +21,16 @@ from tests.worlds import World
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """What came back, as it goes over the wire."""
 
     status: int
     headers: Mapping[str, str]
-    text: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        is_compressed = self.headers.get("content-encoding") == "gzip"
+        return (gzip.decompress(self.content) if is_compressed else self.content).decode()
 
     @property
     def json(self) -> Any:
@@ -89,7 +95,8 @@ def send(
     names = {name.lower(): value for name, value in raw["headers"].items()}
     # API Gateway accepts a missing body; the embedded AWS answers it with 500.
     assert isinstance(raw["body"], str), raw
-    return Answer(raw["statusCode"], names, raw["body"])
+    content = base64.b64decode(raw["body"]) if raw["isBase64Encoded"] else raw["body"].encode()
+    return Answer(raw["statusCode"], names, content)
 
 
 @dataclass
@@ -169,9 +176,7 @@ class HandlerTransport(httpx.BaseTransport):
             return httpx.Response(failure, json={"message": "Service Unavailable"}, request=request)
         body = request.read() or None
         answer = send(request.method, request.url.raw_path.decode(), dict(request.headers), body)
-        return httpx.Response(
-            answer.status, headers=answer.headers, content=answer.text.encode(), request=request
-        )
+        return httpx.Response(answer.status, headers=answer.headers, content=answer.content, request=request)
 
 
 class AsyncHandlerTransport(httpx.AsyncBaseTransport):

@@ -212,3 +212,17 @@ def test_the_operators_client(office: Office) -> None:
             assert await platform.release_target("*") == []
 
     asyncio.run(main())
+
+
+def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
+    async def main() -> list[httpx.Request]:
+        minute8, requests, _ = client(office.alice.key)
+        await minute8.put_job("report", job(cron="0 3 * * *"))
+        pages = [await minute8.jobs_page() for _ in range(2)]
+        assert pages[0] == pages[1]
+        return requests
+
+    assert [request.headers.get("If-None-Match", "")[:3] for request in asyncio.run(main())[1:]] == [
+        "",
+        'W/"',
+    ]

@@ -176,3 +176,37 @@ def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:
     assert definition_in(minute8.put_job("report", definition)) == definition
     assert minute8.patch_job("report", {"tags": None})["tags"] == []
     assert minute8.preview_schedule({"cron": "0 3 * * *"}, 1)["fires"][0]["fire_at"] == "2026-11-22T03:00:00Z"
+
+
+def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
+    minute8, transport, _ = client(office.alice.key, 503)
+    minute8.put_job("report", job(cron="0 3 * * *"))
+    first = minute8.jobs_page(limit=10)
+    first["jobs"].clear()  # what a caller does with an answer changes no later one
+    again = [minute8.jobs_page(limit=10) for _ in range(2)]
+    assert [job["job_id"] for page in again for job in page["jobs"]] == ["report", "report"]
+    assert [request.headers.get("If-None-Match", "")[:3] for request in transport.requests[2:]] == [
+        "",
+        'W/"',
+        'W/"',
+    ]
+    minute8.put_job("report", job(cron="0 4 * * *"))
+    assert minute8.jobs_page(limit=10)["jobs"][0]["revision"] == 2
+    assert "If-None-Match" not in transport.requests[-2].headers
+    minute8.jobs_page(limit=11)
+    assert "If-None-Match" not in transport.requests[-1].headers
+
+
+def test_what_the_client_keeps_of_lists_is_bounded() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        jobs = "x" * int(request.url.params["limit"])
+        return httpx.Response(200, json={"jobs": jobs, "next_cursor": None}, headers={"ETag": 'W/"1"'})
+
+    minute8 = Client("https://api.test/", "", transport=httpx.MockTransport(answer))
+    for limit in range(1, 100):
+        minute8.jobs_page(limit=limit)
+    minute8.jobs_page(limit=300_000)
+    minute8.jobs_page(limit=200, cursor="a")
+    kept = minute8._known._answers
+    assert len(kept) == 32 and sum(len(response.content) for response in kept.values()) < 20_000
+    assert "limit=99" in list(kept)[-1] and "limit=68" in next(iter(kept))

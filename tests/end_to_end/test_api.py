@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import httpx
 import pytest
 
 from minute8_client import (
@@ -189,6 +190,24 @@ def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, 
     ]
     run = client.run_job("carried")["execution_id"]
     assert ":" in run and client.get_run(run)["execution_id"] == run
+
+
+def test_a_list_comes_compressed_and_an_unchanged_one_not_at_all(
+    environment: dict[str, str], client: Client, key: str
+) -> None:
+    for n in range(4):
+        client.create_job(
+            {**definition(environment), "schedule": {"at": "2099-01-01T00:00:00Z"}}, f"rare-{n}"
+        )
+    url, credential = f"{environment['MINUTE8_URL']}/v1/jobs", {"Authorization": f"Bearer {key}"}
+    plain = httpx.get(url, headers={**credential, "Accept-Encoding": "identity"})
+    short = httpx.get(url, headers=credential)
+    assert short.json() == plain.json() == client.jobs_page()
+    assert short.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
+    assert short.num_bytes_downloaded * 2 < plain.num_bytes_downloaded
+    known = httpx.get(url, headers={**credential, "If-None-Match": short.headers["ETag"]})
+    assert (known.status_code, known.content) == (304, b"")
+    assert client.jobs_page() == short.json()
 
 
 def test_the_platform_needs_no_table_once_it_has_a_key(environment: dict[str, str], minute8: Command) -> None:

@@ -72,6 +72,8 @@ const LONGEST_WAIT_S = 10;
 const TIMEOUT_S = 35;
 // What a gateway answers when it has no answer from the API, which may have done all. A 500 is the API's own failure.
 const ANSWER_LOST = [502, 503, 504];
+const MOST_KNOWN = 32;
+const LONGEST_KNOWN = 256 * 1024;
 const NDJSON = "application/x-ndjson";
 
 /** Calls the API with one key. A call that may be repeated is, if the API throttles, fails or cannot be reached. */
@@ -81,6 +83,7 @@ export class Minute8 {
   readonly #fetch: typeof fetch;
   readonly #sleep: (seconds: number) => Promise<void>;
   readonly #timeoutS: number;
+  readonly #known = new KnownLists();
 
   constructor(settings: Settings) {
     this.#url = settings.url.replace(/\/+$/, "").replace(/\/v1$/, "");
@@ -141,10 +144,16 @@ export class Minute8 {
       (method === "get" ||
         options.idempotencyKey !== undefined ||
         (method !== "post" && options.revision === undefined && !options.onlyNew));
-    const [response, lost] = await this.#send(this.#address(path, options), this.#request(method, options), repeatable);
+    const address = this.#address(path, options);
+    const request = this.#request(method, options);
+    const known = method === "get" ? this.#known.get(address) : undefined;
+    const headers = { ...request.headers, ...(known ? { "If-None-Match": known.etag } : {}) };
+    const [response, lost] = await this.#send(address, { ...request, headers }, repeatable);
+    if (response.status === 304 && known) return parsed(known.body, path) as A;
     if (response.ok) {
-      if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return (await response.text()) as A;
       const body = await response.text();
+      if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return body as A;
+      if (method === "get") this.#known.keep(address, response.headers.get("ETag"), body);
       return (body ? parsed(body, path) : undefined) as A;
     }
     // An earlier try deleted it, and its answer was lost.
@@ -204,6 +213,24 @@ export class Minute8 {
   #signal(own: AbortSignal | null | undefined): AbortSignal {
     const limit = AbortSignal.timeout(this.#timeoutS * 1000);
     return own ? AbortSignal.any([own, limit]) : limit;
+  }
+}
+
+/** The lists that were read lately: asked for again, one that is still the same is not sent again. Bounded to 8 MB. */
+class KnownLists {
+  readonly #answers = new Map<string, { etag: string; body: string }>();
+
+  get(address: string): { etag: string; body: string } | undefined {
+    return this.#answers.get(address);
+  }
+
+  /** Keep an answer whose ETag is of all of it. Pages after the first are read once. */
+  keep(address: string, etag: string | null, body: string): void {
+    if (!etag?.startsWith("W/") || address.includes("cursor=") || body.length > LONGEST_KNOWN) return;
+    this.#answers.delete(address);
+    this.#answers.set(address, { etag, body });
+    const [oldest] = this.#answers.keys();
+    if (this.#answers.size > MOST_KNOWN && oldest !== undefined) this.#answers.delete(oldest);
   }
 }
 

@@ -45,6 +45,19 @@ describe("a request", () => {
     expect(asked[0]?.url).toMatch(/\/v1\/runs\/t:j:20261121T031800Z:1$/);
   });
 
+  it("asks for a list again by its ETag, and returns what it has if that is still the same", async () => {
+    const list = (id: string) =>
+      new Response(JSON.stringify({ jobs: [{ job_id: id }], next_cursor: null }), { headers: { ETag: `W/"${id}"` } });
+    const { client, asked } = world(list("a"), new Response(null, { status: 304 }), list("b"), list("c"));
+    const first = await client.get("/v1/jobs", { query: { limit: 5 } });
+    first.jobs.length = 0; // what a caller does with an answer changes no later one
+    expect((await client.get("/v1/jobs", { query: { limit: 5 } })).jobs[0]?.job_id).toBe("a");
+    expect((await client.get("/v1/jobs", { query: { limit: 5 } })).jobs[0]?.job_id).toBe("b");
+    await client.get("/v1/jobs", { query: { limit: 6 } });
+    const named = asked.map((one) => (one.init.headers as Record<string, string>)["If-None-Match"]);
+    expect(named).toEqual([undefined, 'W/"a"', 'W/"a"', undefined]);
+  });
+
   it("names the revision and the idempotency key in headers, and sends JSON or lines", async () => {
     const { client, asked } = world(ok({}), ok({}), ok({}));
     await client.patch("/v1/jobs/{job_id}", { path: { job_id: "a" }, body: { timeout_s: 5 }, revision: 7 });
