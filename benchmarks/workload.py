@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from common.jobs.job import Job
+from common.jobs.stored_text import StoredText
 from common.planning.due_entry import DueEntry
 from common.registration.schedule_text import parse_schedule
 from common.timing.durations import parse_duration
@@ -53,7 +54,9 @@ def job(number: int) -> Job:
         schedule_given=fields,
         schedule=schedule,
         target=_TARGET,
-        payload={"report": "daily", "customer": rng.randrange(10**6), "formats": ["pdf", "csv"]},
+        payload=StoredText.of(
+            {"report": "daily", "customer": rng.randrange(10**6), "formats": ["pdf", "csv"]}
+        ),
         name=f"Report {number}",
         tags=("reports", "billing"),
         effective_at=DAY - 10**6,

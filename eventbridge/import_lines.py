@@ -58,7 +58,7 @@ class ScheduleLines:
                 value=schedule["ScheduleExpression"],
                 accepted="what `minute8 import` of the deployment's version sends",
             )
-        return replace(new, origin=origin_of(group, name, request, new.payload, requests_of(old)))
+        return replace(new, origin=origin_of(group, name, request, new.payload.value, requests_of(old)))
 
     def are_same(self, old: Job, new: Job) -> bool:
         """Whether EventBridge's API says the same of both jobs."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.jobs.job import DELETED, FORMER_REQUESTS, Job, exists
+from common.jobs.stored_text import StoredText
 
 KIND: Final = "eventbridge"
 # Requests that changed a schedule are known for twice as long as a signature is valid.
@@ -86,13 +87,10 @@ def origin_of(
         raise InvalidInput(
             "Target.Input", f"makes a schedule of {size} bytes", accepted=f"at most {MAX_BYTES}"
         )
-    return {
-        "kind": KIND,
-        "group": group,
-        "name": name,
-        "request": text,
-        "known": (before or {}).get("known", ""),
-    }
+    origin = {"kind": KIND, "group": group, "name": name, "known": (before or {}).get("known", "")}
+    if (stored := StoredText(text)).is_large:  # of a universal target, whose Input is in it
+        return origin | {"request": stored, "target_arn": target["Arn"]}
+    return origin | {"request": text}
 
 
 def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
@@ -123,9 +121,14 @@ def is_known(origin: Origin | None, token: str) -> bool:
     return origin is not None and f"{token}@" in origin["known"]
 
 
-def request_in(origin: Origin, payload: str) -> dict[str, Any]:
-    """The request that made the job. `payload` is the job's, as its item has it."""
-    request: dict[str, Any] = json.loads(origin["request"])
+def texts_of_request(item: Mapping[str, Any]) -> list[StoredText]:
+    """The texts that `request_in` needs, in its order. `item` is the job's."""
+    return [StoredText.from_attribute(text) for text in (item["origin"]["request"], item["payload"])]
+
+
+def request_in(request_text: str, payload: str) -> dict[str, Any]:
+    """The request that made the job. `payload` is the job's, as JSON."""
+    request: dict[str, Any] = json.loads(request_text)
     target = request["Target"]
     if "Input" in target and target["Input"] is None:
         target["Input"] = json.loads(payload)
@@ -133,7 +136,9 @@ def request_in(origin: Origin, payload: str) -> dict[str, Any]:
 
 
 def target_arn_in(origin: Origin) -> str:
-    """The ARN of the target that the request named."""
+    """The ARN of the target that the request named. No large text is read."""
+    if "target_arn" in origin:
+        return str(origin["target_arn"])
     return str(json.loads(origin["request"])["Target"]["Arn"])
 
 
@@ -156,4 +161,6 @@ def _hashes(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _hash(value: Any) -> str:
+    if isinstance(value, Mapping) and "sha256" in value:  # of a payload with an item of its own
+        return str(value["sha256"])[:12]
     return hashlib.sha256(_SORTED.encode(value).encode()).hexdigest()[:12]

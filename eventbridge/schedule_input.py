@@ -51,10 +51,11 @@ class ScheduleInput:
                 accepted=f"at most {RENDERED_BYTES} bytes",
             )
 
-    def render(self, job: Job, execution: Execution) -> str:
+    def render(self, job: Job, payload: str, execution: Execution) -> str:
         """The Input for one attempt."""
         arn = job.target["schedule_arn"]
-        return input_text(job.payload, arn, execution.fire_at, execution.execution_id, execution.attempt)
+        text = json.loads(payload)
+        return input_text(text, arn, execution.fire_at, execution.execution_id, execution.attempt)
 
 
 # By the field of a job's target that chooses the format.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from socket import socket
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -25,18 +25,23 @@ from common.storage import outgoing
 from common.storage.steps import Steps
 from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
+from executor.targets.events import Event
 
 Waiting = TypeVar("Waiting")
+# The text of a job's payload. Raises if it cannot be read.
+PayloadReader = Callable[[Job], str]
 
 
 class Sending:
     """A call in steps. One thread at a time does a step."""
 
-    def __init__(self, claimed: Claimed, clock: Clock, formats: PayloadFormats) -> None:
+    def __init__(
+        self, claimed: Claimed, clock: Clock, formats: PayloadFormats, payload_of: PayloadReader
+    ) -> None:
         self.claimed = claimed
         # The socket of the answer that the next step reads. None: the next step may take long.
         self.waits_for: socket | None = None
-        self._steps = _call(claimed, clock, formats)
+        self._steps = _call(claimed, clock, formats, payload_of)
         # The context notes when this call's request went out.
         self._context = copy_context()
 
@@ -80,21 +85,36 @@ class AnswerPoll(Generic[Waiting]):
         return list(self._waiting.values())
 
 
-def _call(claimed: Claimed, clock: Clock, formats: PayloadFormats) -> Steps[Called]:
+def _call(
+    claimed: Claimed, clock: Clock, formats: PayloadFormats, payload_of: PayloadReader
+) -> Steps[Called]:
     began_at = clock.now()
+    payload = _payload(claimed.attempt, payload_of)
+    if isinstance(payload, Outcome):
+        return Called(claimed, payload, began_at)
     outgoing.reset()
-    outcome = yield from _outcome(claimed.attempt, claimed.claim.token, formats)
+    outcome = yield from _outcome(claimed.attempt, payload, claimed.claim.token, formats)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
     return Called(claimed, outcome, called_at)
 
 
-def _outcome(attempt: Admitted, token: str, formats: PayloadFormats) -> Steps[Outcome]:
+def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
+    """The text of the payload. That it cannot be read is no attempt of the tenant's."""
+    try:
+        return payload_of(attempt.job)
+    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
+        words = shown(str(error))
+        telemetry.logger().warning("payload not read", error=words, **attempt.claim.execution.log_fields)
+        return Outcome(ok=False, throttled=True, error_type="PayloadNotRead", error=words)
+
+
+def _outcome(attempt: Admitted, payload: str, token: str, formats: PayloadFormats) -> Steps[Outcome]:
     """Call the job's target once. Every error becomes an outcome; nothing is raised."""
     kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
     try:
-        sent = event(job, execution, token, formats)
+        sent = event(job, payload, execution, token, formats)
         if kind.in_steps:
             return (yield from kind.in_steps(job.target, sent, attempt.timeout_s))
         return kind.call(job.target, sent, attempt.timeout_s)
@@ -112,8 +132,8 @@ def _outcome(attempt: Admitted, token: str, formats: PayloadFormats) -> Steps[Ou
         return Outcome(ok=False, error_type=type(error).__name__, error=words)
 
 
-def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -> dict[str, Any]:
-    """The target's event: the rendered payload, and the execution's context (such as its id and fire time).
+def event(job: Job, payload: str, execution: Execution, token: str, formats: PayloadFormats) -> Event:
+    """The target's event: the rendered payload as text, and the execution's context (such as its id and fire time).
 
     Raises PayloadTooLarge.
     """
@@ -132,9 +152,8 @@ def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -
     if job.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = token
-    payload = job.payload
     if payload_format := format_of(job.target, formats):
-        payload = payload_format.render(job, execution)
+        payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):
         timezone = job.schedule_given.get("timezone", "UTC")
         payload = render(payload, values_for(execution, timezone))

@@ -22,6 +22,7 @@ from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
 from executor import calling
+from executor.calling import PayloadReader
 from executor.targets.clients import client
 from executor.targets.events import Event, message_body
 from executor.targets.sqs_queue import queue_url
@@ -40,6 +41,7 @@ class DeadLetters:
     changes: RunChanges
     rules: RulesOf
     payload_formats: PayloadFormats
+    payload_of: PayloadReader
     clock: Clock
 
     def send(
@@ -57,7 +59,8 @@ class DeadLetters:
                 return
             for remaining_tries in reversed(range(_MAX_TRIES)):
                 try:
-                    event = calling.event(job, execution, "", self.payload_formats)
+                    payload = self.payload_of(job)
+                    event = calling.event(job, payload, execution, "", self.payload_formats)
                     _send(job, event, attributes(job, execution, error_type, error, exhausted))
                     return
                 except Exception as raised:

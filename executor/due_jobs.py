@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import Job
+from common.jobs.stored_text import StoredText
 from common.planning.execution import BACKFILL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
 from common.storage import keys
@@ -67,7 +67,7 @@ class DueJobs:
             )
             if item is None or "payload" not in item:
                 return Skip(states.INVALID, "the payload of this run was kept for 30 days, and has expired")
-            return replace(job, payload=json.loads(item["payload"]))
+            return replace(job, payload=StoredText(item["payload"]))
         if trigger_id.startswith(BACKFILL_PREFIX):
             item = self.jobs.get(keys.backfill(tenant, job_id, trigger_id.removeprefix(BACKFILL_PREFIX)))
             if item and item.get("cancelled_at"):

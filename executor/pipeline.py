@@ -24,7 +24,7 @@ from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
-from executor.calling import Sending
+from executor.calling import PayloadReader, Sending
 from executor.due_jobs import DueJobs
 from executor.messages import Delivery
 from executor.overlap import OverlapPolicy
@@ -64,6 +64,7 @@ class Executor:
     kinds: Mapping[str, Kind]
     tenants: RulesOf
     payload_formats: PayloadFormats
+    payload_of: PayloadReader
     # From a claim by itself to its call, and from a joint claim.
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
@@ -148,7 +149,7 @@ class Executor:
 
     def sending(self, claimed: Claimed) -> Sending:
         """The call of a claimed attempt, before its first step."""
-        return Sending(claimed, self.clock, self.payload_formats)
+        return Sending(claimed, self.clock, self.payload_formats, self.payload_of)
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""

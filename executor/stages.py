@@ -80,8 +80,14 @@ class Claimed:
 
     @property
     def sends_only(self) -> bool:
-        """Whether the call waits for no result, and one thread can make several such calls at once."""
-        return not self.attempt.is_awaited and self.attempt.kind.in_steps is not None
+        """Whether the call waits for no result, and one thread can make several such calls at once.
+
+        A large payload is read and prepared in its own thread.
+        """
+        attempt = self.attempt
+        return (
+            not attempt.is_awaited and attempt.kind.in_steps is not None and not attempt.job.payload.is_large
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.events import Events
+from common.jobs.large_texts import LargeTexts
 from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
@@ -18,6 +19,7 @@ from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
 from executor.overlap import Locks, OverlapPolicy
+from executor.payloads import Payloads
 from executor.pipeline import Executor
 from executor.recorder import Recorder
 from executor.run_end import RunEnd
@@ -43,13 +45,13 @@ def executor(
 
     The modules of retries, backfills and last runs are imported on first use: most batches do not need them.
     """
-    runs = Runs(tables.runs)
+    runs, payloads = Runs(tables.runs), Payloads(LargeTexts(tables.jobs))
     postponed = _postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
     run_end = RunEnd(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
-        dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, clock),
+        dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, payloads.of, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
         events=events,
@@ -73,6 +75,7 @@ def executor(
         clock=clock,
         kinds=kinds,
         payload_formats=PAYLOAD_FORMATS,
+        payload_of=payloads.of,
         tenants=rules,
     )
 

@@ -124,6 +124,7 @@ def export_jobs(services: Services, request: Request) -> Response:
     """
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
+    large: dict[int, Job] = {}
     size, last, headers = 0, after, {}
     # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
     stored = services.store.list_jobs(request.tenant, after, MAX_LINES + 1, deleted=True)
@@ -133,10 +134,19 @@ def export_jobs(services: Services, request: Request) -> Response:
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
             break
         if exists(job):
-            lines.append(json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n")
+            if job.payload.is_large:
+                large[len(lines)] = job
+                size += job.payload.bytes
+            lines.append("" if job.payload.is_large else _line(job))
             size += len(lines[-1].encode())
         last = job.job_id
+    for number, job in zip(large, services.store.texts.with_payloads(list(large.values())), strict=True):
+        lines[number] = _line(job)
     return Response("".join(lines), headers=headers, content_type=NDJSON)
+
+
+def _line(job: Job) -> str:
+    return json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 @dataclass(slots=True)

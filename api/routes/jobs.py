@@ -6,7 +6,7 @@ import json
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +24,7 @@ from common.history.health import Health
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, PAUSED, Job, exists
+from common.jobs.job import ACTIVE, NO_PAYLOAD, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.states import SKIPPED
@@ -207,9 +207,12 @@ def list_jobs(services: Services, request: Request) -> Response:
             break
         if job_filter.matches(job):
             jobs.append(job)
-            page.append(job_view(job, request.now, _excluded(calendars, job)))
-            size += len(json.dumps(page[-1], ensure_ascii=False).encode())
+            unread = replace(job, payload=NO_PAYLOAD)
+            page.append(job_view(unread, request.now, _excluded(calendars, job)))
+            size += len(json.dumps(page[-1], ensure_ascii=False).encode()) + job.payload.bytes
         last = job.job_id
+    for view, job in zip(page, services.store.texts.with_payloads(jobs), strict=True):
+        view["payload"] = job.payload.value
     health = {}
     if request.flag("health"):
         counted = services.store.failures.counted(jobs)
@@ -321,6 +324,7 @@ def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HT
     headers = {"ETag": f'"{job.revision}"'}
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
+    (job,) = services.store.texts.with_payloads([job])
     return Response(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
 
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
 from common.errors import NONE_YET, NotFound, RevisionMismatch
+from common.jobs.stored_text import StoredText
 from common.planning.due_entry import CatchUp, DueEntry
 from common.planning.execution import job_key
 from common.planning.pace import pace_number
@@ -25,6 +25,8 @@ DELETED = "deleted"
 
 # EventBridge Scheduler's first attempt and its 185 retries.
 MAX_ATTEMPTS = 186
+
+NO_PAYLOAD = StoredText("null")
 
 # The attribute that stores the origin of a job that another API no longer has: it knows former requests alone.
 FORMER_REQUESTS = "former_requests"
@@ -62,7 +64,7 @@ class Job:
     schedule_given: Mapping[str, Any]
     schedule: Schedule
     target: Mapping[str, Any]
-    payload: Any = None
+    payload: StoredText = NO_PAYLOAD
     timeout_s: int = 60
     retry: Retry = field(default_factory=Retry)
     start_deadline_s: int | None = None
@@ -99,6 +101,12 @@ class Job:
         return job_key(self.tenant, self.job_id)
 
     @property
+    def texts(self) -> Iterator[StoredText]:
+        """What may have items of its own."""
+        yield self.payload
+        yield from (value for value in (self.origin or {}).values() if isinstance(value, StoredText))
+
+    @property
     def pace_number(self) -> int:
         """The number of its pace, by which its shard is found; 0 without one."""
         return pace_number(self.tenant, self.schedule.pace)
@@ -117,8 +125,7 @@ class Job:
             "schedule_given": dict(self.schedule_given),
             "schedule": self.schedule.to_item(),
             "target": dict(self.target),
-            # As text: DynamoDB's numbers differ from JSON's, and the payload must arrive as the tenant sent it.
-            "payload": json.dumps(self.payload, separators=(",", ":"), ensure_ascii=False),
+            "payload": self.payload.attribute,
             "timeout_s": self.timeout_s,
             "retry": asdict(self.retry) | {"factor": Decimal(str(self.retry.factor))},
             "catch_up": self.catch_up,
@@ -149,7 +156,7 @@ class Job:
         }
         item |= {name: value for name, value in optional.items() if value is not None}
         if self.origin:
-            item |= self.origin if FORMER_REQUESTS in self.origin else {"origin": dict(self.origin)}
+            item |= self.origin if FORMER_REQUESTS in self.origin else {"origin": _origin_item(self.origin)}
         return item
 
     @classmethod
@@ -161,7 +168,7 @@ class Job:
             schedule_given=item["schedule_given"],
             schedule=Schedule.from_item(item["schedule"]),
             target=item["target"],
-            payload=json.loads(item.get("payload", "null")),  # see WITHOUT_PAYLOAD
+            payload=StoredText.from_attribute(item.get("payload", "null")),  # see WITHOUT_PAYLOAD
             timeout_s=item["timeout_s"],
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
@@ -187,13 +194,29 @@ class Job:
             updated_at=item["updated_at"],
             group=item["group"],
             shard=item["shard"],
-            origin=item.get("origin")
+            origin=_origin(item.get("origin", {}))
             or {name: item[name] for name in (FORMER_REQUESTS,) if name in item}
             or None,
         )
 
 
-# To read many jobs: all attributes but the payload, which may have 128 KB. It is None then.
+def _origin_item(origin: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value.attribute if isinstance(value, StoredText) else value for name, value in origin.items()
+    }
+
+
+def _origin(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inverse. Only large texts of an origin are a StoredText."""
+    large = {
+        name: StoredText.from_attribute(value)
+        for name, value in item.items()
+        if isinstance(value, Mapping) and "sha256" in value
+    }
+    return {**item, **large} if large else item
+
+
+# To read many jobs: all attributes but the payload. Earlier versions stored up to 128 KB there. It is null then.
 WITHOUT_PAYLOAD = (*(field.name for field in fields(Job) if field.name != "payload"), FORMER_REQUESTS)
 
 

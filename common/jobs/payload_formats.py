@@ -18,8 +18,8 @@ class PayloadFormat(Protocol):
     def check(self, kind: str, payload: object) -> None:
         """Whether a target of this kind takes the payload. Raises InvalidInput."""
 
-    def render(self, job: Job, execution: Execution) -> Any:
-        """The payload for one attempt."""
+    def render(self, job: Job, payload: str, execution: Execution) -> str:
+        """What the target gets of the payload, which is JSON, for one attempt."""
 
 
 # By the field of the target that chooses the format.

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
+from common.jobs.job import ACTIVE, DELETED, NO_PAYLOAD, PAUSED, Job
 from common.timing.groups import group_key
 
 
@@ -27,7 +27,7 @@ def resumed(job: Job, now: float) -> Job:
 
 def deleted(job: Job, now: float) -> Job:
     """The deleted job."""
-    return _revised(job, now, state=DELETED, payload=None, note="", group="", shard=0)
+    return _revised(job, now, state=DELETED, payload=NO_PAYLOAD, note="", group="", shard=0)
 
 
 def next_second(now: float) -> int:

@@ -18,6 +18,7 @@ from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_
 from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing, exists
+from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
 from common.jobs.revisions import deleted, paused, resumed
 from common.jobs.shard_choice import ShardChoice, moves
@@ -89,7 +90,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def get(self, tenant: str, job_id: str) -> Job:
-        """The job with its failures in a row. Raises NotFound."""
+        """The job with its failures in a row, and without a large payload. Raises NotFound."""
         item = self.jobs.get(keys.job(tenant, job_id))
         job = existing(Job.from_item(item) if item else None, job_id, None)
         return self.failures.counted([job])[0]
@@ -119,6 +120,11 @@ class JobStore:
             )
         )
         return (Job.from_item(item) for item in items)
+
+    @property
+    def texts(self) -> LargeTexts:
+        """The large texts of the jobs, such as payloads."""
+        return LargeTexts(self.jobs)
 
     @property
     def audited(self) -> AuditedCommit:
@@ -238,6 +244,7 @@ class JobStore:
 
     def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> PendingRegistration | None:
         """Add the change of one job to `tx`."""
+        self.texts.write(tx, old, new, now)
         job_key, former_key = keys.job(new.tenant, new.job_id), keys.former_job(new.tenant, new.job_id)
         if old is not None and new.state == DELETED:
             tx.delete(self.jobs, job_key, _unchanged(old))

@@ -201,17 +201,25 @@ class Deletions:
         return True
 
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Remove the runs of former jobs, and each former job after its last run."""
+        """Remove the runs and large texts of former jobs, and each former job after its last run."""
         items_read = 0
         for mark in self.jobs.query(Query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most)):
             if items_read >= most:
                 break
             job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
-            runs = list(self.runs.query(Query(keys.runs_of_job(tenant_id, job_id), limit=most - items_read)))
-            deleted_runs = self.runs.delete_many([keys.key_of(item) for item in runs])
-            items_read += len(runs)
-            removed["runs"] += deleted_runs
-            if items_read < most and deleted_runs == len(runs):
+            all_deleted = True
+            for table, partition, kind in (
+                (self.runs, keys.runs_of_job(tenant_id, job_id), "runs"),
+                (self.jobs, keys.texts_of_job(tenant_id, job_id), "others"),
+            ):
+                if items_read < most:
+                    query = Query(partition, limit=most - items_read, attributes=("pk", "sk"))
+                    items = list(table.query(query))
+                    deleted = table.delete_many([keys.key_of(item) for item in items])
+                    items_read += len(items)
+                    removed[kind] += deleted
+                    all_deleted &= deleted == len(items)
+            if items_read < most and all_deleted:
                 self.runs.delete(keys.overlap_lock(tenant_id, job_id))
                 self.index.drop_pending(tenant_id, job_id)
                 self.jobs.delete(keys.key_of(mark))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -50,7 +49,7 @@ def effects_of(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
         if interval_s is not None:
             shortest_before, shortest = was.quotas.shortest_interval_s, will.quotas.shortest_interval_s
             effects.interval_too_short += shortest_before <= interval_s < shortest
-        size = len(json.dumps(job.payload, separators=(",", ":"), ensure_ascii=False).encode())
+        size = job.payload.bytes
         effects.payload_too_large += will.quotas.payload_bytes < size <= was.quotas.payload_bytes
     return effects
 

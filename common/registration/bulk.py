@@ -21,7 +21,7 @@ from common.errors import NONE_YET, Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, check_revision, exists
 from common.jobs.store import MAX_AT_ONCE
-from common.registration.defined_job import build_job, definition_of, old_if_same, same_json
+from common.registration.defined_job import build_job, changed_fields, old_if_same
 from common.registration.origins import Origins
 from common.registration.registry import JobValidator, Registry, split_initial_state
 
@@ -121,9 +121,7 @@ class _NamedLine:
         if old is None or not exists(old):
             result = "created"
         elif new is not old:
-            before, after = definition_of(old), definition_of(new)
-            result = "replaced"
-            names = tuple(name for name in after if not same_json(after[name], before[name]))
+            result, names = "replaced", changed_fields(old, new)
             names += () if self.origins.are_same(old, new) else (self.origins.field,)
         return LineOutcome(self.number, self.job_id, result, new.revision, new.group, names)
 

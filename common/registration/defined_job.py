@@ -10,6 +10,7 @@ from typing import Any
 from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, DELETED, Job, Retry
 from common.jobs.revisions import next_second
+from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
 from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits
@@ -33,7 +34,7 @@ def build_job(
         schedule_given=written,
         schedule=schedule,
         target=target_definitions.stored(definition.target),
-        payload=definition.payload,
+        payload=StoredText.of(definition.payload),
         timeout_s=definition.timeout_s,
         retry=Retry(**definition.retry.model_dump()),
         start_deadline_s=definition.start_deadline_s,
@@ -123,16 +124,30 @@ _DEFINED = tuple(JobDefinition.model_fields)
 
 
 def definition_of(job: Job) -> dict[str, Any]:
-    """The job as a client could have written it, for `parse_definition`."""
-    stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
-    return {**stored, "schedule": job.schedule_given}
+    """The job as a client could have written it, for `parse_definition`. Its payload must have been read."""
+    return {name: _plain(value) for name, value in _fields(job).items()}
 
 
 def old_if_same(old: Job, new: Job) -> Job:
     """The new job, or the object `old` if their definitions are the same, and mean the same."""
     # A version without paces may have stored the schedule without its pace.
-    is_same = old.schedule == new.schedule and same_json(definition_of(new), definition_of(old))
-    return old if is_same else new
+    return new if old.schedule != new.schedule or changed_fields(old, new) else old
+
+
+def changed_fields(old: Job, new: Job) -> tuple[str, ...]:
+    """The fields of the definition that differ. No payload is read."""
+    before, after = _fields(old), _fields(new)
+    return tuple(name for name in after if not _same(before[name], after[name]))
+
+
+def _fields(job: Job) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in _DEFINED} | {"schedule": job.schedule_given}
+
+
+def _same(value: Any, other: Any) -> bool:
+    if isinstance(value, StoredText):
+        return bool(value == other)
+    return same_json(_plain(value), _plain(other))
 
 
 def same_json(value: Any, other: Any) -> bool:
@@ -154,6 +169,8 @@ def merge_patch(value: Any, patch: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, StoredText):
+        return value.value
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -96,7 +96,8 @@ class Registry:
 
         def change(old: Job | None, now: float) -> Job:
             job = existing(old, job_id, expected_revision)
-            definition, limits = self.validated(tenant, job_id, merge_patch(definition_of(job), changes))
+            (read,) = self.store.texts.with_payloads([job])
+            definition, limits = self.validated(tenant, job_id, merge_patch(definition_of(read), changes))
             return old_if_same(job, build_job(tenant, job_id, definition, job, now, limits))
 
         return self.store.change(tenant, job_id, change)

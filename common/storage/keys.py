@@ -5,6 +5,7 @@
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | jobs    | tenant                       | STREAK#job_id                   | a job's failures in a row              |
+| jobs    | tenant#job_id#text           | sha256 of the text              | a large payload of a job               |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | LISTED#place                 | group#shard                     | a shard that can fire at that time     |
@@ -118,6 +119,14 @@ def former_job(tenant: str, job_id: str) -> Key:
 
 def failure_streak(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"STREAK#{job_id}"}
+
+
+def job_text(tenant: str, job_id: str, sha256: str) -> Key:
+    return {"pk": texts_of_job(tenant, job_id), "sk": sha256}
+
+
+def texts_of_job(tenant: str, job_id: str) -> str:
+    return f"{tenant}#{job_id}#text"
 
 
 def subscription(tenant: str, name: str) -> Key:

@@ -296,6 +296,7 @@ class Transaction:
         self._client = client
         self._writes: list[TransactWriteItemTypeDef] = []
         self._keys: list[Key] = []
+        self._stored_bytes = 0
 
     def __len__(self) -> int:
         return len(self._writes)
@@ -305,14 +306,27 @@ class Transaction:
         key = key_of(item)
         self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
 
-    def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
-        """Apply an update expression, if the condition holds. Commit raises ItemTooLarge."""
+    def update(
+        self,
+        table: Table,
+        key: Key,
+        change: Expression,
+        condition: Expression | None = None,
+        *,
+        stored_bytes: int = 0,
+    ) -> None:
+        """Apply an update expression, if the condition holds. Commit raises ItemTooLarge.
+
+        The size of a large item that is stored already counts as well.
+        """
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
+        self._stored_bytes += stored_bytes
 
     def extend(self, other: Transaction) -> None:
         """Add all that is in another one."""
         self._writes += other._writes
         self._keys += other._keys
+        self._stored_bytes += other._stored_bytes
 
     def check(self, table: Table, key: Key, condition: Expression) -> None:
         """Require that `condition` holds for an item that is not written."""
@@ -341,7 +355,10 @@ class Transaction:
         if count > MAX_WRITES:
             raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MAX_WRITES}")
         # The JSON is longer than the items, and is made in a fifth of the time that counting them takes.
-        if count > _WRITES_OF_ANY_SIZE and (size := len(json.dumps(self._writes))) > MAX_TRANSACTION_BYTES:
+        if count <= _WRITES_OF_ANY_SIZE:
+            return
+        size = len(json.dumps(self._writes)) + self._stored_bytes
+        if size > MAX_TRANSACTION_BYTES:
             raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MAX_TRANSACTION_BYTES}")
 
     def commit(self) -> None:

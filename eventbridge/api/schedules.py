@@ -36,6 +36,7 @@ from eventbridge.origin import (
     requests_of,
     schedule_of,
     target_arn_in,
+    texts_of_request,
     with_known,
 )
 from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check, check_name
@@ -91,7 +92,7 @@ class ScheduleWrite:
             new = change(old, define, now)
             if new is old:
                 return new
-            origin = origin_of(self.group, self.name, self.fields, new.payload, requests_of(old))
+            origin = origin_of(self.group, self.name, self.fields, new.payload.value, requests_of(old))
             return replace(new, origin=with_known(origin, self.token, now))
 
         try:
@@ -169,14 +170,14 @@ def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     item = services.store.jobs.get(keys.job(request.tenant, job_id))
     if item is None or item["state"] == DELETED or not item.get("origin"):
         raise NotFound("schedule", request.label)
-    origin = item["origin"]
-    if changed := changed_parts(origin, lambda: Job.from_item(item).to_item()):
+    if changed := changed_parts(item["origin"], lambda: Job.from_item(item).to_item()):
         raise Conflict(
             f"{', '.join(changed)} of this schedule changed by Minute8's own API, so AWS's may not be able to say it; "
             f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
         )
+    texts = services.store.texts.texts(request.tenant, job_id, texts_of_request(item))
     return {
-        **_with_defaults(request_in(origin, item["payload"])),
+        **_with_defaults(request_in(*texts)),
         "Arn": request.account.schedule_arn(group, request.label),
         "CreationDate": item["created_at"],
         "GroupName": group,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from common.storage import aws
+from executor.fair_cache import FairCache
 from executor.targets.events import Event, context
 
 # Assumed roles end after an hour, the most for a role that itself was assumed ("role chaining").
@@ -18,56 +18,6 @@ from executor.targets.events import Event, context
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
 _MAX_ROLES = 256
-
-Value = TypeVar("Value")
-
-
-class FairCache(Generic[Value]):
-    """A cache that tenants share and none can flood: the tenant with the most entries loses its own oldest first.
-
-    Keeps at most `max_values` values. Each counts for the tenant that caused it; all tenants may use it."""
-
-    def __init__(self, max_values: int) -> None:
-        self._max_values = max_values
-        self._kept: OrderedDict[Hashable, tuple[str, Value]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, tenant: str, build: Callable[[], Value]) -> Value:
-        """The value of `key`; built if it is missing. Raises what `build` raises."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][1]
-        # Outside the lock: one slow build must not delay other tenants. Two concurrent builds do no harm.
-        value = build()
-        with self._lock:
-            self._kept[key] = (tenant, value)
-            self._kept.move_to_end(key)
-            if len(self._kept) > self._max_values:
-                self._remove_oldest(tenant)
-        return value
-
-    def drop(self, key: Hashable) -> None:
-        """Remove the value of `key`, if there is one."""
-        with self._lock:
-            self._kept.pop(key, None)
-
-    def clear(self) -> None:
-        """Remove all values."""
-        with self._lock:
-            self._kept.clear()
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def _remove_oldest(self, newcomer: str) -> None:
-        """The least recently used key of the tenant with the most keys; on a tie, the newcomer's if it takes part."""
-        counts = Counter(owner for owner, _ in self._kept.values())
-        max_count = max(counts.values())
-        greedy = {tenant for tenant in counts if counts[tenant] == max_count}
-        if newcomer in greedy:
-            greedy = {newcomer}
-        del self._kept[next(key for key, (owner, _) in self._kept.items() if owner in greedy)]
 
 
 @dataclass(frozen=True, slots=True)

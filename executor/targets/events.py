@@ -1,5 +1,6 @@
 """The event for a target: its bytes, and ids derived from its execution.
 
+`payload` is text of JSON; a schedule's is its Input. `minute8` is the context. So no payload is parsed to be sent.
 The ids are derived, never random: repeated calls carry the same ids, so the service or the target can detect them.
 """
 
@@ -14,15 +15,17 @@ from typing import Any
 Event = Mapping[str, Any]
 
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
-# SQS and SNS refuse U+FFFE and U+FFFF, so they are escaped in the JSON.
-_ESCAPED = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 _json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def encoded(event: Any) -> str:
-    """The event as JSON in UTF-8; only the characters that need it are escaped."""
-    text = _json.encode(event)
-    return text if text.isascii() else text.translate(_ESCAPED)
+def encoded(payload: str, context: Mapping[str, Any]) -> str:
+    """The event as JSON in UTF-8."""
+    return f'{{"payload":{_escaped(payload)},"minute8":{_json.encode(context)}}}'
+
+
+def _escaped(text: str) -> str:
+    """SQS and SNS refuse U+FFFE and U+FFFF, so they are escaped in the JSON."""
+    return text if text.isascii() else text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
 def event_body(target: Mapping[str, Any], event: Event) -> str:
@@ -32,18 +35,27 @@ def event_body(target: Mapping[str, Any], event: Event) -> str:
     """
     if "schedule_arn" in target:
         return str(event["payload"])
-    return encoded(event if target.get("envelope", True) else event["payload"])
+    if not target.get("envelope", True):
+        return _escaped(event["payload"])
+    return encoded(event["payload"], event["minute8"])
 
 
 def message_body(target: Mapping[str, Any], event: Event) -> str:
     """`event_body` for targets that take any text: a payload that is a text is passed as it is."""
-    return event["payload"] if is_plain(target, event) else event_body(target, event)
+    body = event_body(target, event)
+    return str(json.loads(body)) if is_plain(target, event) and "schedule_arn" not in target else body
 
 
 def is_plain(target: Mapping[str, Any], event: Event) -> bool:
     """Whether the target gets the payload's own text, without JSON around it."""
-    alone = not target.get("envelope", True) or "schedule_arn" in target
-    return alone and isinstance(event["payload"], str)
+    alone = not target.get("envelope", True) and event["payload"].startswith('"')
+    return alone or "schedule_arn" in target
+
+
+def is_empty(target: Mapping[str, Any], event: Event) -> bool:
+    """Whether the target gets the payload alone, and there is none."""
+    alone = not target.get("envelope", True) and "schedule_arn" not in target
+    return bool(alone and event["payload"] == "null")
 
 
 def context(event: Event, name: str) -> str:

@@ -22,7 +22,7 @@ from executor.network_guard import ForbiddenAddress, NetworkGuard
 from executor.resolver import NoLookup, Unreachable
 from executor.targets import answers
 from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
-from executor.targets.events import Event, context, execution_hash, is_plain, message_body
+from executor.targets.events import Event, context, execution_hash, is_empty, is_plain, message_body
 
 # Of handshake, framing, head, and the beginning of the body together.
 _MAX_RECEIVED_BYTES = 512 * 1024
@@ -119,7 +119,7 @@ class HttpEndpoints:
 
 
 def _body(target: Mapping[str, Any], event: Event) -> bytes:
-    if target["method"] in _BODILESS or (not target.get("envelope", True) and event["payload"] is None):
+    if target["method"] in _BODILESS or is_empty(target, event):
         return b""
     return message_body(target, event).encode()
 

@@ -36,6 +36,7 @@ from tests.flows import (
     test_asked,
     test_executing,
     test_failures_in_a_row,
+    test_large_payloads,
     test_long_waits,
     test_outcomes,
     test_overlap,
@@ -115,6 +116,7 @@ def needed() -> set[Needed]:
             test_asked,
             test_executing,
             test_failures_in_a_row,
+            test_large_payloads,
             test_long_waits,
             manual_flows,
         )

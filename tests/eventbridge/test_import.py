@@ -298,5 +298,9 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     fields["target"] = {"kind": "http", "url": "https://example.com/", "headers": headers}
     results = put(office, *({"job_id": name, **fields} for name in names))
     assert {result["result"] for result in results} == {"replaced"}, results[0]
-    stored = [office.world.table("jobs").get(keys.job("alice", name)) for name in names]
-    assert sum(item_bytes(to_wire(item or {})) for item in stored) > table.MAX_TRANSACTION_BYTES
+    jobs = office.world.table("jobs")
+    stored = [jobs.get(keys.job("alice", name)) or {} for name in names]
+    # The longest payload, and the Input that it replaced.
+    texts = [item for name in names for item in jobs.query(table.Query(keys.texts_of_job("alice", name)))]
+    assert len(texts) == 2 * len(names)
+    assert sum(item_bytes(to_wire(item)) for item in (*stored, *texts)) > table.MAX_TRANSACTION_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ def event(
     *, tenant: str = "alice", job_id: str = "report", attempt: int = 1, payload: Any = None
 ) -> dict[str, Any]:
     return {
-        "payload": payload,
+        "payload": json.dumps(payload, separators=(",", ":"), ensure_ascii=False),
         "minute8": {
             "tenant": tenant,
             "job_id": job_id,
@@ -33,6 +34,11 @@ def event(
             "traceparent": traceparent(f"{tenant}:{job_id}:20261121T030000Z:4", attempt),
         },
     }
+
+
+def parsed(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event as its target reads it."""
+    return {**event, "payload": json.loads(event["payload"])}
 
 
 def call_function(target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:

@@ -40,7 +40,7 @@ def logged(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
         monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
         yield requests
-        for _, client in clients._clients._kept.values():
+        for client in clients._clients:
             client.close()
 
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from common.clock import SystemClock
 from common.jobs.job import Job
+from common.jobs.stored_text import StoredText
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import from_wire, to_wire
 from eventbridge.schedule_input import PAYLOAD_FORMATS
-from executor.calling import Sending
+from executor.calling import PayloadReader, Sending
 from executor.stages import Admitted, CallDelay, Claimed
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job
@@ -32,13 +33,22 @@ def stored(world: World) -> Job:
     return world.store.get("alice", "report")
 
 
-def called(job: Job, raised: BaseException) -> Outcome:
+def inline_payload(job: Job) -> str:
+    assert job.payload.text
+    return job.payload.text
+
+
+def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_payload) -> Outcome:
     def fails(target: Any, event: Any, timeout_s: float) -> Outcome:
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
     attempt = Admitted(claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
-    return Sending(Claimed(attempt, claim, DUE, CallDelay()), SystemClock(), PAYLOAD_FORMATS).finish().outcome
+    return (
+        Sending(Claimed(attempt, claim, DUE, CallDelay()), SystemClock(), PAYLOAD_FORMATS, payload_of)
+        .finish()
+        .outcome
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +67,7 @@ def test_an_end_of_the_process_is_no_outcome(stored: Job) -> None:
 
 def test_a_job_whose_event_cannot_be_made_fails_too(stored: Job) -> None:
     unknown_zone = replace(stored, schedule_given={"cron": "0 9 * * *", "timezone": "Mars/Olympus"})
-    unknown_zone = replace(unknown_zone, payload="{{fire_date}}")
+    unknown_zone = replace(unknown_zone, payload=StoredText.of("{{fire_date}}"))
     outcome = called(unknown_zone, AssertionError("not called"))
     assert (outcome.ok, outcome.error_type) != (True, "AssertionError")
 

@@ -15,9 +15,9 @@ import pytest
 
 from common.planning.packs import Wake
 from common.storage import aws
+from executor.fair_cache import FairCache
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
-from executor.targets.clients import FairCache
 from executor.threads import MAX_EVENTS_AT_ONCE
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
@@ -45,7 +45,7 @@ def service(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
         monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
         yield server
-        for _, client in clients._clients._kept.values():
+        for client in clients._clients:
             client.close()
 
 

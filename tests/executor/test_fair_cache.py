@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from common.storage import aws
+from executor.fair_cache import FairCache
 from executor.targets import clients
-from executor.targets.clients import FairCache
 from tests.executor.contexts import US, event
 
 

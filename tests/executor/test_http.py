@@ -18,7 +18,7 @@ from common.runs.outcome import LOG_TAIL_BYTES
 from common.storage import outgoing
 from executor.resolver import Resolver
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
-from tests.executor.contexts import event
+from tests.executor.contexts import event, parsed
 from tests.executor.endpoints import NOW, SECRETS, call, endpoints
 from tests.executor.servers import NAME, Server, serving
 
@@ -38,7 +38,7 @@ def test_an_endpoint_gets_the_event_signed(server: Server) -> None:
     (request,) = server.requests
     assert outcome.ok
     assert (request.method, request.path) == ("POST", "/run?a=1")
-    assert json.loads(request.body) == event(payload={"a": "ü"})
+    assert json.loads(request.body) == parsed(event(payload={"a": "ü"}))
     assert request.headers["host"] == f"{NAME}:{server.port}"
     assert (request.headers["x-team"], request.headers["authorization"]) == ("a", "Bearer x")
     assert request.headers["content-type"] == "application/json"

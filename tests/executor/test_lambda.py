@@ -21,7 +21,7 @@ from canary import handler as canary
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
 from executor.targets import answers, clients, kinds, sqs_queue
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
-from tests.executor.contexts import US, call_function, event, refused
+from tests.executor.contexts import US, call_function, event, parsed, refused
 
 ARN = f"arn:aws:lambda:{US}:function:report:live"
 TARGET = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
@@ -75,7 +75,7 @@ def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda)
     ((path, headers, body),) = service.requests
     assert path == f"/2015-03-31/functions/{ARN}/invocations"
     assert (headers["x-amz-invocation-type"], headers["x-amz-log-type"]) == ("RequestResponse", "Tail")
-    assert body == event(payload={"a": "ü"})
+    assert body == parsed(event(payload={"a": "ü"}))
     assert (outcome.ok, outcome.request_id) == (True, "r-3")
     assert outcome.log_tail.endswith("the end")
     assert len(outcome.log_tail.encode()) == LOG_TAIL_BYTES

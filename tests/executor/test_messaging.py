@@ -14,7 +14,7 @@ from moto import mock_aws
 from executor.targets import clients, event_bus, kinds, sns_topic, sqs_queue, step_functions
 from executor.targets.events import event_body, execution_hash, execution_name, group_of
 from executor.targets.http_endpoint import HttpEndpoints
-from tests.executor.contexts import ACCOUNT, US, event
+from tests.executor.contexts import ACCOUNT, US, event, parsed
 
 LONG = {"tenant": "t" * 64, "job_id": "j." * 64}
 
@@ -49,7 +49,7 @@ def test_a_queue_gets_the_event_and_its_attributes() -> None:
     (message,) = received(url, "eu-west-1")
     assert outcome.ok
     assert outcome.request_id
-    assert json.loads(message["Body"]) == event(payload={"a": "ü"})
+    assert json.loads(message["Body"]) == parsed(event(payload={"a": "ü"}))
     attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
     assert attributes == {
         "minute8_tenant": "alice",
@@ -133,7 +133,7 @@ def test_a_topic_publishes_to_its_subscribers() -> None:
     notification = json.loads(message["Body"])
     assert outcome.ok
     assert notification["Subject"] == "Nightly"
-    assert json.loads(notification["Message"]) == event(payload=7)
+    assert json.loads(notification["Message"]) == parsed(event(payload=7))
     assert notification["MessageAttributes"]["minute8_tenant"]["Value"] == "alice"
 
 
@@ -167,7 +167,7 @@ def test_the_detail_of_an_event_is_payload_and_context(monkeypatch: pytest.Monke
     monkeypatch.setattr(event_bus, "client", lambda *args: Bus())
     assert event_bus.call({"arn": "bus", "source": "a", "detail_type": "b"}, event(payload={"a": 1}), 5).ok
     (entry,) = entries
-    assert json.loads(entry.pop("Detail")) == event(payload={"a": 1})
+    assert json.loads(entry.pop("Detail")) == parsed(event(payload={"a": 1}))
     assert entry == {"EventBusName": "bus", "Source": "a", "DetailType": "b"}
 
 
@@ -214,7 +214,7 @@ def test_a_state_machine_is_started_once_for_all_attempts() -> None:
     (execution,) = boto("stepfunctions").list_executions(stateMachineArn=arn)["executions"]
     assert execution["name"] == execution_name(event())
     described = boto("stepfunctions").describe_execution(executionArn=execution["executionArn"])
-    assert json.loads(described["input"]) == event()
+    assert json.loads(described["input"]) == parsed(event())
 
 
 def test_no_such_state_machine_is_permanent() -> None:
@@ -276,4 +276,4 @@ def test_without_envelope_queues_get_the_payload_as_it_is() -> None:
 def test_without_envelope_buses_and_state_machines_get_the_payload_as_json() -> None:
     bodies = [event_body({"envelope": False}, event(payload=payload)) for payload in ({"a": "ü"}, "x", None)]
     assert bodies == ['{"a":"ü"}', '"x"', "null"]
-    assert json.loads(event_body({}, event(payload=1))) == event(payload=1)
+    assert json.loads(event_body({}, event(payload=1))) == parsed(event(payload=1))

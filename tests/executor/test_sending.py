@@ -21,10 +21,10 @@ from common.storage import fast_client, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
 from executor.calling import AnswerPoll
+from executor.fair_cache import FairCache
 from executor.messages import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
-from executor.targets.clients import FairCache
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
 from tests.waiting import wait_until
@@ -47,7 +47,7 @@ def service(
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"{scheme}://localhost:{server.port}")
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
         yield server
-        for _, client in clients._clients._kept.values():
+        for client in clients._clients:
             client.close()
 
 
@@ -193,7 +193,7 @@ def test_a_connection_that_the_service_has_closed_is_not_used(world: World, serv
     service.reply = reply
     first, second = events(world, *"ab"), events(world, *"cd")
     assert run(world, first)[1] == []
-    (client,) = (client for _, client in clients._clients._kept.values())
+    (client,) = (client for client in clients._clients)
     idle = list(client.requests.connections._idle)
     assert len(idle) == 2
     wait_until(
@@ -210,7 +210,7 @@ def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
     world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(service, 2)
-    (client,) = (client for _, client in clients._clients._kept.values())
+    (client,) = (client for client in clients._clients)
     client.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
     monkeypatch.setattr(fast_client._Connection, "is_usable", lambda connection: True)
     reports, failed = run(world, events(world, *"ab", retry={"max_attempts": 2}))

@@ -21,7 +21,7 @@ def payloads(world: World) -> list[Any]:
     seen: list[Any] = []
 
     def call(event: Mapping[str, Any]) -> Outcome:
-        seen.append(event["payload"])
+        seen.append(json.loads(event["payload"]))
         return Outcome(ok=event["minute8"]["attempt"] > 1, error_type="Boom")
 
     world.target.answer = call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -203,7 +204,7 @@ def test_the_target_gets_payload_and_context(world: World) -> None:
     world.run_until("2026-11-21T03:16:00Z")
     assert seen == [
         {
-            "payload": {"a": [1, 2.5, None, "ü"]},
+            "payload": '{"a":[1,2.5,null,"ü"]}',
             "minute8": {
                 "tenant": "alice",
                 "job_id": "once",
@@ -223,7 +224,7 @@ def test_placeholders_in_the_payload_are_replaced_for_each_attempt(world: World)
     seen: list[Any] = []
 
     def look(event: Mapping[str, Any]) -> Outcome:
-        seen.append(event["payload"])
+        seen.append(json.loads(event["payload"]))
         return Outcome(ok=event["minute8"]["attempt"] > 1)
 
     world.target.answer = look

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,11 +21,17 @@ from common.jobs.placeholders import (
     render,
     values_for,
 )
+from common.jobs.stored_text import StoredText
 from common.planning.execution import Execution
 from tests.worlds import at
 
 EXECUTION = Execution("alice", "report", at("2026-11-21T03:00:00Z"), at("2026-11-21T03:00:30Z"), 4, attempt=2)
 VALUES = values_for(EXECUTION, "America/New_York")
+
+
+def rendered_value(payload: Any, values: Mapping[str, str]) -> Any:
+    """What the text that a target gets means."""
+    return json.loads(render(StoredText.of(payload).text or "", values))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +55,7 @@ VALUES = values_for(EXECUTION, "America/New_York")
 )
 def test_replaced(payload: Any, rendered: Any) -> None:
     check_payload(payload)
-    assert render(payload, VALUES) == rendered
+    assert rendered_value(payload, VALUES) == rendered
 
 
 @pytest.mark.parametrize(
@@ -71,11 +80,14 @@ def test_an_unknown_placeholder_is_refused_with_its_position(payload: Any, field
 
 
 def test_a_value_brings_in_no_placeholder() -> None:
-    assert render("{{tenant}}", {"tenant": "{{execution_id}}", "execution_id": "x"}) == "{{execution_id}}"
+    assert (
+        rendered_value("{{tenant}}", {"tenant": "{{execution_id}}", "execution_id": "x"})
+        == "{{execution_id}}"
+    )
 
 
 def test_a_stored_payload_with_an_unknown_placeholder_is_left_alone() -> None:
-    assert render("{{gone}} {{", VALUES) == "{{gone}} {{"
+    assert rendered_value("{{gone}} {{", VALUES) == "{{gone}} {{"
 
 
 def test_what_could_grow_too_large_is_refused_when_it_is_registered() -> None:
@@ -83,7 +95,7 @@ def test_what_could_grow_too_large_is_refused_when_it_is_registered() -> None:
     with pytest.raises(InvalidInput, match="after replacement"):
         check_payload(bomb)
     with pytest.raises(PayloadTooLarge):
-        render(bomb, VALUES | {"execution_id": "x" * 400})
+        rendered_value(bomb, VALUES | {"execution_id": "x" * 400})
 
 
 def test_no_value_is_longer_than_it_is_counted() -> None:
@@ -115,20 +127,53 @@ def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(p
     except InvalidInput:
         return
     blank = dict.fromkeys(MAX_VALUE_CHARS, "")
-    assert render(payload, blank) == render(payload, blank | {"unknown": "never"})
+    assert rendered_value(payload, blank) == rendered_value(payload, blank | {"unknown": "never"})
 
 
 @given(st.text(alphabet="ab}x ", max_size=20))
 def test_text_without_double_braces_stays_as_it_is(text: str) -> None:
-    assert render({"a": text}, VALUES) == {"a": text}
+    assert rendered_value({"a": text}, VALUES) == {"a": text}
 
 
 @pytest.mark.parametrize("payload", ["{{tenant}}", [1, {"a": ["{{{{"]}], {"a": {"b": "x {{"}}])
 def test_what_rendering_changes_or_reads_has_placeholders(payload: object) -> None:
-    assert has_placeholders(payload)
+    assert has_placeholders(StoredText.of(payload).text or "")
 
 
-@pytest.mark.parametrize("payload", [None, 1, "a { {", {"{{tenant}}": ["{"]}, []])
+@pytest.mark.parametrize("payload", [None, 1, "a { {", {"a": {"{": {}}}, [[{}], "{"]])
 def test_what_has_no_placeholders_renders_to_itself(payload: object) -> None:
-    assert not has_placeholders(payload)
-    assert render(payload, VALUES) == payload
+    assert not has_placeholders(StoredText.of(payload).text or "")
+    assert rendered_value(payload, VALUES) == payload
+
+
+def replaced_in_values(payload: Any, values: Mapping[str, str]) -> Any:
+    """The reference: a walk through the parsed payload, which replaces in each string that is no name of a field."""
+    if isinstance(payload, str):
+        return re.sub(
+            r"\{\{\{\{|\{\{\s{0,8}([a-z_]{1,32})\s{0,8}\}\}|\{\{",
+            lambda match: "{{" if match[0] == "{{{{" else values.get(match[1] or "", match[0]),
+            payload,
+        )
+    if isinstance(payload, list):
+        return [replaced_in_values(item, values) for item in payload]
+    if isinstance(payload, dict):
+        return {name: replaced_in_values(value, values) for name, value in payload.items()}
+    return payload
+
+
+HOSTILE_TEXTS = json.loads(r"""
+    ["{{tenant}}", "{{", "}}", "{", "tenant", ":", "\"", "\\", ",", "{{\ttenant}}", "{{\u000btenant\u001f}}", "{{{{",
+     "{{\ftenant\u0085}}", "{{\u2028tenant\u00a0}}", "u0009", "\u001b", "ü", "\ufffe", "t", " ", "\n"]
+""")
+hostile_texts = st.lists(st.sampled_from(HOSTILE_TEXTS), max_size=8).map("".join)
+hostile_payloads = st.recursive(
+    hostile_texts | st.none() | st.floats(allow_nan=False) | st.integers(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(hostile_texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(hostile_payloads, hostile_texts)
+def test_replacing_in_the_text_is_replacing_in_each_value(payload: Any, value: str) -> None:
+    values = {"tenant": value}
+    assert rendered_value(payload, values) == replaced_in_values(payload, values)

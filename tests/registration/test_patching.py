@@ -44,7 +44,7 @@ def test_what_is_equal_in_python_only_is_a_change(world: World, before: Any, aft
     outcome = put_line(world, "put", definition | {"payload": [after]})
     assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
     for name in ("patched", "put"):
-        assert identical(world.store.get(T, name).payload, [after])
+        assert identical(world.store.get(T, name).payload.value, [after])
 
 
 @pytest.mark.parametrize("factor", [2, 2.0, 1.23456, 1.1, 9.999999999999998, 1 / 3 + 1])
