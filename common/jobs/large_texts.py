@@ -56,22 +56,22 @@ class LargeTexts:
         """These texts of the job. Raises MissingText, Busy."""
         return [text.text or "" for text in self._read((tenant, job_id, text) for text in texts)]
 
-    def _read(self, wanted: Iterable[tuple[str, str, StoredText]]) -> Iterator[StoredText]:
-        named = [
+    def _read(self, asked_for: Iterable[tuple[str, str, StoredText]]) -> Iterator[StoredText]:
+        text_keys = [
             (text, None if text.text is not None else keys.job_text(tenant, job_id, text.sha256))
-            for tenant, job_id, text in wanted
+            for tenant, job_id, text in asked_for
         ]
-        missing = {_name(key): key for _, key in named if key}
-        found: dict[tuple[str, str], str] = {}
+        missing = {_name(key): key for _, key in text_keys if key}
+        read_texts: dict[tuple[str, str], str] = {}
         # An eventual read costs half. It misses only what was stored a moment ago.
         for consistent in (False, True):
-            if left_out := [key for name, key in missing.items() if name not in found]:
+            if left_out := [key for name, key in missing.items() if name not in read_texts]:
                 items = self.jobs.get_many(left_out, consistent=consistent)
-                found |= {_name(key_of(item)): item["text"] for item in items if "text" in item}
-        for text, key in named:
-            if key and _name(key) not in found:
+                read_texts |= {_name(key_of(item)): item["text"] for item in items if "text" in item}
+        for text, key in text_keys:
+            if key and _name(key) not in read_texts:
                 raise MissingText(f"the text {key['sk']} of {key['pk']} is not stored")
-            yield replace(text, text=found[_name(key)]) if key else text
+            yield replace(text, text=read_texts[_name(key)]) if key else text
 
 
 def _name(key: keys.Key) -> tuple[str, str]:

@@ -16,8 +16,8 @@ from tests.worlds import World, at, job
 BEGIN, NOW = "2026-11-21T03:12:00Z", "2026-11-21T03:20:10Z"
 LAST_TICK, END = "2026-11-21T03:28:30Z", "2026-11-21T03:45:00Z"
 KEY = ("alice", "report")
-OLD = job(cron="*/8 * * * *", invocation="Event")
-NEW = job(cron="5-59/8 * * * *", invocation="Event")
+OLD = job(cron="*/8 * * * *", invocation="Event", payload="x" * 2_000)
+NEW = job(cron="5-59/8 * * * *", invocation="Event", payload="y" * 2_000)
 
 
 def minutes(*numbers: int) -> list[int]:

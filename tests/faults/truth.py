@@ -93,6 +93,19 @@ def index_is_right(world: World, pending: int = 0) -> None:
             f"{sk} is not where ticks look"
         )
     assert len([i for i in due if i["pk"].startswith("PENDING#")]) == pending
+    texts_are_right(world)
+
+
+def texts_are_right(world: World) -> None:
+    """Each large text that a job names is stored and stays. Each other text expires."""
+    jobs = _items(world, "jobs")
+    named = {
+        (keys.texts_of_job(i["tenant"], i["job_id"]), i["payload"]["sha256"])
+        for i in jobs
+        if i["sk"].startswith(keys.JOB_PREFIX) and isinstance(i.get("payload"), dict)
+    }
+    stored = {(i["pk"], i["sk"]): "expires_at" in i for i in jobs if i["pk"].endswith("#text")}
+    assert {key for key, expires in stored.items() if not expires} == named
 
 
 def _items(world: World, table: str) -> list[dict[str, Any]]:

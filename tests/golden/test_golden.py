@@ -20,6 +20,7 @@ from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage import keys
+from common.storage.table import Transaction
 from common.storage.wire import Expression, from_wire, item_to_wire
 from eventbridge.origin import changed_parts, request_in, texts_of_request
 from tests.worlds import job, open_world
@@ -102,6 +103,32 @@ def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
     assert request_in(*(text.text or "" for text in texts_of_request(job.to_item()))) == means
     assert not changed_parts(job.origin, job.to_item)
     assert item_to_wire(job.to_item()) == json.loads(text)
+
+
+@pytest.mark.parametrize(("text", "means"), lines("jobs.jsonl"))
+def test_a_job_is_read_and_written_the_same_with_its_payload(text: str, means: Any) -> None:
+    """Of a large payload, the job's item and the payload's. Earlier versions have no second one."""
+    stored = json.loads(text)
+    items = [from_wire(item) for item in (stored if isinstance(stored, list) else [stored])]
+    with open_world() as world:
+        world.table("jobs").put_many(items)
+        job = Job.from_item(items[0])
+        (read,) = world.store.texts.with_payloads([job])
+        assert read.payload.value == means
+        tx = Transaction(world.dynamodb)
+        world.store.texts.write(tx, None, read, 0)
+    if len(items) > 1 or not read.payload.is_large:
+        assert [keys.key_of(items[0]) | read.to_item()] == items[:1]
+    assert len(tx) == int(read.payload.is_large)
+
+
+def test_a_version_from_before_payload_items_refuses_such_a_job() -> None:
+    """It would call the target without a payload. SQS delivers the message again until a later version has it."""
+    text = lines("jobs.jsonl")[-1].values[0]
+    assert isinstance(text, str)
+    job_item, _ = map(from_wire, json.loads(text))
+    with pytest.raises(TypeError):
+        json.loads(job_item["payload"])
 
 
 @pytest.mark.parametrize(("text", "means"), lines("deleted_jobs.jsonl"))
