@@ -86,7 +86,7 @@ _PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 
 def resolve(services: Services, event: Event) -> Event:
-    """The answer to a request. Never raises."""
+    """The answer to a request, which is charged to its tenant. Never raises."""
     accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
     return compressed(_resolved(services, event, accepts), accepts)
 
@@ -97,14 +97,15 @@ def _resolved(services: Services, event: Event, accepts: str) -> Event:
         method, place = event["requestContext"]["http"]["method"], _path(event)
         if console.is_asked_for(place):
             return console.answer(method, place, accepts)
-        if place.startswith(EVENTBRIDGE):
-            from eventbridge.api import endpoint  # only its own clients need it
+        with services.weighed():
+            if place.startswith(EVENTBRIDGE):
+                from eventbridge.api import endpoint  # only its own clients need it
 
-            return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
-        route, path = _route(method, place)
-        request = _request(services, event, route, path)
-        reply = ROUTES[route](services.acting_for(request.credential), request)
-        return _response(route, reply, request_id, request.headers.get("if-none-match"))
+                return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
+            route, path = _route(method, place)
+            request = _request(services, event, route, path)
+            reply = ROUTES[route](services.acting_for(request.credential), request)
+            return _response(route, reply, request_id, request.headers.get("if-none-match"))
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
 

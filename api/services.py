@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
+from common import telemetry
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.errors import Forbidden, Unauthenticated
@@ -37,6 +40,7 @@ from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
 from common.storage import aws
 from common.storage.aws import read_parameter
+from common.storage.metering import Meter, metered
 from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
@@ -157,6 +161,7 @@ class Services:
     @classmethod
     def wired(cls, tables: Tables, queue: ExecutionsQueue, clock: Clock, deployment: Deployment) -> Services:
         """The services for these tables."""
+        tables = tables.metered()
         limits = deployment.limits
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS, guards=[schedule_guard(tables.jobs)])
@@ -229,7 +234,23 @@ class Services:
                 self.request_rate.take(tenant, most, now, more)
 
     def _charge(self, tenant: str, executions: int) -> None:
-        self.request_rate.charge(tenant, self.clock.now(), executions // _EXECUTIONS_A_REQUEST)
+        now = self.clock.now()
+        if rules := self.known_tenants.rules(tenant, now):
+            most = rules.quotas.requests_per_minute
+            self.request_rate.charge(tenant, most, now, executions // _EXECUTIONS_A_REQUEST)
+
+    @contextmanager
+    def weighed(self) -> Iterator[None]:
+        """Charge to the tenant of the request that is answered meanwhile what it costs, afterwards. Never raises."""
+        meter = Meter(self.clock.thread_s)
+        try:
+            with metered(meter):
+                yield
+        finally:
+            try:
+                self.request_rate.settle(meter, self.clock.now())
+            except Exception:  # noqa: BLE001  the request is answered: it may have changed something
+                telemetry.logger().error("request not charged", exc_info=True)
 
     def acting_for(self, credential: Credential) -> Services:
         """The same services; the audit names `credential` as the author of each change.

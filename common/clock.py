@@ -7,11 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time as epoch seconds, and waits."""
+    """Tells the time as epoch seconds, waits, and tells processor time."""
 
     def now(self) -> float: ...
 
     def sleep(self, seconds: float) -> None: ...
+
+    def thread_s(self) -> float:
+        """The processor time that the calling thread has used."""
 
 
 class SystemClock:
@@ -22,6 +25,9 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def thread_s(self) -> float:
+        return time.thread_time()
 
 
 class ManualClock:
@@ -35,6 +41,9 @@ class ManualClock:
 
     def sleep(self, seconds: float) -> None:
         self._now += max(0.0, seconds)
+
+    def thread_s(self) -> float:
+        return 0.0
 
     def move_to(self, now: float) -> None:
         """Set the time; it may go backwards, as with real clocks."""

@@ -181,7 +181,7 @@ class RateExceeded(Minute8Error):
 
     def __init__(self, most: int, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
-        super().__init__(f"over {most} requests in this minute; try again in {retry_after_s} s")
+        super().__init__(f"the budget of {most} requests a minute is used up; try again in {retry_after_s} s")
 
 
 def shown(value: object) -> str:

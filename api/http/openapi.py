@@ -151,6 +151,7 @@ def _terms(route: Route) -> str:
             "" if route.role == "admin" else " or higher"
         )
         costs = "It counts as one request." if route.weight == 1 else f"It counts as {route.weight} requests."
+        costs += " What it costs beyond that is charged afterwards."
         if route.role == "read" or route.while_suspended:
             costs += " A suspended tenant may call it."
     names = ", ".join(f"`{kind.name}`" for error, kind in KINDS.items() if _is_possible(error, route))

@@ -57,7 +57,7 @@ class QuotaPatch(RequestBody):
         description="The largest payload as JSON.", default=None, ge=1, le=128 * 1024
     )
     requests_per_minute: int | None = Field(
-        description="The largest number of API requests a minute, of all keys together.", default=None, ge=0
+        description="The largest number of API requests a minute, of all keys together, by what they cost.", default=None, ge=0
     )
 
 
@@ -120,7 +120,7 @@ class QuotaView(ResponseBody):
     shortest_interval_s: int = Field(description="The shortest time between two fires of a job.")
     payload_bytes: int = Field(description="The largest payload as JSON.")
     requests_per_minute: int = Field(
-        description="The largest number of API requests a minute, of all keys together."
+        description="The largest number of API requests a minute, of all keys together, by what they cost."
     )
 
 

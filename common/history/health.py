@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -24,6 +23,7 @@ from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
 from common.runs.states import SUCCEEDED
 from common.storage import keys
+from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.timing.excluded_days import Excluded
@@ -58,8 +58,7 @@ class JobHealth:
 
     def of_jobs(self, jobs: Sequence[Job], as_of: AsOf, calendars: RememberedCalendars) -> dict[str, Health]:
         """The health of each job by its id; at most a page of jobs."""
-        with ThreadPoolExecutor(min(_THREADS, len(jobs)) or 1) as pool:
-            read = list(pool.map(lambda job: self._newest(job, as_of), jobs))
+        read = in_threads(lambda job: self._newest(job, as_of), jobs, _THREADS)
         by_job = {}
         for job, (newest, since) in zip(jobs, read, strict=True):
             try:
@@ -109,8 +108,7 @@ class JobHealth:
             item = self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]), consistent=False) or {}
             return {**run, "attempts": item.get("attempts", [])[-1:]}
 
-        with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
-            return list(pool.map(with_error, runs))
+        return in_threads(with_error, runs, _THREADS)
 
 
 def overdue(job: Job, since: int, as_of: AsOf, excluded: Excluded) -> InstantOutcome | None:
@@ -194,8 +192,7 @@ class TenantHealth:
                     jobs.add(item["job_id"])
             return FailureCounts(len(times), len(jobs), max(times, default=None))
 
-        with ThreadPoolExecutor(min(_THREADS, len(tenants)) or 1) as pool:
-            return dict(zip(tenants, pool.map(of, tenants), strict=True))
+        return dict(zip(tenants, in_threads(of, tenants, _THREADS), strict=True))
 
     def runs(self, tenant: str, from_at: int, until_at: int, now: float) -> tuple[RunTotals, bool]:
         """The totals of up to 10,000 runs of up to 1,000 jobs, the newest first, and whether these are all."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,6 +19,7 @@ from common.history.runs_cursor import Rank, RunsCursor
 from common.history.summary import Summary
 from common.runs.claims import MAX_ATTEMPTS_KEPT
 from common.storage import keys
+from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
@@ -182,8 +182,8 @@ class TenantRuns:
                 return run
             return self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]))
 
-        with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
-            return [run for run in pool.map(with_attempts, runs) if run and run_filter.matches(run)]
+        complete = in_threads(with_attempts, runs, _THREADS)
+        return [run for run in complete if run and run_filter.matches(run)]
 
     def summary(self, tenant: str, cursor: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""
@@ -256,8 +256,7 @@ class TenantRuns:
         first = min(max(_MIN_BATCH, selection.records // max(1, len(job_ids))), _MAX_BATCH)
         budget = _Budget(self._bounds.further_queries)
         read = partial(self._read, tenant, cursor, attributes=selection.attributes)
-        with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
-            batches = list(pool.map(partial(read, limit=first), job_ids))
+        batches = in_threads(partial(read, limit=first), job_ids, _THREADS)
         runs: Iterable[Iterator[_Ranked]] = (
             _all_runs(job_id, batch, first, partial(read, job_id), budget)
             for job_id, batch in zip(job_ids, batches, strict=True)

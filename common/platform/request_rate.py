@@ -1,12 +1,17 @@
-"""The request rate of a tenant: one counter per tenant and minute, shared by all processes.
+"""The request rate of a tenant: a budget of requests that refills evenly, shared by all processes.
 
-A process reserves a hundredth of the quota at a time and counts its requests locally. A busy tenant therefore costs one
-write per hundred requests. The bound is hard: all processes together never accept more than the quota in a minute of
-the clock. They can accept less, because idle processes hold reservations. A counter in each process would bound
-nothing: Lambda starts a process for each concurrent request.
+The budget is kept as time. A request uses 60 s divided by `requests_per_minute`, and one number is stored: the instant
+up to which time is used. Unused time of the last minute can be used, and no older time. So a tenant can send a
+minute's requests at once, and then as many as time brings.
 
-Further costs of an accepted request are charged afterwards. The charge can exceed the quota; then the other requests of
-the minute are refused.
+A process reserves a hundredth of the budget at a time and counts its requests locally. A busy tenant costs one
+write per hundred requests. A reservation lasts for a minute. In any span of s seconds, all processes together accept
+`requests_per_minute` * (1 + s/60) requests at most, and those that they reserved in the minute before: a hundredth for
+each process. They can accept less, because idle processes hold reservations.
+
+Further costs of an accepted request are charged afterwards. The charge can use time ahead, up to MAX_DEBT_S. Then
+requests are refused until that time has come. Requests that are under way together are all accepted before the first
+one is charged, and what exceeds MAX_DEBT_S is forgiven.
 """
 
 from __future__ import annotations
@@ -14,28 +19,46 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from common.errors import RateExceeded
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.metering import Meter, present_meter
 from common.storage.table import Table
 from common.storage.wire import Expression
 
-_MINUTE_S: Final = 60
+# So much of each is one request (docs/limits.md).
+READ_UNITS: Final = 10
+WRITE_UNITS: Final = 20
+PROCESSOR_S: Final = 0.05
+
+BUDGET_S: Final = 60
+# The longest time that a tenant waits after expensive requests.
+MAX_DEBT_S: Final = 300
 _SHARES: Final = 100
-_COUNTER_LIFETIME_S: Final = 600
+_SECOND_US: Final = 1_000_000
+_BUDGET_US: Final = BUDGET_S * _SECOND_US
+# A process that was told that nothing is left does not ask again for so long: a flood of refusals costs few writes.
+_PAUSE_S: Final = 0.5
+_LIFETIME_S: Final = 600
+_SET_EXPIRY: Final = "SET #expires_at = :expires"
 _MAX_TENANTS: Final = 10_000
+# Each failed write tells the stored instant. Others can have moved it on again by the next one.
+_MAX_TRIES: Final = 4
 
 
 @dataclass(slots=True)
-class _Reservation:
-    """The requests that this process has reserved for one tenant and minute."""
+class _Known:
+    """What this process knows of a tenant's budget."""
 
-    minute: int
-    remaining: int = 0
-    quota_used_up: bool = False
+    # Time is used up to here or a later instant.
+    used_until_us: int = 0
+    reserved: int = 0
+    reserved_until: float = 0
+    asks_again_at: float = 0
 
 
 class RequestRate:
@@ -43,56 +66,119 @@ class RequestRate:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._reservations: OrderedDict[str, _Reservation] = OrderedDict()
+        self._tenants: OrderedDict[str, _Known] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, tenant: str, most: int, now: float, weight: int = 1) -> None:
-        """Count a request as `weight` requests, at most the whole quota. Raises RateExceeded."""
-        minute = math.floor(now / _MINUTE_S)
+        """Count a request as `weight` requests, at most the whole budget of `most`. Raises RateExceeded."""
+        needed = max(1, min(weight, most))
         with self._lock:
-            reservation = self._reservation(tenant, minute)
-            needed = max(1, min(weight, most))
-            while reservation.remaining < needed and not reservation.quota_used_up:
-                more = self._more(tenant, minute, most)
-                reservation.remaining += more
-                reservation.quota_used_up = not more
-            if reservation.remaining < needed:
-                raise RateExceeded(most, max(1, math.ceil((minute + 1) * _MINUTE_S - now)))
-            reservation.remaining -= needed
+            known = self._known(tenant, now)
+            if known.reserved < needed and most > 0:
+                known.reserved += self._reserve(tenant, known, needed - known.reserved, most, now)
+                known.reserved_until = now + BUDGET_S
+            if known.reserved < needed:
+                raise RateExceeded(most, _wait_s(known, needed - known.reserved, most, now))
+            known.reserved -= needed
+        _note(tenant, most, needed)
 
-    def charge(self, tenant: str, now: float, requests: int) -> None:
+    def settle(self, meter: Meter, now: float) -> None:
+        """Charge what a request has cost beyond what it was counted as. Never refuses."""
+        if meter.payer and (more := requests_of(meter) - meter.counted) > 0:
+            self.charge(*meter.payer, now, more)
+
+    def charge(self, tenant: str, most: int, now: float, requests: int) -> None:
         """Count what an accepted request costs as so many more requests. Never refuses."""
-        minute = math.floor(now / _MINUTE_S)
+        _note(tenant, most, requests)
         with self._lock:
-            reservation = self._reservation(tenant, minute)
-            covered = min(reservation.remaining, requests)
-            reservation.remaining -= covered
-            if requests > covered:
-                self._table.update(keys.request_rate(tenant, minute), _adding(requests - covered, minute))
+            known = self._known(tenant, now)
+            covered = min(known.reserved, requests)
+            known.reserved -= covered
+            if requests > covered and most > 0:
+                cost_us = _cost_us(requests - covered, most)
+                self._use(tenant, known, now, MAX_DEBT_S, lambda unused_us: min(cost_us, unused_us))
 
-    def _reservation(self, tenant: str, minute: int) -> _Reservation:
-        reservation = self._reservations.get(tenant)
-        if reservation is None or reservation.minute != minute:
-            reservation = self._reservations[tenant] = _Reservation(minute)
-        self._reservations.move_to_end(tenant)
-        while len(self._reservations) > _MAX_TENANTS:
-            self._reservations.popitem(last=False)
-        return reservation
+    def _known(self, tenant: str, now: float) -> _Known:
+        known = self._tenants.setdefault(tenant, _Known())
+        self._tenants.move_to_end(tenant)
+        while len(self._tenants) > _MAX_TENANTS:
+            self._tenants.popitem(last=False)
+        if now >= known.reserved_until:
+            known.reserved = 0
+        return known
 
-    def _more(self, tenant: str, minute: int, most: int) -> int:
-        share = max(1, most // _SHARES)
-        room = Expression("attribute_not_exists(#taken) OR #taken <= :room", {":room": most - share})
-        if most < share:
+    def _reserve(self, tenant: str, known: _Known, missing: int, most: int, now: float) -> int:
+        """Reserve a share, or what is left of it; 0 if less than `missing` is left."""
+
+        def share_us(unused_us: int) -> int:
+            requests = min(max(missing, most // _SHARES), unused_us * most // _BUDGET_US)
+            return _cost_us(requests, most) if requests >= missing else 0
+
+        if now < known.asks_again_at:
             return 0
-        try:
-            self._table.update(keys.request_rate(tenant, minute), _adding(share, minute), room)
-        except ConditionFailed:
-            return 0
-        return share
+        used_us = self._use(tenant, known, now, 0, share_us)
+        if not used_us and known.used_until_us + _cost_us(1, most) > _us(now):
+            known.asks_again_at = now + _PAUSE_S
+        return round(used_us * most / _BUDGET_US)
+
+    def _use(
+        self, tenant: str, known: _Known, now: float, ahead_s: int, wanted_us: Callable[[int], int]
+    ) -> int:
+        """Use as much as `wanted_us` returns for the unused time until `ahead_s` from now. Returns what was used."""
+        oldest_us, end_us = _us(now - BUDGET_S), _us(now + ahead_s)
+        for _ in range(_MAX_TRIES):
+            used_us = wanted_us(end_us - max(known.used_until_us, oldest_us))
+            if used_us <= 0:
+                return 0
+            expires = {":expires": math.ceil(now) + ahead_s + _LIFETIME_S}
+            if known.used_until_us < oldest_us:
+                change = Expression(
+                    f"{_SET_EXPIRY}, #used_until_us = :until", {":until": oldest_us + used_us, **expires}
+                )
+                condition = Expression(
+                    "attribute_not_exists(#used_until_us) OR #used_until_us < :oldest", {":oldest": oldest_us}
+                )
+            else:
+                change = Expression(f"ADD #used_until_us :used {_SET_EXPIRY}", {":used": used_us, **expires})
+                condition = Expression(
+                    "#used_until_us >= :oldest AND #used_until_us <= :latest",
+                    {":oldest": oldest_us, ":latest": end_us - used_us},
+                )
+            try:
+                known.used_until_us = self._table.update(keys.request_rate(tenant), change, condition)[
+                    "used_until_us"
+                ]
+                return used_us
+            except ConditionFailed as refused:
+                known.used_until_us = (refused.existing or {}).get("used_until_us", 0)
+        return 0
 
 
-def _adding(requests: int, minute: int) -> Expression:
-    return Expression(
-        "ADD #taken :more SET #expires_at = :expires",
-        {":more": requests, ":expires": (minute + 1) * _MINUTE_S + _COUNTER_LIFETIME_S},
+def requests_of(meter: Meter) -> int:
+    """As how many requests the cost counts, rounded down."""
+    return math.floor(
+        meter.read_units / READ_UNITS + meter.write_units / WRITE_UNITS + meter.processor_s / PROCESSOR_S
     )
+
+
+def _note(tenant: str, most: int, requests: int) -> None:
+    if meter := present_meter():
+        meter.counted += requests
+        meter.payer = tenant, most
+
+
+def _wait_s(known: _Known, missing: int, most: int, now: float) -> int:
+    """The whole seconds until so many more requests are left, if nobody else sends any."""
+    if most <= 0:
+        return BUDGET_S
+    missing_us = -(-missing * _BUDGET_US // most)
+    return max(1, math.ceil((known.used_until_us + missing_us - _us(now)) / _SECOND_US))
+
+
+def _cost_us(requests: int, most: int) -> int:
+    # Rounded down: the shares of a budget then fit into it.
+    return requests * _BUDGET_US // most
+
+
+def _us(at: float) -> int:
+    return math.floor(at * _SECOND_US)

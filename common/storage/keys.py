@@ -41,7 +41,7 @@
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
 | tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
 | tenants | tenant                       | ADDITIONS#keys                  | a mark that each new key changes       |
-| tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
+| tenants | tenant                       | RATE                            | how much of its requests is used       |
 """
 
 from __future__ import annotations
@@ -364,8 +364,8 @@ def api_key_reference(tenant_id: str, key_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
 
 
-def request_rate(tenant_id: str, minute: int) -> Key:
-    return {"pk": tenant_id, "sk": f"RATE#{minute}"}
+def request_rate(tenant_id: str) -> Key:
+    return {"pk": tenant_id, "sk": "RATE"}
 
 
 def partitions(kind: str) -> list[str]:

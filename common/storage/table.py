@@ -15,6 +15,7 @@ from common.errors import Busy, ItemTooLarge, Minute8Error
 from common.storage import aws
 from common.storage.conflicts import ConditionFailed, TransactionConflict, refused_write, retry_on_conflict
 from common.storage.keys import Index, Key, key_of
+from common.storage.metering import MeteredClient
 from common.storage.wire import (
     MAX_ITEM_BYTES,
     Expression,
@@ -134,6 +135,11 @@ class Table:
     def beside(self, kind: str) -> Table:
         """Another table of the same deployment: the last part of the name differs, as in `minute8-prod-tenants`."""
         return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._sleep)
+
+    def metered(self) -> Table:
+        """The same table; the present meter counts what its requests cost."""
+        client: Any = MeteredClient(self.client)
+        return Table(client, self.name, self._sleep)
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """The item; None if it does not exist."""
@@ -435,6 +441,10 @@ class Tables:
     @property
     def runs(self) -> Table:
         return self.named("runs")
+
+    def metered(self) -> Tables:
+        """The same tables; the present meter counts what their requests cost."""
+        return Tables(lambda name: self.named(name).metered())
 
     @classmethod
     def of(cls, settings: Config) -> Tables:

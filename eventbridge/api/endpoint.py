@@ -183,6 +183,8 @@ def _refusal(error: Exception, request_id: str) -> Event:
             message, advice = of_aws, {ADVICE_HEADER: as_header(message)}
     else:
         telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        advice["Retry-After"] = str(getattr(error, "retry_after_s", 1))
     return _answer(status, request_id, {"Message": message}, **{"x-amzn-ErrorType": name}, **advice)
 
 

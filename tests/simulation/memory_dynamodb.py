@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cache, wraps
+from math import ceil
 from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
@@ -82,10 +83,14 @@ def _request(call: Callable[..., Any]) -> Callable[..., Any]:
     """A request: `before` is called with its name; then only one request runs at a time."""
 
     @wraps(call)
-    def alone(self: MemoryDynamoDB, **request: Any) -> Any:
+    def alone(self: MemoryDynamoDB, ReturnConsumedCapacity: str = "NONE", **request: Any) -> Any:
         self.before(call.__name__)
         with self._lock:
-            return call(self, **request)
+            self._units = 0.0 if ReturnConsumedCapacity == "TOTAL" else None
+            answer = call(self, **request)
+            if self._units is not None:
+                answer["ConsumedCapacity"] = [{"CapacityUnits": self._units}]
+            return answer
 
     return alone
 
@@ -100,6 +105,8 @@ class MemoryDynamoDB:
         self.before: Callable[[str], None] = lambda name: None
         self._indexes: dict[tuple[str, str], Index] = {}
         self._lock = threading.RLock()
+        # What the present request consumes, if it asks for that: estimated, without indexes.
+        self._units: float | None = None
 
     def create_table(
         self, TableName: str, GlobalSecondaryIndexes: Sequence[Mapping[str, Any]] = (), **_: Any
@@ -126,6 +133,7 @@ class MemoryDynamoDB:
     @_request
     def get_item(self, TableName: str, Key: Wire, ConsistentRead: bool = False) -> dict[str, Any]:
         item = self._find(TableName, Key)
+        self._read([[item or {}]], ConsistentRead)
         return {"Item": item} if item else {}
 
     @_request
@@ -134,7 +142,8 @@ class MemoryDynamoDB:
         for table, request in RequestItems.items():
             assert 1 <= len(request["Keys"]) <= 100
             _no_key_twice((table, key) for key in request["Keys"])
-            items = (self._find(table, key) for key in request["Keys"])
+            items = [self._find(table, key) for key in request["Keys"]]
+            self._read([[item or {}] for item in items], request.get("ConsistentRead", False))
             responses[table] = [item for item in items if item]
             if projection := request.get("ProjectionExpression"):
                 check_placeholders((projection,), request["ExpressionAttributeNames"], {})
@@ -194,6 +203,8 @@ class MemoryDynamoDB:
         for change in changes:
             if change:
                 self._set(*change)
+        if self._units is not None:
+            self._units *= 2
         return {}
 
     @_request
@@ -239,6 +250,7 @@ class MemoryDynamoDB:
         if ExclusiveStartKey:
             ranks = _behind(ranks, _rank(ExclusiveStartKey, index), ScanIndexForward)
         page = [items[rank] for rank in ranks[: min(Limit, PAGE_ITEMS)]]
+        self._read([page], ConsistentRead)
         answer: dict[str, Any] = {"Items": page, "ScannedCount": len(page)}
         if len(page) < len(ranks):
             attributes = ("pk", "sk", *(index or ()))
@@ -284,6 +296,15 @@ class MemoryDynamoDB:
             if item.get(index.pk) == pk and index.sk in item
         }
 
+    def _read(self, read_together: Iterable[Iterable[Wire]], consistent: bool) -> None:
+        """Count the units of items; those that are read together are rounded up together.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
+        """
+        if self._units is not None:
+            units = sum(max(1, ceil(sum(map(item_bytes, items)) / 4096)) for items in read_together)
+            self._units += units if consistent else units / 2
+
     def _write(self, write: Mapping[str, Any], operation: str) -> None:
         refusal = self._refused(write)
         if refusal is not None:
@@ -322,6 +343,9 @@ class MemoryDynamoDB:
         return table, key, new
 
     def _set(self, table: str, key: Wire, item: Wire | None) -> None:
+        if self._units is not None:
+            larger = max(map(item_bytes, (item or {}, self._find(table, key) or {})))
+            self._units += max(1, ceil(larger / 1024))
         partitions = self._table(table)
         pk, sk = key["pk"]["S"], key["sk"]["S"]
         if item is not None:
