@@ -150,8 +150,8 @@ def _terms(route: Route) -> str:
         needs = f"a key or token with the role `{route.role}`" + (
             "" if route.role == "admin" else " or higher"
         )
-        costs = "It counts as one request." if route.weight == 1 else f"It counts as {route.weight} requests."
-        costs += " What it costs beyond that is charged afterwards."
+        counted = "one request" if route.weight == 1 else f"{route.weight} requests"
+        costs = f"It counts as {counted}, or as more by what it costs."
         if route.role == "read" or route.while_suspended:
             costs += " A suspended tenant may call it."
     names = ", ".join(f"`{kind.name}`" for error, kind in KINDS.items() if _is_possible(error, route))

@@ -57,7 +57,9 @@ class QuotaPatch(RequestBody):
         description="The largest payload as JSON.", default=None, ge=1, le=128 * 1024
     )
     requests_per_minute: int | None = Field(
-        description="The largest number of API requests a minute, of all keys together, by what they cost.", default=None, ge=0
+        description="The largest number of API requests a minute, of all keys together, by what they cost.",
+        default=None,
+        ge=0,
     )
 
 

@@ -97,8 +97,14 @@ def test_a_bulk_request_is_ndjson_or_an_array() -> None:
 def test_the_weight_of_an_operation_is_in_its_description() -> None:
     operations = [operation for methods in DOCUMENT["paths"].values() for operation in methods.values()]
     weights = {operation["operationId"]: operation["description"] for operation in operations}
-    assert "role `write` or higher. It counts as 20 requests." in weights["pause_jobs"]
-    assert "role `admin`. It counts as one request. A suspended tenant may call it." in weights["list_keys"]
+    assert (
+        "role `write` or higher. It counts as 20 requests, or as more by what it costs."
+        in weights["pause_jobs"]
+    )
+    assert (
+        "role `admin`. It counts as one request, or as more by what it costs. A suspended tenant may call it."
+        in weights["list_keys"]
+    )
     assert "Needs an operator key. It is not counted." in weights["list_tenants"]
 
 
