@@ -32,7 +32,7 @@ from common.storage.wire import Expression
 
 # So much of each is one request (docs/limits.md).
 READ_UNITS: Final = 10
-WRITE_UNITS: Final = 20
+WRITE_UNITS: Final = 50
 PROCESSOR_S: Final = 0.05
 
 BUDGET_S: Final = 60

@@ -146,7 +146,7 @@ def test_a_write_counts_by_its_size(office: Office, kilobytes: int) -> None:
     office.world.clock.sleep(60)
     sent = {**job(cron="0 3 * * *"), "payload": "x" * 1_000 * kilobytes}
     assert office.alice("PUT", "/v1/jobs/report", sent).status == 201
-    assert used_of(office, "alice") == pytest.approx(1 if kilobytes == 1 else 11, abs=1)
+    assert used_of(office, "alice") == pytest.approx(1 if kilobytes == 1 else 5, abs=1)
 
 
 def test_a_charge_that_fails_leaves_the_answer_as_it_is(
