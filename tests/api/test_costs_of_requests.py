@@ -18,17 +18,21 @@ from tests.worlds import job
 QUOTA = 100
 JOBS = 400
 # Each job takes 4 KiB: a search in all of them costs 400 units, which count as 40 requests.
-NOTES = {"note": "x" * 500, "tags": [f"{n:02}" + "t" * 60 for n in range(20)]}
+LARGE = {
+    "note": "x" * 500,
+    "tags": [f"{n:02}" + "t" * 60 for n in range(20)],
+    "schedule": {
+        "cron": "0 3 * * *",
+        "exclude": {"dates": [f"2027-{1 + n % 12:02}-{1 + n // 12:02}" for n in range(150)]},
+    },
+}
 
 
 @pytest.fixture
 def searched(office: Office) -> Office:
     """alice has many large jobs and a small quota; bob has the same quota."""
     for first in range(0, JOBS, 100):
-        lines = tuple(
-            {"job_id": f"job-{first + n:03}", **job(cron="0 3 * * *"), **NOTES, "payload": "x" * 2_000}
-            for n in range(100)
-        )
+        lines = tuple({"job_id": f"job-{first + n:03}", **job(**LARGE)} for n in range(100))
         assert office.alice("POST", "/v1/jobs/_bulk", lines).status == 200
     for tenant in ("alice", "bob"):
         office.operator("PATCH", f"/v1/tenants/{tenant}", {"quotas": {"requests_per_minute": QUOTA}})
