@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
@@ -29,10 +30,23 @@ class DueJobs:
         while (early_s := due_at - self.clock.now()) > 0:
             self.clock.sleep(early_s)
 
-    def load(self, executions: Sequence[Execution]) -> Mapping[JobName, Job | None]:
-        """The jobs of these executions; None for a job that never existed. One request reads several jobs."""
-        names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
-        return dict.fromkeys(names) | load_jobs(self.jobs, names)
+    def load(self, execution: Execution) -> Job | None:
+        """The job of this execution; None if it never existed."""
+        name = execution.tenant, execution.job_id
+        return load_jobs(self.jobs, [name]).get(name)
+
+    def load_together(self, executions: Sequence[Execution]) -> Mapping[JobName, Job]:
+        """The jobs of these executions that one request brings.
+
+        It leaves out jobs that are throttled, cannot be read, or do not exist: `load` finds out which.
+        """
+        names = dict.fromkeys((execution.tenant, execution.job_id) for execution in executions)
+        jobs: dict[JobName, Job] = {}
+        for item in self.jobs.get_some([keys.job(*name) for name in names]):
+            with suppress(Exception):
+                job = Job.from_item(item)
+                jobs[job.tenant, job.job_id] = job
+        return jobs
 
     def excluded(self, execution: Execution, job: Job) -> Skip | None:
         """Why the calendars that the job names exclude the execution's date. None if they do not.

@@ -18,30 +18,31 @@ from common.runs.states import DISPATCHED
 from executor.messages import Delivery, Message
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
-from executor.threads import MAX_THREAD_WAIT_S, Task, call_threads
+from executor.threads import MAX_THREAD_WAIT_S, Task, call_each
 
 # As long as a single message waits before its second delivery.
 _WAIT_ALONE_S: Final = 3
 
 
 def give_back(executor: Executor, task: Task) -> None:
-    """End a task that found no thread. Its execution goes on as a message of its own, or after its claim's lease."""
-    delivery, claimed, future = task.delivery, task.claimed, Future[Report]()
-    if claimed:
-        future.set_exception(StillRunning(claimed.claim.execution.execution_id, claimed.claim.lease_until))
+    """End a task that found no thread. Its execution goes on as a message of its own; a claimed attempt is throttled.
+
+    That is our failure: it costs the job none of its attempts.
+    """
+    delivery, task.future = task.delivery, Future[Report]()
+    if task.claimed:
+        task.refuse()
     elif delivery.execution and _send_alone(executor, [delivery]):
-        future.set_result(Report("sent_on", delivery.execution))
+        task.future.set_result(Report("sent_on", delivery.execution))
     else:
-        future.set_exception(TimeoutError(f"no thread within {MAX_THREAD_WAIT_S:g} s"))
-    task.future = future
+        task.future.set_exception(TimeoutError(f"no thread within {MAX_THREAD_WAIT_S:g} s"))
 
 
 def messages_to_deliver_again(
     executor: Executor, reports: Mapping[Task, Report], errors: Mapping[Task, Exception]
 ) -> dict[Message, Exception]:
     """The messages that the queue has to deliver again because of these errors, each with the longest-lasting error."""
-    threads = call_threads()
-    claims = threads.map(lambda task: _is_unclaimed(executor, task, errors[task]), errors)
+    claims = call_each(lambda task: _is_unclaimed(executor, task, errors[task]), list(errors))
     unclaimed = [task for task, is_unclaimed in zip(errors, claims, strict=True) if is_unclaimed]
     sent_alone: list[Task] = []
     if unclaimed and _send_alone(executor, [task.delivery for task in unclaimed], _WAIT_ALONE_S):
@@ -55,7 +56,7 @@ def messages_to_deliver_again(
         for task, report in reports.items()
         if report.result == DISPATCHED and task.delivery.message in by_message
     ]
-    list(threads.map(lambda delivery: _settle(executor, delivery), dispatched))
+    call_each(lambda delivery: _settle(executor, delivery), dispatched)
     return {message: max(by_message[message], key=_lease_until) for message in by_message}
 
 

@@ -5,6 +5,7 @@ A pack delivers several executions, any other message one. A wake delivers none.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -74,8 +75,9 @@ def _read(body: str) -> Execution | None:
 def by_second(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
     """The executions of each second together, the earliest second first. Within a second, tenants take turns.
 
-    Unreadable and early deliveries come first, each by itself. An early execution must not wait for others: it would
-    then be due soon enough to be held, and the waits of a batch would add up.
+    Executions that are due already are together as well. Unreadable and early deliveries come first, each by itself. An
+    early execution must not wait for others: it would then be due soon enough to be held, and the waits of a batch
+    would add up.
     """
     apart: list[list[Delivery]] = []
     due: list[tuple[int, int, Delivery]] = []
@@ -85,7 +87,8 @@ def by_second(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
         if execution is None or delivery.is_early:
             apart.append([delivery])
             continue
-        due.append((execution.visible_at, turns[execution.tenant], delivery))
+        second = max(execution.visible_at, math.floor(delivery.received_at))
+        due.append((second, turns[execution.tenant], delivery))
         turns[execution.tenant] += 1
     due.sort(key=lambda turn: turn[:2])
     return apart + [[delivery for *_, delivery in second] for _, second in groupby(due, lambda turn: turn[0])]

@@ -1,12 +1,14 @@
 """Executions from their messages to their records: hold → load → admit → claim → call → record.
 
 Each stage takes a list, and hands it on. For several executions of one second, the stages up to the claim make joint
-requests. What these leave out stays at its stage, and takes the remaining stages in its own thread: a list of one.
+requests. Each is made once, and what it brings goes on at once. What it leaves out, such as an item of a throttled
+partition, stays at its stage, and takes the remaining stages in its own thread: a list of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,6 +20,7 @@ from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Claim
 from common.runs.records import Runs
 from common.runs.states import QUEUED, RETRYING
+from common.storage.table import INSERTS_A_REQUEST
 from common.storage.wire import Item
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
@@ -74,19 +77,19 @@ class Executor:
         stage: Stage = getattr(self, _NEXT_STAGES[type(progress)])
         return stage
 
-    def prepare(self, deliveries: Sequence[Delivery]) -> list[Progress]:
-        """Take the executions of one second as far as joint requests go, at most until they are claimed."""
+    def prepare(self, deliveries: Sequence[Delivery]) -> Iterator[list[Progress]]:
+        """Take the executions of one second as far as joint requests go, at most until they are claimed.
+
+        Yields them in their order: those of a request of claims go on before the next ones are claimed.
+        """
         progress: list[Progress] = list(deliveries)
         if len(deliveries) < 2:
-            return progress
-        for stage in (self.hold, self.load, self.admit, self.claim):
-            try:
-                progress = stage(progress)
-            except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then
-                telemetry.logger().warning(
-                    "stage not taken together", stage=stage.__name__, error=repr(error)
-                )
-        return progress
+            yield progress
+            return
+        for stage in (self.hold, self.load, self.admit):
+            progress = _together(stage, progress)
+        for first in range(0, len(progress), INSERTS_A_REQUEST):
+            yield _together(self.claim, progress[first : first + INSERTS_A_REQUEST])
 
     def hold(self, batch: Sequence[Progress]) -> list[Progress]:
         """Wait until the executions are due. An early execution goes back to the queue.
@@ -97,27 +100,35 @@ class Executor:
         return [self._hold(item) if isinstance(item, Delivery) else item for item in batch]
 
     def load(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Read the current jobs."""
+        """Read the current jobs. Of several, those that one request brings."""
+        if len(batch) == 1:
+            return [self._load(item) if isinstance(item, Held) else item for item in batch]
         held = [item.execution for item in batch if isinstance(item, Held)]
-        if not held:
+        if len(held) < 2:
             return list(batch)
-        jobs = self.due_jobs.load(held)
-        return [
-            Loaded(item.message_id, item.execution, jobs[item.execution.tenant, item.execution.job_id])
-            if isinstance(item, Held)
-            else item
-            for item in batch
-        ]
+        jobs = self.due_jobs.load_together(held)
+        loaded: list[Progress] = []
+        for item in batch:
+            if isinstance(item, Held) and (job := jobs.get((item.execution.tenant, item.execution.job_id))):
+                loaded.append(Loaded(item.message_id, item.execution, job))
+            else:
+                loaded.append(item)
+        return loaded
 
     def admit(self, batch: Sequence[Progress]) -> list[Progress]:
         """Decide which attempts may be made. Of several executions, decide those that need no request of their own."""
+        now = self.clock.now()
         if len(batch) == 1:
-            return [self._admit(item) if isinstance(item, Loaded) else item for item in batch]
+            return [self._admit(item, now) if isinstance(item, Loaded) else item for item in batch]
         plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
         if len(plain) < 2:
             return list(batch)
-        self.tenants.learn({loaded.execution.tenant for loaded in plain}, self.clock.now())
-        admitted = {id(loaded): self._admit(loaded) for loaded in plain}
+        known = self.tenants.learn({loaded.execution.tenant for loaded in plain}, now)
+        admitted: dict[int, Progress] = {}
+        for loaded in plain:
+            if loaded.execution.tenant in known:
+                with suppress(Exception):  # its own thread raises it
+                    admitted[id(loaded)] = self._admit(loaded, now)
         return [admitted.get(id(item), item) for item in batch]
 
     def claim(self, batch: Sequence[Progress]) -> list[Progress]:
@@ -163,8 +174,11 @@ class Executor:
         self.due_jobs.wait_until(execution.visible_at)
         return Held(delivery.message.message_id, execution)
 
-    def _admit(self, loaded: Loaded) -> Admitted | Decided:
-        execution, now = loaded.execution, self.clock.now()
+    def _load(self, held: Held) -> Loaded:
+        return Loaded(held.message_id, held.execution, self.due_jobs.load(held.execution))
+
+    def _admit(self, loaded: Loaded, now: float) -> Admitted | Decided:
+        execution = loaded.execution
         rules = self.tenants.rules(execution.tenant, now)
         job, kept_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
         if isinstance(job, Skip):
@@ -223,6 +237,14 @@ class Executor:
         if isinstance(item, Decided):
             return self.recorder.record(item.claim, item.job, item.verdict)
         return self.recorder.record(item.claim, item.claimed.attempt.job, item.verdict)
+
+
+def _together(stage: Stage, progress: list[Progress]) -> list[Progress]:
+    try:
+        return stage(progress)
+    except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then
+        telemetry.logger().warning("stage not taken together", stage=stage.__name__, error=repr(error))
+        return progress
 
 
 def _claimed(attempt: Admitted, now: float, delay: CallDelay) -> Claimed:

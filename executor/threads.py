@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
-from typing import Final
+from functools import cache, partial
+from typing import Any, Final, TypeVar
 
+from common import telemetry
+from common.runs.outcome import Outcome
 from executor.calling import AnswerPoll, Sending
 from executor.messages import Delivery
 from executor.pipeline import Executor, Progress
@@ -18,13 +20,22 @@ from executor.stages import Admitted, Called, Claimed, Decided
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 MAX_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
-# One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENT_THREADS: Final = 32
+# One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
 # An event that waited so long for its answer, or to be sent, gets a thread as other calls do.
 _MAX_EVENT_WAIT_S: Final = 2.0
 # A task without a thread by then goes back to the queue, for another executor.
 MAX_THREAD_WAIT_S: Final = 5.0
+_NO_THREAD: Final = Outcome(
+    ok=False,
+    throttled=True,
+    error_type="NoThread",
+    error=f"Minute8 had no thread for the call within {MAX_THREAD_WAIT_S:g} s",
+)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Task:
@@ -90,20 +101,34 @@ class Task:
         try:
             assert isinstance(self.progress, Sending)
             self.progress = self.progress.step() or self.progress
-            if isinstance(self.progress, Called) and not self.progress.takes_requests:
-                self.future.set_result(self.finish())
-                return
         except BaseException as error:  # noqa: BLE001  the batch's thread raises it
             self.future.set_exception(error)
+            return
+        if isinstance(self.progress, Called) and not self.progress.takes_requests:
+            self.complete()
         else:
-            call_threads().submit(self.complete)
+            _in_a_thread(call_threads(), self.complete)
+
+    def wait_for_thread(self, threads: ThreadPoolExecutor) -> None:
+        """Have one of these threads take the remaining stages. Until one is free, `future` can be cancelled."""
+        self.future = future = Future[Report]()
+        _submit(threads, future, self.complete)
 
     def complete(self) -> None:
-        """`finish`, for a task whose future no thread pool completes."""
+        """Take the remaining stages in this thread, for `future`."""
         try:
             self.future.set_result(self.finish())
-        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
+        except Exception as error:  # noqa: BLE001  the batch's thread raises it
             self.future.set_exception(error)
+        except BaseException as error:
+            self.future.set_exception(error)
+            raise
+
+    def refuse(self) -> None:
+        """End a claimed attempt for which no thread was found: its call counts as throttled, if it was not made."""
+        if self.claimed and not isinstance(self.progress, Called):
+            self.progress = Called(self.claimed, _NO_THREAD, self._executor.clock.now())
+        self.complete()
 
 
 # Events that wait until another event is answered and its connection free, each with the future that it had then.
@@ -112,21 +137,22 @@ Unsent = deque[tuple[Task, Future[Report]]]
 
 def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Task]:
     """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread."""
-    prepared = executor.prepare(deliveries)
-    tasks = [Task(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
     answers, unsent = AnswerPoll[Task](), Unsent()
+    tasks: list[Task] = []
     sent = 0
-    for task in tasks:
-        if sent == MAX_EVENT_THREADS and task.is_ready_event:
-            unsent.append((task, task.future))
-        elif task.send(answers):
-            task.future.set_running_or_notify_cancel()
-            sent += 1
-        else:
-            threads = event_threads() if task.is_event else call_threads()
-            task.future = threads.submit(task.finish)
+    for portion in executor.prepare(deliveries):
+        for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
+            task = Task(executor, delivery, progress)
+            tasks.append(task)
+            if sent == MAX_EVENT_THREADS and task.is_ready_event:
+                unsent.append((task, task.future))
+            elif task.send(answers):
+                task.future.set_running_or_notify_cancel()
+                sent += 1
+            else:
+                task.wait_for_thread(event_threads() if task.is_event else call_threads())
     if sent:
-        call_threads().submit(_receive, answers, unsent)
+        _in_a_thread(call_threads(), lambda: _receive(answers, unsent))
     return tasks
 
 
@@ -139,10 +165,10 @@ def _receive(answers: AnswerPoll[Task], unsent: Unsent) -> None:
         task.receive()
         _send_next(unsent, answers)
     for task in answers.unanswered():
-        call_threads().submit(task.complete)
+        _in_a_thread(call_threads(), task.complete)
     for task, future in unsent:
         if future.set_running_or_notify_cancel():
-            call_threads().submit(task.complete)
+            _in_a_thread(call_threads(), task.complete)
 
 
 def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
@@ -156,7 +182,48 @@ def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
         except BaseException as error:  # noqa: BLE001  the batch's thread raises it
             task.future.set_exception(error)
         else:
-            event_threads().submit(task.complete)
+            _in_a_thread(event_threads(), task.complete)
+
+
+def _submit(threads: ThreadPoolExecutor, future: Future[Any], work: Callable[[], None]) -> bool:
+    """Have a thread do the work, unless `future` was cancelled. False: a thread is needed, and none can be started.
+
+    The work then waits for a thread that becomes free.
+    """
+
+    def begin() -> None:
+        if future.set_running_or_notify_cancel():
+            work()
+
+    try:
+        threads.submit(begin)
+    except RuntimeError as error:
+        telemetry.logger().warning("no thread can be started", error=repr(error))
+        return False
+    return True
+
+
+def _in_a_thread(threads: ThreadPoolExecutor, work: Callable[[], None]) -> None:
+    """Have a thread do the work; this one, if none can be started."""
+    future = Future[None]()
+    if not _submit(threads, future, work) and future.cancel():
+        work()
+
+
+def call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """What `function` returns for each item, in their order. Each call has a thread, if it can be started."""
+    results = [Future[Result]() for _ in items]
+    for item, result in zip(items, results, strict=True):
+        _in_a_thread(call_threads(), partial(_put_result, result, function, item))
+    return [result.result() for result in results]
+
+
+def _put_result(result: Future[Result], function: Callable[[Item], Result], item: Item) -> None:
+    try:
+        result.set_result(function(item))
+    except BaseException as error:
+        result.set_exception(error)
+        raise
 
 
 def find_threads(tasks: Sequence[Task]) -> list[Task]:
@@ -165,7 +232,7 @@ def find_threads(tasks: Sequence[Task]) -> list[Task]:
         return []
     for task in tasks:
         if task.future.cancel():
-            task.future = call_threads().submit(task.finish)
+            task.wait_for_thread(call_threads())
     if have_ended(tasks, MAX_THREAD_WAIT_S - _MAX_EVENT_WAIT_S):
         return []
     return [task for task in tasks if task.future.cancel()]

@@ -156,8 +156,9 @@ class AnyTenant:
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
 
-    def learn(self, tenants: Iterable[str], now: float) -> None:
+    def learn(self, tenants: Iterable[str], now: float) -> set[str]:
         """They are known."""
+        return set(tenants)
 
     def holds(self, now: float) -> Sequence[Hold]:
         return ()

@@ -18,8 +18,8 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from functools import cache
-from typing import Any, Final
+from functools import cache, cached_property
+from typing import Any, Final, NoReturn
 from urllib.parse import SplitResult, quote, urlsplit
 
 from botocore.awsrequest import AWSResponse
@@ -34,6 +34,7 @@ from botocore.exceptions import (
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
+from common.errors import Busy
 from common.storage import outgoing
 from common.storage.http_answer import Answer, NotHttp, Response
 from common.storage.signing import Credentials, Request, Service, sign
@@ -46,6 +47,9 @@ _RESULT_BYTES: Final = 256 * 1024
 _READ_BYTES: Final = 64 * 1024
 # The system takes so much without waiting, for a connection that carries nothing else.
 SEND_BUFFER_BYTES: Final = 8 * 1024
+# A request that serves several tenants. Each of them then makes its own.
+_ONCE_S: Final = 1.0
+_SHOWN_BYTES: Final = 200
 # A read without any time would fail in another way than by its time limit.
 _MIN_READ_S: Final = 0.001
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
@@ -296,8 +300,10 @@ def is_plain(client: Any) -> bool:
 class _DirectClient:
     """A client of botocore's, some of whose calls are direct; all others are botocore's."""
 
-    def __init__(self, client: Any, requests: Requests) -> None:
+    def __init__(self, client: Any, requests: Requests, *, is_once: bool = False) -> None:
+        """With `is_once`, a direct call that fails is not tried again, and has a short time limit."""
         self._client = client
+        self._is_once = is_once
         self.requests = requests
 
     def __getattr__(self, name: str) -> Any:
@@ -311,12 +317,19 @@ class _DirectClient:
             json.dumps(arguments).encode(),
         )
         by_botocore = getattr(self._client, call)
-        response = at_once(self.requests.send(request, lambda: by_botocore(**arguments)))
+        again = _raise_failure if self._is_once else lambda: by_botocore(**arguments)
+        limit_s = _ONCE_S if self._is_once else None
+        response = at_once(self.requests.send(request, again, read_timeout_s=limit_s))
         return json.loads(response.body) if isinstance(response, Response) else response
 
 
 class DirectDynamoDB(_DirectClient):
     """A DynamoDB client whose calls in each execution are direct."""
+
+    @cached_property
+    def once(self) -> DirectDynamoDB:
+        """The same client for requests that serve several tenants: none waits while another's is tried again."""
+        return DirectDynamoDB(self._client, self.requests, is_once=True)
 
     def get_item(self, **request: Any) -> Any:
         return self._call("DynamoDB_20120810.GetItem", (), "get_item", request)
@@ -393,6 +406,15 @@ def _answer_for_botocore(**_: object) -> AWSResponse | None:
     if isinstance(received, BotoCoreError):
         raise received
     return received
+
+
+def _raise_failure() -> NoReturn:
+    """Raise the failure of a request that is not tried again."""
+    received = _received.get()
+    if isinstance(received, BotoCoreError):
+        raise received
+    assert received is not None
+    raise Busy(f"a request was refused: {received.status_code} {received.content[:_SHOWN_BYTES]!r}")
 
 
 def _trace() -> str:

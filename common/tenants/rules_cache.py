@@ -11,6 +11,7 @@ import logging
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from common.cache import Cache, Kept
@@ -26,8 +27,6 @@ TRUSTED_FOR_S: Final = 15
 # log, and may run during a deployment.
 _MAX_TRUST_S: Final = 3_600
 _MAX_TENANTS: Final = 10_000
-# Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
-_LOCKS: Final = 64
 # Conflicting transactions are retried, and the clocks of two machines differ.
 LATE_COMMIT_S: Final = 300
 # Longer than any process trusts its copies.
@@ -41,8 +40,11 @@ class RulesOf(Protocol):
     def rules(self, tenant: str, now: float) -> TenantRules | None:
         """The rules of a tenant; None if the tenant does not exist."""
 
-    def learn(self, tenants: Iterable[str], now: float) -> None:
-        """Read in one request what is not known of these tenants. Raises what a request raises."""
+    def learn(self, tenants: Iterable[str], now: float) -> set[str]:
+        """Read in one request what is not known of these tenants. Raises what the request raises.
+
+        Returns those whose rules are known now: `rules` takes no request for them.
+        """
 
     def holds(self, now: float) -> Sequence[Hold]:
         """The targets that the platform holds."""
@@ -55,7 +57,8 @@ class KnownTenants:
         self._table = table
         self._kept: Cache[str, TenantRules | None] = Cache(_MAX_TRUST_S, _MAX_TENANTS)
         self._lock = threading.Lock()
-        self._reading = [threading.Lock() for _ in range(_LOCKS)]
+        # The threads of one tenant wait for one read, and never for another tenant's.
+        self._reading: dict[str, threading.Lock] = {}
         self._asking = threading.Lock()
         self._asked_at = -math.inf
         # The log was read up to this instant, and named these tenants.
@@ -71,25 +74,33 @@ class KnownTenants:
         """The rules, at most TRUSTED_FOR_S old. A missing tenant is cached for the same time."""
         if kept := self._trusted(tenant, now):
             return kept.value
-        with self._reading[hash(tenant) % _LOCKS]:
-            if kept := self._trusted(tenant, now):  # another thread read them while we waited
-                return kept.value
-            # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
-            return self._read(tenant, now, consistent=tenant in self._named)
+        with self._lock:
+            reading = self._reading.setdefault(tenant, threading.Lock())
+        try:
+            with reading:
+                if kept := self._trusted(tenant, now):  # another thread read them while we waited
+                    return kept.value
+                # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
+                return self._read(tenant, now, consistent=tenant in self._named)
+        finally:
+            with self._lock:
+                self._reading.pop(tenant, None)
 
-    def learn(self, tenants: Iterable[str], now: float) -> None:
-        """Read the rules of these tenants together. The others are read when asked for.
+    def learn(self, tenants: Iterable[str], now: float) -> set[str]:
+        """Read the rules of these tenants together. Returns those whose rules are known now.
 
-        These are tenants whose rules are known or have just changed, and tenants that are not found.
+        The others are read when asked for: they have just changed, are throttled, or were not found.
         """
-        names = {tenant for tenant in tenants if not self._trusted(tenant, now)} - self._named
-        if len(names) < 2:
-            return
-        tenants = {keys.tenant(name)["pk"]: name for name in names}
-        for item in self._table.get_many([keys.tenant(name) for name in names], consistent=False):
-            self._kept.put(tenants[item["pk"]], TenantRules.from_item(item), now)
+        wanted = set(tenants)
+        known = {tenant for tenant in wanted if self._trusted(tenant, now)}
+        names = {keys.tenant(name)["pk"]: name for name in wanted - known - self._named}
+        for item in self._table.get_some([keys.tenant(name) for name in names.values()], consistent=False):
+            with suppress(Exception):  # its own read raises it
+                self._kept.put(names[item["pk"]], TenantRules.from_item(item), now)
+                known.add(names[item["pk"]])
         with self._lock:
             self.reads += len(names)
+        return known
 
     def holds(self, now: float) -> Sequence[Hold]:
         """The holds, at most TRUSTED_FOR_S old. If they cannot be read again, the ones before stay."""

@@ -151,9 +151,9 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
         told_once.set()
         return answer
 
-    def admitted(executor: Executor, loaded: Loaded) -> Any:
+    def admitted(executor: Executor, loaded: Loaded, now: float) -> Any:
         assert loaded.execution.job_id == "event" or told_once.wait(60)
-        return admit(executor, loaded)
+        return admit(executor, loaded, world.clock.now())
 
     def call(event: Mapping[str, Any]) -> Outcome:
         is_event = event["minute8"]["job_id"] == "event"

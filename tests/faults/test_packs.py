@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.table import Table
-from executor import batch, giving_back, threads
+from executor import batch, threads
 from executor.batch import execute_batch
 from executor.messages import Message
 from tests.faults.stage import deliver_one, send_in_steps, staged
@@ -41,14 +41,10 @@ class OneThread:
             future.set_exception(error)
         return future
 
-    def map(self, do: Callable[..., Any], each: Iterable[Any]) -> Iterator[Any]:
-        return iter([do(item) for item in each])
-
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (threads, giving_back):
-        monkeypatch.setattr(module, "call_threads", OneThread)
+    monkeypatch.setattr(threads, "call_threads", OneThread)
     monkeypatch.setattr(threads, "event_threads", OneThread)
 
 
@@ -267,8 +263,8 @@ def test_at_the_bound_a_quick_call_waits_for_none_of_99_slow_ones(world: World) 
     assert (len(reports), failed, late) == (100, [], [])
 
 
-@pytest.mark.parametrize(("overlap", "became"), [("skip", "sent_on"), ("allow", "again")])
-def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_claim(
+@pytest.mark.parametrize(("overlap", "became"), [("skip", "sent_on"), ("allow", "retrying")])
+def test_what_finds_no_thread_in_time_goes_on_alone_or_is_throttled_after_its_claim(
     world: World, monkeypatch: pytest.MonkeyPatch, overlap: str, became: str
 ) -> None:
     names = ["slow-1", "slow-2", "quick"]
@@ -293,8 +289,6 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
         reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, slow_after_s=0.1))
         results = Counter([*(report.result for report in reports), *("again" for _ in failed)])
         assert results == {"succeeded": 2, became: 1}
-        if failed:
-            world.sqs.give_back(pack)
         world.run_until("2026-11-21T03:17:00Z")
     everything_explained(world, {("alice", name): [at(DUE)] for name in names})
     assert world.statuses("alice", "quick") == ["succeeded"]

@@ -123,7 +123,8 @@ def test_two_messages_of_the_same_job_and_one_of_a_missing_job(world: World, rea
     )
     assert sorted(report.result for report in reports) == ["duplicate", "skipped", "succeeded", "succeeded"]
     assert failed == []
-    assert reads.requests == ["get 3", "get"]  # the second one asks whether the missing job was deleted
+    # The missing job is read alone, and then whether it was deleted.
+    assert reads.requests == ["get 3", "get", "get"]
 
 
 def test_jobs_that_cannot_be_read_together_are_read_one_by_one(world: World, reads: Reads) -> None:
@@ -135,12 +136,12 @@ def test_jobs_that_cannot_be_read_together_are_read_one_by_one(world: World, rea
     assert all(reads.consistent)
 
 
-def test_unprocessed_jobs_are_requested_again(world: World, reads: Reads) -> None:
+def test_unprocessed_jobs_are_read_one_by_one(world: World, reads: Reads) -> None:
     batch = messages(world, *[DUE] * 4)
     reads.unprocessed = True
     world.clock.move_to(DUE)
     assert [report.result for report in run(world, batch)[0]] == ["succeeded"] * 4
-    assert reads.requests == ["get 4", "get 3", "get 2", "get 1"]
+    assert reads.requests == ["get 4", "get", "get", "get"]
     assert all(reads.consistent)
 
 

@@ -16,6 +16,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
+from common.errors import Busy
 from common.storage import aws, fast_client
 from common.storage.conflicts import ConditionFailed
 from common.storage.fast_client import Connections, DirectDynamoDB, DirectLambda
@@ -182,7 +183,7 @@ def test_the_bytes_are_botocores(
     assert (b"X-Amzn-Trace-Id" in botocores) == (bool(trace) and call != "send_message_batch")
 
 
-@pytest.mark.parametrize(
+failing_for_the_moment = pytest.mark.parametrize(
     "bad",
     [
         refused("InternalServerError", 500),
@@ -192,6 +193,9 @@ def test_the_bytes_are_botocores(
     ],
     ids=["500", "throttled", "broken off", "closed"],
 )
+
+
+@failing_for_the_moment
 @pytest.mark.parametrize("times", [1, 3, 4])
 def test_what_fails_for_the_moment_is_tried_again_as_botocore_does(
     endpoint: Endpoint, waits: list[float], bad: bytes, times: int
@@ -207,6 +211,33 @@ def test_what_fails_for_the_moment_is_tried_again_as_botocore_does(
             client.get_item(TableName="t", Key={})
     assert len(endpoint.requests) == min(times + 1, 4)
     assert [wait <= 2**nth for nth, wait in enumerate(waits)] == [True] * min(times, 3)
+
+
+@failing_for_the_moment
+@pytest.mark.parametrize("call", ["batch_get_item", "batch_execute_statement"])
+def test_a_request_for_several_tenants_is_made_once(
+    endpoint: Endpoint, waits: list[float], bad: bytes, call: str
+) -> None:
+    endpoint.replies = [bad, OK]
+    client = dynamodb()
+    with pytest.raises((Busy, ConnectionClosedError)):
+        getattr(client.once, call)(**CALLS[call])
+    assert (len(endpoint.requests), waits) == (1, [])
+    getattr(client.once, call)(**CALLS[call])
+    assert client.once.requests is client.requests, "they share connections"
+
+
+def test_a_request_for_several_tenants_waits_a_second_at_most(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+    endpoint.replies = [lambda connection: b"" if never.wait(5) else b""]
+    monkeypatch.setattr(fast_client, "_ONCE_S", 0.05)
+    try:
+        with pytest.raises(ReadTimeoutError):
+            dynamodb().once.batch_get_item(**CALLS["batch_get_item"])
+    finally:
+        never.set()
 
 
 def test_a_refusal_is_botocores_error_and_asked_once(endpoint: Endpoint) -> None:

@@ -239,6 +239,38 @@ def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds
     assert 2 < sum(slept) < 5
 
 
+class Trickling(Stingy):
+    """A client whose BatchGetItem returns one item, then none, and so on."""
+
+    def __init__(self) -> None:
+        super().__init__(gives=False)
+
+    def batch_get_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:
+        answer = super().batch_get_item(RequestItems)
+        if self.requests % 2:
+            ((name, request),) = RequestItems.items()
+            answer["Responses"][name] = request["Keys"][:1]
+            answer["UnprocessedKeys"][name]["Keys"] = request["Keys"][1:]
+        return answer
+
+
+def test_the_pauses_do_not_start_anew_with_each_item_that_trickles_in() -> None:
+    client, slept = Trickling(), list[float]()
+    wanted: list[Key] = [{"pk": "p", "sk": f"{nth}"} for nth in range(50)]
+    read = Table(client, "jobs", slept.append).get_many(wanted)  # type: ignore[arg-type]
+    with pytest.raises(Busy, match="43 items could not be read now"):
+        list(read)
+    assert 2 < sum(slept) < 5
+
+
+def test_of_some_items_those_of_one_answer_are_returned() -> None:
+    client, slept = Stingy(gives=True), list[float]()
+    assert Table(client, "jobs", slept.append).get_some([KEY, OTHER]) == [KEY]  # type: ignore[arg-type]
+    assert (client.requests, slept) == (1, [])
+    client = Stingy(gives=False)
+    assert Table(client, "jobs", slept.append).get_some([KEY, OTHER]) == []  # type: ignore[arg-type]
+
+
 class StingyWriter:
     """A client whose BatchWriteItem leaves out all items, or all except the first."""
 
