@@ -231,7 +231,7 @@ def test_a_request_for_several_tenants_waits_a_second_at_most(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = threading.Event()
-    endpoint.replies = [lambda connection: b"" if never.wait(5) else b""]
+    endpoint.replies = [lambda connection: str(never.wait(5)).encode()]
     monkeypatch.setattr(fast_client, "_ONCE_S", 0.05)
     try:
         with pytest.raises(ReadTimeoutError):
