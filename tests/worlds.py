@@ -10,6 +10,7 @@ with open_world() as world:
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -224,13 +225,16 @@ def open_world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
     yield make_world(MemoryDynamoDB(), now)
 
 
-def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World:
+def make_world(
+    dynamodb: Any, now: str, tenants: RulesOf | None = None, *, pauses_move_the_clock: bool = False
+) -> World:
     """Wire the parts over any DynamoDB client; the tables are made here. Without `tenants` every tenant may do all."""
     make_tables(dynamodb)
     clock = ManualClock(at(now))
+    sleep = clock.sleep if pauses_move_the_clock else time.sleep
     sqs = SimulatedQueue(clock)
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
-    tables = Tables(lambda name: Table(dynamodb, f"test-{name}"))
+    tables = Tables(lambda name: Table(dynamodb, f"test-{name}", sleep))
     store = job_store(
         tables,
         queue,

@@ -49,7 +49,7 @@ _READ_BYTES: Final = 64 * 1024
 SEND_BUFFER_BYTES: Final = 8 * 1024
 # A request that serves several tenants. Each of them then makes its own.
 _ONCE_S: Final = 1.0
-_SHOWN_BYTES: Final = 200
+_ERROR_BYTES: Final = 200
 # A read without any time would fail in another way than by its time limit.
 _MIN_READ_S: Final = 0.001
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
@@ -414,7 +414,7 @@ def _raise_failure() -> NoReturn:
     if isinstance(received, BotoCoreError):
         raise received
     assert received is not None
-    raise Busy(f"a request was refused: {received.status_code} {received.content[:_SHOWN_BYTES]!r}")
+    raise Busy(f"a request was refused: {received.status_code} {received.content[:_ERROR_BYTES]!r}")
 
 
 def _trace() -> str:

@@ -91,15 +91,15 @@ class KnownTenants:
 
         The others are read when asked for: they have just changed, are throttled, or were not found.
         """
-        wanted = set(tenants)
-        known = {tenant for tenant in wanted if self._trusted(tenant, now)}
-        names = {keys.tenant(name)["pk"]: name for name in wanted - known - self._named}
-        for item in self._table.get_some([keys.tenant(name) for name in names.values()], consistent=False):
+        names = set(tenants)
+        known = {tenant for tenant in names if self._trusted(tenant, now)}
+        unknown = {keys.tenant(name)["pk"]: name for name in names - known - self._named}
+        for item in self._table.get_some([keys.tenant(name) for name in unknown.values()], consistent=False):
             with suppress(Exception):  # its own read raises it
-                self._kept.put(names[item["pk"]], TenantRules.from_item(item), now)
-                known.add(names[item["pk"]])
+                self._kept.put(unknown[item["pk"]], TenantRules.from_item(item), now)
+                known.add(unknown[item["pk"]])
         with self._lock:
-            self.reads += len(names)
+            self.reads += len(unknown)
         return known
 
     def holds(self, now: float) -> Sequence[Hold]:

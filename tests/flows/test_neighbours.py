@@ -58,17 +58,22 @@ class Stage:
         self.is_executing = False
         self.quiet_is_called = threading.Event()
         self.waited_in_vain: list[str] = []
-        client = PartitionedDynamoDB(MemoryDynamoDB(), self._admits, self._wait)
+        client = PartitionedDynamoDB(MemoryDynamoDB(), self)
         self.world: World = make_world(client, "2026-11-21T03:12:00Z")
         known = KnownTenants(self.world.table("tenants"))
         self.world.executor = replace(self.world.executor, tenants=known)
         self.world.target.answer = self._answer
 
-    def _admits(self, partition: Partition, units: float, is_write: bool) -> bool:
+    def begin(self) -> None:
+        """Requests take no time."""
+
+    def admits(self, partition: Partition, units: float, is_write: bool) -> bool:
+        """Whether the partition is not throttled, or the quiet job was called."""
         is_free = not self.is_executing or self.quiet_is_called.is_set()
         return is_free or partition not in self.throttled
 
-    def _wait(self, nth: int) -> None:
+    def pause(self, nth: int) -> None:
+        """Wait until the quiet job was called."""
         self._wait_for_quiet("a request")
 
     def _wait_for_quiet(self, what: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -29,24 +29,31 @@ class Partition(NamedTuple):
     pk: str
 
 
-# Whether a request of so many units is admitted: (partition, units, whether it writes).
-Admits = Callable[[Partition, float, bool], bool]
+class Conditions(Protocol):
+    """What requests meet."""
+
+    def begin(self) -> None:
+        """A request begins: takes the time that it takes."""
+
+    def admits(self, partition: Partition, units: float, is_write: bool) -> bool:
+        """Whether the partition takes these units now; then they are used."""
+
+    def pause(self, nth: int) -> None:
+        """Wait after the `nth` refusal of a request, from 0."""
 
 
 class PartitionedDynamoDB:
-    """In front of another client. A refused request is tried four times, after `pause(nth)`; with `once` one time."""
+    """In front of another client. A refused request is tried four times, and one time with `once`."""
 
-    def __init__(
-        self, client: Any, admits: Admits, pause: Callable[[int], None], tries: int = _TRIES
-    ) -> None:
-        self._client, self._admits, self._pause, self._tries = client, admits, pause, tries
+    def __init__(self, client: Any, conditions: Conditions, tries: int = _TRIES) -> None:
+        self._client, self._conditions, self._tries = client, conditions, tries
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     @property
     def once(self) -> PartitionedDynamoDB:
-        return PartitionedDynamoDB(self._client, self._admits, self._pause, tries=1)
+        return PartitionedDynamoDB(self._client, self._conditions, tries=1)
 
     def get_item(self, **request: Any) -> Any:
         answer = self._client.get_item(**request)
@@ -75,12 +82,13 @@ class PartitionedDynamoDB:
     def batch_get_item(self, RequestItems: Mapping[str, Any]) -> Any:
         ((table, request),) = RequestItems.items()
         for nth in range(self._tries):
+            self._conditions.begin()
             given, left_out = self._given(table, request)
             if given or not left_out:
                 break
             if nth + 1 == self._tries:
                 raise _throttled("BatchGetItem")
-            self._pause(nth)
+            self._conditions.pause(nth)
         answer: Any = {"Responses": {table: []}}
         if given:
             answer = self._client.batch_get_item(RequestItems={table: {**request, "Keys": given}})
@@ -97,7 +105,9 @@ class PartitionedDynamoDB:
                 of_partition[partition] + size <= _JOINT_BYTES_OF_PARTITION
                 and of_partition.total() + size <= _JOINT_BYTES
             )
-            if fits and self._admits(partition, _read_units(item, request["ConsistentRead"]), False):
+            if fits and self._conditions.admits(
+                partition, _read_units(item, request["ConsistentRead"]), False
+            ):
                 of_partition[partition] += size
                 given.append(key)
             else:
@@ -105,11 +115,12 @@ class PartitionedDynamoDB:
         return given, left_out
 
     def batch_execute_statement(self, Statements: list[Any]) -> Any:
+        self._conditions.begin()
         responses = []
         for statement in Statements:
             table = statement["Statement"].split('"')[1]
             pk = {"pk": statement["Parameters"][0]}
-            if self._admits(_partition(table, pk), 1, True):
+            if self._conditions.admits(_partition(table, pk), 1, True):
                 responses += self._client.batch_execute_statement(Statements=[statement])["Responses"]
             else:
                 responses.append({"Error": {"Code": "ThrottlingError", "Message": "throttled"}})
@@ -124,24 +135,24 @@ class PartitionedDynamoDB:
 
     def _wait_for(self, partition: Partition, units: float, *, is_write: bool) -> None:
         for nth in range(self._tries):
-            if self._admits(partition, units, is_write):
+            self._conditions.begin()
+            if self._conditions.admits(partition, units, is_write):
                 return
             if nth + 1 < self._tries:
-                self._pause(nth)
+                self._conditions.pause(nth)
         raise _throttled("PutItem" if is_write else "GetItem")
 
 
 class Throughput:
-    """The units of each partition in each second of a clock. What comes while some are left is admitted."""
+    """The units of each partition in each second. What comes while some are left is admitted."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self) -> None:
         self._used: Counter[tuple[Partition, bool, int]] = Counter()
         self.refused = 0
 
-    def admits(self, partition: Partition, units: float, is_write: bool) -> bool:
+    def admits(self, partition: Partition, units: float, is_write: bool, now: float) -> bool:
         """Whether the partition has units left in this second; then these are used."""
-        second = partition, is_write, int(self._now())
+        second = partition, is_write, int(now)
         if self._used[second] >= (WRITE_UNITS if is_write else READ_UNITS):
             self.refused += 1
             return False
