@@ -76,9 +76,9 @@ class Stage:
         """Wait until the quiet job was called."""
         self._wait_for_quiet("a request")
 
-    def _wait_for_quiet(self, what: str) -> None:
+    def _wait_for_quiet(self, waiting: str) -> None:
         if not self.quiet_is_called.wait(_STUCK_S):
-            self.waited_in_vain.append(f"{what} in {threading.current_thread().name}")
+            self.waited_in_vain.append(f"{waiting} in {threading.current_thread().name}")
             self.quiet_is_called.set()
 
     def _answer(self, event: Mapping[str, Any]) -> Outcome:
@@ -89,22 +89,22 @@ class Stage:
             self._wait_for_quiet("a call")
         return Outcome(ok=True)
 
-    def add(self, tenant: str, what: str, nth: int) -> Execution:
+    def add(self, tenant: str, hostility: str, nth: int) -> Execution:
         """Register a job, and make it hostile. Returns its execution."""
         registry, store, jobs = self.world.registry, self.world.store, self.world.table("jobs")
-        job_id = f"{what.replace(' ', '-')}-{nth}"
-        fields: dict[str, Any] = QUIET.get(what, {})
-        if what == "throttled turn":
+        job_id = f"{hostility.replace(' ', '-')}-{nth}"
+        fields: dict[str, Any] = QUIET.get(hostility, {})
+        if hostility == "throttled turn":
             fields = {"overlap": "skip"}
-        if what == "large":
+        if hostility == "large":
             fields = {"payload": [[]] * 40_000}
-        if what == "slow event":
+        if hostility == "slow event":
             fields = {"invocation": "Event"}
-        if what != "missing":
+        if hostility != "missing":
             registry.create(tenant, job_id, job(cron="0 9 * * *", **fields))
         execution = Execution(tenant, job_id, DUE, DUE, 1)
         run = keys.run(tenant, job_id, execution.run_name)
-        match what:
+        match hostility:
             case "throttled job":
                 self.throttled.add(Partition("jobs", tenant))
             case "throttled tenant":
@@ -153,7 +153,9 @@ def test_a_quiet_execution_is_called_before_any_neighbour_is_through(
     hostile: list[tuple[str, int]], quiet: str, place: int, later_s: int
 ) -> None:
     stage = Stage()
-    executions = [stage.add(f"hostile-{tenant}", what, nth) for nth, (what, tenant) in enumerate(hostile)]
+    executions = [
+        stage.add(f"hostile-{tenant}", hostility, nth) for nth, (hostility, tenant) in enumerate(hostile)
+    ]
     calm = replace(stage.add("quiet", quiet, 0), fire_at=DUE + later_s, due_at=DUE + later_s)
     executions.insert(min(place, len(executions)), calm)
     stage.run(executions)
@@ -167,18 +169,18 @@ def test_a_quiet_execution_is_called_before_any_neighbour_is_through(
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """The system starts only so many more threads of the executor's."""
-    start, left = threading.Thread.start, [0]
+    start, startable = threading.Thread.start, [0]
     lock = threading.Lock()
 
     def starting(thread: threading.Thread) -> None:
         with lock:
-            left[0] -= 1
-            if left[0] < 0:
+            startable[0] -= 1
+            if startable[0] < 0:
                 raise RuntimeError("can't start new thread")
         start(thread)
 
     def allow(count: int) -> None:
-        left[0] = count
+        startable[0] = count
 
     with ThreadPoolExecutor(threads.MAX_CALLS) as calls, ThreadPoolExecutor(4) as events:
         monkeypatch.setattr(threads, "call_threads", lambda: calls)

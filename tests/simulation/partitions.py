@@ -19,7 +19,7 @@ READ_UNITS: Final = 3_000
 WRITE_UNITS: Final = 1_000
 _JOINT_BYTES: Final = 16 * 1024 * 1024
 _JOINT_BYTES_OF_PARTITION: Final = 1024 * 1024
-_TRIES: Final = 4
+_REQUEST_TRIES: Final = 4
 
 
 class Partition(NamedTuple):
@@ -45,7 +45,7 @@ class Conditions(Protocol):
 class PartitionedDynamoDB:
     """In front of another client. A refused request is tried four times, and one time with `once`."""
 
-    def __init__(self, client: Any, conditions: Conditions, tries: int = _TRIES) -> None:
+    def __init__(self, client: Any, conditions: Conditions, tries: int = _REQUEST_TRIES) -> None:
         self._client, self._conditions, self._tries = client, conditions, tries
 
     def __getattr__(self, name: str) -> Any:
@@ -83,20 +83,20 @@ class PartitionedDynamoDB:
         ((table, request),) = RequestItems.items()
         for nth in range(self._tries):
             self._conditions.begin()
-            given, left_out = self._given(table, request)
-            if given or not left_out:
+            brought, left_out = self._brought(table, request)
+            if brought or not left_out:
                 break
             if nth + 1 == self._tries:
                 raise _throttled("BatchGetItem")
             self._conditions.pause(nth)
         answer: Any = {"Responses": {table: []}}
-        if given:
-            answer = self._client.batch_get_item(RequestItems={table: {**request, "Keys": given}})
+        if brought:
+            answer = self._client.batch_get_item(RequestItems={table: {**request, "Keys": brought}})
         unprocessed = {table: {**request, "Keys": left_out}} if left_out else {}
         return {**answer, "UnprocessedKeys": unprocessed}
 
-    def _given(self, table: str, request: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-        given, left_out = [], []
+    def _brought(self, table: str, request: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+        brought, left_out = [], []
         of_partition: Counter[Partition] = Counter()
         for key in request["Keys"]:
             item = self._client.get_item(TableName=table, Key=key).get("Item")
@@ -109,10 +109,10 @@ class PartitionedDynamoDB:
                 partition, _read_units(item, request["ConsistentRead"]), False
             ):
                 of_partition[partition] += size
-                given.append(key)
+                brought.append(key)
             else:
                 left_out.append(key)
-        return given, left_out
+        return brought, left_out
 
     def batch_execute_statement(self, Statements: list[Any]) -> Any:
         self._conditions.begin()

@@ -106,19 +106,19 @@ def large(stage: Throttling) -> None:
 
 def hot_jobs(stage: Throttling) -> None:
     """Jobs of a tenant whose partition of the jobs table is throttled."""
-    some(stage, "hot-jobs")
+    small_jobs(stage, "hot-jobs")
     stage.hot.add(Partition("jobs", "hot-jobs"))
 
 
 def hot_tenant(stage: Throttling) -> None:
     """Jobs of a tenant whose rules cannot be read."""
-    some(stage, "hot-tenant")
+    small_jobs(stage, "hot-tenant")
     stage.hot.add(Partition("tenants", keys.tenant("hot-tenant")["pk"]))
 
 
 def hot_runs(stage: Throttling) -> None:
     """Jobs whose claims and locks are throttled."""
-    for job_id in some(stage, "hot-runs"):
+    for job_id in small_jobs(stage, "hot-runs"):
         stage.hot.add(Partition("runs", keys.runs_of_job("hot-runs", job_id)))
         stage.hot.add(Partition("runs", keys.overlap_lock("hot-runs", job_id)["pk"]))
 
@@ -132,11 +132,11 @@ def failing(stage: Throttling) -> None:
 
 def deleted(stage: Throttling) -> None:
     """Jobs that are gone before they are due."""
-    for job_id in some(stage, "gone"):
+    for job_id in small_jobs(stage, "gone"):
         stage.world.store.delete("gone", job_id)
 
 
-def some(stage: Throttling, tenant: str) -> list[str]:
+def small_jobs(stage: Throttling, tenant: str) -> list[str]:
     """Register some small jobs of the tenant, due at the crowded second."""
     names = [f"job-{n}" for n in range(stage.rng.choice([1, 9, 99]))]
     for name in names:
