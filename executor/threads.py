@@ -67,10 +67,11 @@ class Task:
 
     @property
     def is_event(self) -> bool:
-        """Whether the call waits for no result. False if that is not known yet."""
-        if isinstance(self.progress, Admitted):
-            return not self.progress.is_awaited
-        return self.claimed is not None and not self.claimed.attempt.is_awaited
+        """Whether the call waits for nothing: no result, and no payload. False if that is not known yet."""
+        attempt = self.progress if isinstance(self.progress, Admitted) else None
+        if self.claimed:
+            attempt = self.claimed.attempt
+        return attempt is not None and not attempt.is_awaited and not attempt.job.payload.is_large
 
     @property
     def is_ready_event(self) -> bool:

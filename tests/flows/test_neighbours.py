@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from common.planning.execution import Execution
@@ -40,6 +40,7 @@ HOSTILE = (
     "throttled run",
     "throttled turn",
     "large",
+    "throttled payload",
     "slow call",
     "slow event",
     "corrupt",
@@ -98,6 +99,8 @@ class Stage:
             fields = {"overlap": "skip"}
         if hostility == "large":
             fields = {"payload": [[]] * 40_000}
+        if hostility == "throttled payload":
+            fields = {"payload": "x" * 2_000, "invocation": "Event"}
         if hostility == "slow event":
             fields = {"invocation": "Event"}
         if hostility != "missing":
@@ -113,6 +116,8 @@ class Stage:
                 self.throttled.add(Partition("runs", run["pk"]))
             case "throttled turn":
                 self.throttled.add(Partition("runs", keys.overlap_lock(tenant, job_id)["pk"]))
+            case "throttled payload":
+                self.throttled.add(Partition("jobs", keys.job_text(tenant, job_id, "")["pk"]))
             case "corrupt":
                 jobs.put({**keys.job(tenant, job_id), "tenant": tenant, "job_id": job_id})
             case "unknown kind":
@@ -138,19 +143,20 @@ class Stage:
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.tuples(st.sampled_from(HOSTILE), st.integers(0, 2)), min_size=1, max_size=30),
-    st.sampled_from(sorted(QUIET)),
-    st.integers(0, 30),
-    st.integers(0, 1),
+    hostile=st.lists(st.tuples(st.sampled_from(HOSTILE), st.integers(0, 2)), min_size=1, max_size=30),
+    quiet=st.sampled_from(sorted(QUIET)),
+    place=st.integers(0, 30),
+    later_s=st.integers(0, 1),
 )
-@example([("throttled job", 0)] * 9, "plain", 9, 0)
-@example([("throttled job", 0)] * 99, "plain", 99, 1)
-@example([("throttled tenant", 0), ("throttled run", 1)], "event", 2, 1)
-@example([("corrupt", 0), ("unknown kind", 1), ("deleted", 2)], "in turn", 0, 0)
+@example(hostile=[("throttled job", 0)] * 9, quiet="plain", place=9, later_s=0)
+@example(hostile=[("throttled job", 0)] * 99, quiet="plain", place=99, later_s=1)
+@example(hostile=[("throttled payload", 0)] * 40, quiet="event", place=0, later_s=1)
+@example(hostile=[("throttled tenant", 0), ("throttled run", 1)], quiet="event", place=2, later_s=1)
+@example(hostile=[("corrupt", 0), ("unknown kind", 1), ("deleted", 2)], quiet="in turn", place=0, later_s=0)
 def test_a_quiet_execution_is_called_before_any_neighbour_is_through(
-    hostile: list[tuple[str, int]], quiet: str, place: int, later_s: int
+    monkeypatch: pytest.MonkeyPatch, hostile: list[tuple[str, int]], quiet: str, place: int, later_s: int
 ) -> None:
     stage = Stage()
     executions = [
