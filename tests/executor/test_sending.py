@@ -153,7 +153,7 @@ def test_a_long_event_has_a_thread(world: World, service: Server, senders: list[
     senders.clear()
     short, long = events(world, "short"), events(world, "long", payload="x" * fast_client.SEND_BUFFER_BYTES)
     assert run(world, short + long)[1] == []
-    assert sorted(senders) == ["MainThread", "send"]
+    assert sorted(senders) == ["MainThread", "execute"]
 
 
 def test_a_refused_or_broken_call_fails_one_event(world: World, service: Server) -> None:
