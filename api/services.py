@@ -22,6 +22,7 @@ from common.jobs.store import JobStore, job_store
 from common.notices.store import Subscriptions
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
+from common.planning.removal_requests import RemovalRequests
 from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters
@@ -73,6 +74,7 @@ class Deployment:
     region: str = "us-east-1"
     # The calls of targets that the deployment's parameters allow at a time.
     calls_at_once: int = 0
+    removals: RemovalRequests | None = None
     # What something in front of the API takes off the path, though its clients sign it.
     path_prefix: str = ""
 
@@ -154,6 +156,7 @@ class Services:
             settings.stage,
             region=str(aws.new_session().get_config_variable("region")),
             calls_at_once=settings.calls_at_once,
+            removals=RemovalRequests(aws.sqs(), settings.planning_queue_url, clock),
             path_prefix=settings.api_path_prefix,
         )
         return cls.wired(Tables.of(settings), queue, clock, deployment)

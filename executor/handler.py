@@ -13,6 +13,7 @@ from common.config import config
 from common.events import event_bus
 from common.planning.packs import is_wake
 from common.planning.queue import ExecutionsQueue
+from common.planning.removal_requests import RemovalRequests
 from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
@@ -87,6 +88,7 @@ def _executor() -> Executor:
         event_bus(settings.event_bus),
         known,
         kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
+        RemovalRequests(aws.on_first_use(aws.sqs), settings.planning_queue_url, clock),
     )
 
 

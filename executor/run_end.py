@@ -10,6 +10,7 @@ from common.events import RUN_SKIPPED, Events
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
+from common.planning.removal_requests import RemovalRequests
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.states import FAILED
 from common.storage.wire import Item
@@ -33,6 +34,7 @@ class RunEnd:
     dead_letters: DeadLetters
     backfills: Backfills
     ended_jobs: EndedJobs
+    removals: RemovalRequests
     events: Events
     queue: ExecutionsQueue
     clock: Clock
@@ -90,5 +92,9 @@ class RunEnd:
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
-        if job and job.after_completion == "delete":
-            self.ended_jobs.run_ended(job, execution, self.clock.now())
+        if (
+            job
+            and job.after_completion == "delete"
+            and self.ended_jobs.run_ended(job, execution, self.clock.now())
+        ):
+            self.removals.ask_soon()

@@ -9,6 +9,7 @@ from common.clock import Clock
 from common.events import Events
 from common.jobs.large_texts import LargeTexts
 from common.planning.queue import ExecutionsQueue
+from common.planning.removal_requests import RemovalRequests
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
@@ -40,6 +41,7 @@ def executor(
     events: Events,
     rules: RulesOf,
     kinds: Mapping[str, Kind],
+    removals: RemovalRequests,
 ) -> Executor:
     """The executor. `store` pauses jobs, `rules` returns each tenant's rules.
 
@@ -54,6 +56,7 @@ def executor(
         dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, payloads.of, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
+        removals=removals,
         events=events,
         queue=queue,
         clock=clock,

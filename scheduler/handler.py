@@ -18,6 +18,7 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
+from common.planning import removal_requests
 from common.planning.log import PlannedWindow
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
@@ -49,13 +50,16 @@ def handle(event: object, context: object) -> dict[str, Any]:
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
-        _removal().run(summary.now)
+        _removal().run_alone(summary.now)
     return asdict(summary)
 
 
 def handle_shares(event: Mapping[str, Any], context: object) -> None:
-    """Plan the shares of one message. If it raises, the queue delivers the message again."""
+    """Plan the shares of one message, or delete what is over. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
+        if record["body"] == removal_requests.BODY:
+            _removal().run_alone(SystemClock().now())
+            continue
         summary = _share_planner().plan(record["body"])
         publish(summary, "share")
         write_down(summary, planners=1)

@@ -8,13 +8,15 @@ from common.platform.deletion import Deletions
 from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
 from scheduler.removal import Removal
+from scheduler.removal_lease import RemovalLease
 from tests.worlds import World
 
 
 def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the handler plan, compare and delete in this world."""
     deletions = Deletions(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
-    removal = Removal(world.completion, GroupDeletions(world.store), deletions, world.clock)
+    lease = RemovalLease(world.table("due"))
+    removal = Removal(world.completion, GroupDeletions(world.store), deletions, lease, world.clock)
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
     monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
     monkeypatch.setattr(

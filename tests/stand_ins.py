@@ -132,6 +132,16 @@ class Calls:
         return [context["fire_at"] for _, context in self.calls if context["job_id"] == job_id]
 
 
+class PlanningMessages:
+    """The planning queue, as far as it takes requests for a removal."""
+
+    def __init__(self) -> None:
+        self.sent: list[Mapping[str, Any]] = []
+
+    def send_message(self, **request: Any) -> None:
+        self.sent.append(request)
+
+
 @dataclass
 class PublishedEvents:
     """Records the events for the bus, as (detail type, detail)."""

@@ -22,6 +22,7 @@ from common.jobs.ended import EndedJobs
 from common.jobs.store import JobStore, job_store
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
+from common.planning.removal_requests import RemovalRequests
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
@@ -47,7 +48,14 @@ from scheduler.removal import Completion
 from scheduler.tick import Scheduler
 from scheduler.wiring import reconciler, scheduler
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.stand_ins import AnyTenant, Calls, PublishedEvents, SimulatedQueue, StoredOnDemand
+from tests.stand_ins import (
+    AnyTenant,
+    Calls,
+    PlanningMessages,
+    PublishedEvents,
+    SimulatedQueue,
+    StoredOnDemand,
+)
 
 
 class Killed(BaseException):
@@ -149,6 +157,7 @@ class World:
     index: DueIndex
     events: list[tuple[str, Mapping[str, Any]]]
     manual: ManualCommands
+    planning: PlanningMessages
     reports: list[Report] = field(default_factory=list)
 
     @property
@@ -243,7 +252,8 @@ def make_world(
         guards=[schedule_guard(tables.jobs)],
         rng=random.Random(8),
     )
-    published, target = PublishedEvents(), Calls(clock)
+    published, target, planning = PublishedEvents(), Calls(clock), PlanningMessages()
+    removals = RemovalRequests(planning, "planning", clock)  # type: ignore[arg-type]
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
     return World(
@@ -257,11 +267,12 @@ def make_world(
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
         reconciler=reconciler(tables, queue, clock, max_reads=10_000),
-        executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
+        executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds, removals),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
         manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, PAYLOAD_FORMATS),
         runs=runs,
         index=DueIndex(tables.due),
+        planning=planning,
     )

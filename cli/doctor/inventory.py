@@ -60,8 +60,14 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     },
     "Planner": {
         "DueTable": {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"} | _WRITE,
-        "JobsTable": {"dynamodb:GetItem"},
-        "RunsTable": {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+        # What is over is deleted, as by the scheduler.
+        "JobsTable": {
+            *("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
+            *("dynamodb:PutItem", "dynamodb:Query"),
+        },
+        "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
+        "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
+        "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {
@@ -80,6 +86,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),
         },
+        "PlanningQueue": {"sqs:SendMessage"},
         # The ARNs in targetArns; an action has no effect on another service's ARN.
         "function:*": {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),

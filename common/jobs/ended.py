@@ -1,8 +1,8 @@
 """Jobs with `after_completion: delete`: noted when one of their runs ends and no fire time is left.
 
-A note says only that a job may have ended. A tick looks at the job and its runs, and deletes the job
-(`scheduler/removal.py`).
-The executor could not: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
+A note says only that a job may have ended. A planner or a tick looks at the job and its runs, and deletes the job
+(`scheduler/removal.py`). The executor asks for that (`common/planning/removal_requests.py`). It could not delete the
+job itself: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
 """
 
 from __future__ import annotations
@@ -46,11 +46,13 @@ class EndedJobs:
         self._due = due
         self._calendars = Calendars(jobs)
 
-    def run_ended(self, job: Job, execution: Execution, now: float) -> None:
-        """Note a job that is to be deleted, if it has no fire time left."""
+    def run_ended(self, job: Job, execution: Execution, now: float) -> bool:
+        """Note a job that is to be deleted, if it has no fire time left. Returns whether that is so."""
         after = max(execution.fire_at, int(now))
-        if not fires_again(job.schedule, after, self.excluded(job)):
+        is_over = not fires_again(job.schedule, after, self.excluded(job))
+        if is_over:
             self.note(execution, now)
+        return is_over
 
     def note(self, execution: Execution, now: float) -> None:
         """Let a tick look at the job. Repeating it changes nothing."""

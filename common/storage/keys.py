@@ -14,6 +14,7 @@
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
 | due     | ENDED#0…7                    | tenant#job_id#run               | its job may be deleted after it        |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
+| due     | REMOVAL                      | REMOVAL                         | until when one process removes alone   |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
 | due     | WINDOWS                      | end of window                   | how the planning of a window went      |
@@ -91,6 +92,7 @@ CALENDAR_PREFIX = "CALENDAR#"
 FORMER_PREFIX = "FORMER#"
 SUBSCRIPTION_PREFIX = "SUBSCRIPTION#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
+REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
 SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
 TENANT_CHANGES = "TENANT_CHANGES#"
 DELETIONS = "DELETIONS#"

@@ -9,7 +9,7 @@ from api.http.paging import write_cursor
 from api.services import Services
 from common.errors import InvalidInput, NotFound
 from eventbridge.api.operation import Operation, SchedulerRequest
-from eventbridge.group_deletion import GroupDeletions
+from eventbridge.group_deletion import STEP, GroupDeletions
 from eventbridge.groups import GroupRequest, ScheduleGroup, ScheduleGroups
 from eventbridge.shapes import (
     CLIENT_TOKEN,
@@ -52,9 +52,13 @@ def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     check_name(request.label)
     deletions = GroupDeletions(services.store)
     group_request = _group_request(request, request.query.get("clientToken"))
-    if deletions.begin(request.tenant, request.label, request.now, group_request):
-        # A small group is deleted at once; the ticks delete the rest of a large one.
-        deletions.move_on(request.tenant, request.label, request.now)
+    if (
+        deletions.begin(request.tenant, request.label, request.now, group_request)
+        # A small group is deleted at once; a planner deletes the rest of a large one.
+        and deletions.move_on(request.tenant, request.label, request.now) == STEP
+        and services.deployment.removals
+    ):
+        services.deployment.removals.ask()
     return {}
 
 

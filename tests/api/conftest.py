@@ -13,6 +13,7 @@ from api.auth.tokens import Tokens
 from api.services import Deployment, Services
 from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
+from common.planning.removal_requests import RemovalRequests
 from common.platform.alarms import Alarms
 from common.platform.api_keys import new_key
 from common.platform.credential import ROLES
@@ -118,7 +119,8 @@ def serve(
     """The API as a new process: its caches are empty."""
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
-    deployment = Deployment(world.registry.limits, dead, alarms, takes, stored_masters())
+    removals = RemovalRequests(world.planning, "planning", world.clock)  # type: ignore[arg-type]
+    deployment = Deployment(world.registry.limits, dead, alarms, takes, stored_masters(), removals=removals)
     services = Services.wired(world.tables, world.queue, world.clock, deployment)
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.planning.removal_requests import BODY
 from common.storage import keys
 from eventbridge import group_deletion
 from eventbridge import keys as group_keys
@@ -75,6 +76,8 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     client.create_schedule(**schedule(Name="billing..n1"[:7]))
     client.delete_schedule_group(Name="billing")
     assert client.get_schedule_group(Name="billing")["State"] == "DELETING"
+    # A planner goes on at once.
+    assert office.world.planning.sent == [{"QueueUrl": "planning", "MessageBody": BODY, "DelaySeconds": 0}]
     assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (409, "ConflictException")
     assert 0 < len(client.list_schedules(GroupName="billing")["Schedules"]) < 60
     removed = remove_groups(GroupDeletions(office.world.store), office.world.clock, office.world.clock.now())

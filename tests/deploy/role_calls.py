@@ -29,7 +29,7 @@ from tests.flows.test_outcomes import Destination
 from tests.notices.conftest import make_stage
 from tests.planning import test_shares
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.stand_ins import Calls, PublishedEvents, SimulatedQueue
+from tests.stand_ins import Calls, PlanningMessages, PublishedEvents, SimulatedQueue
 from tests.worlds import World, open_world
 
 # Where each function begins: its handler, or what its handler calls in the tests' worlds.
@@ -40,6 +40,7 @@ ENTRIES = (
     ("Scheduler", Reconciler, "compare"),
     ("Scheduler", removal, "remove_groups"),
     ("Planner", SharePlanner, "plan"),
+    ("Planner", removal.Removal, "run_alone"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
     ("Notifier", Notifier, "round"),
@@ -64,6 +65,7 @@ _OTHERS = (
     (SimulatedQueue, "get_queue_attributes", "sqs:GetQueueAttributes", "ExecutionsQueue"),
     (SimulatedQueue, "change_message_visibility_batch", "sqs:ChangeMessageVisibility", "ExecutionsQueue"),
     (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
+    (PlanningMessages, "send_message", "sqs:SendMessage", "PlanningQueue"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
     (scheduler_client.Parameter, "read", "ssm:GetParameter", "signing-masters"),
     (AlarmBoard, "describe_alarms", "cloudwatch:DescribeAlarms", "*"),
@@ -109,7 +111,8 @@ class Recorder:
     def _entry(self, function: str, call: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(call)
         def entered(*args: Any, **named: Any) -> Any:
-            before, self.function = self.function, function
+            # What the planner's removal calls, the scheduler calls too.
+            before, self.function = self.function, self.function or function
             try:
                 return call(*args, **named)
             finally:

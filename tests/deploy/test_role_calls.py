@@ -43,6 +43,7 @@ from tests.flows import (
     test_overlap_ends,
     test_reconcile,
     test_registering,
+    test_removal_at_once,
     test_throttling,
     test_ticks,
 )
@@ -124,7 +125,7 @@ def needed() -> set[Needed]:
         play(test_reconcile)
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
-        play(test_rounds)
+        play(test_removal_at_once, test_rounds)
         for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
             with open_world() as world:
                 flow(world)
@@ -153,6 +154,7 @@ def aws_clients(world: World) -> None:
             removal.remove_groups(GroupDeletions(world.store), world.clock, world.clock.now()).finished == 1
         )
         client.delete_schedule_group(Name=_small_group(client))
+        assert len(world.planning.sent) == 1
 
 
 def _small_group(client: Any) -> str:

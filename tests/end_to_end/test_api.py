@@ -304,7 +304,51 @@ def test_a_program_of_eventbridge_scheduler_moves_by_two_variables(
     )
     assert "reports..soon" in minute8("runs", "list", MINUTE8_KEY=key_of(minute8)).stdout
     scheduler.delete_schedule_group(Name="reports")
+    after_the_last_run_the_name_is_free(scheduler, environment["TARGET"], role)
+    a_group_of_sixty_is_deleted_without_a_tick(scheduler, environment["TARGET"], role)
     assert [job["job_id"] for job in client.jobs() if job["job_id"].startswith("reports")] == []
+
+
+# Seconds of a crowded machine. A tick is up to ten minutes away.
+IN_TIME_S = 60
+
+
+def after_the_last_run_the_name_is_free(scheduler: Any, target: str, role: str) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=3)
+    once = {
+        "Name": "once",
+        "ScheduleExpression": f"at({soon:%Y-%m-%dT%H:%M:%S})",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": {"Arn": target, "RoleArn": role, "Input": "{}"},
+        "ActionAfterCompletion": "DELETE",
+    }
+    began_at = time.monotonic()
+    scheduler.create_schedule(**once)
+    wait_until(
+        lambda: not scheduler.list_schedules(NamePrefix="once")["Schedules"], lambda: "the schedule is left"
+    )
+    assert time.monotonic() - began_at < IN_TIME_S
+    scheduler.create_schedule(**{**once, "ActionAfterCompletion": "NONE"})
+
+
+def a_group_of_sixty_is_deleted_without_a_tick(scheduler: Any, target: str, role: str) -> None:
+    scheduler.create_schedule_group(Name="large")
+    for number in range(60):
+        scheduler.create_schedule(
+            Name=f"n{number}",
+            GroupName="large",
+            ScheduleExpression="rate(1 day)",
+            StartDate=datetime.now(UTC) + timedelta(days=1),
+            FlexibleTimeWindow={"Mode": "OFF"},
+            Target={"Arn": target, "RoleArn": role},
+        )
+    began_at = time.monotonic()
+    scheduler.delete_schedule_group(Name="large")
+    wait_until(
+        lambda: not scheduler.list_schedule_groups(NamePrefix="large")["ScheduleGroups"],
+        lambda: "the group is left",
+    )
+    assert time.monotonic() - began_at < IN_TIME_S
 
 
 def key_of(minute8: Command) -> str:

@@ -13,9 +13,14 @@ from common.platform.deletion import Deletion, Deletions
 from eventbridge.group_deletion import STEP
 from scheduler import handler
 from scheduler.removal import MAX_COMPLETION_S, MAX_REMOVAL_S, Removal, remove_groups, remove_tenants
+from scheduler.removal_lease import RemovalLease
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
+
+
+def lease_of(world: World) -> RemovalLease:
+    return RemovalLease(world.table("due"))
 
 
 def test_ticks_remove_the_tenant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +108,7 @@ def test_jobs_groups_and_tenants_have_a_share_of_a_tick_each(world: World, plann
     world.clock.sleep(planning_s)
     tenants = Slow(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
     jobs, groups = SlowJobs(world), SlowGroups(world, 3)
-    removal = Removal(cast("Any", jobs), cast("Any", groups), tenants, world.clock)
+    removal = Removal(cast("Any", jobs), cast("Any", groups), tenants, lease_of(world), world.clock)
     removal.run(began_at)
     share_s = (MAX_REMOVAL_S - planning_s) / 3
     assert jobs.used_s >= share_s - 1
@@ -115,7 +120,8 @@ def test_jobs_groups_and_tenants_have_a_share_of_a_tick_each(world: World, plann
 def test_what_others_leave_is_used(world: World) -> None:
     """Without a tenant to remove, groups have their third and the tenants', and ended jobs theirs."""
     groups = SlowGroups(world, 1)
-    removal = Removal(cast("Any", world.completion), cast("Any", groups), deletions_of(world), world.clock)
+    deletions, lease = deletions_of(world), lease_of(world)
+    removal = Removal(cast("Any", world.completion), cast("Any", groups), deletions, lease, world.clock)
     began_at = world.clock.now()
     removal.run(began_at)
     assert groups.steps.total() == MAX_REMOVAL_S / 20

@@ -29,7 +29,14 @@ def guarded(world: World) -> World:
 
     known = StoredOnDemand(world.table("tenants"))
     world.executor = executor(
-        world.tables, world.queue, world.clock, world.store, PublishedEvents(), known, world.executor.kinds
+        world.tables,
+        world.queue,
+        world.clock,
+        world.store,
+        PublishedEvents(),
+        known,
+        world.executor.kinds,
+        world.executor.recorder.run_end.removals,
     )
     return world
 

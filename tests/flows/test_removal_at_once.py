@@ -1,0 +1,139 @@
+"""What is over is deleted within seconds: the executor and the API ask a planner, which does not wait for a tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from common.errors import NotFound
+from common.planning.removal_requests import BODY, GATHER_S, RemovalRequests
+from eventbridge.group_deletion import GroupDeletions
+from scheduler.removal import MAX_REMOVAL_S, Removal
+from scheduler.removal_lease import LEASE_S, RemovalLease
+from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
+from tests.worlds import World, job
+
+DUE = "2026-11-21T03:15:00Z"
+
+
+def once(world: World, job_id: str = "once", due: str = DUE) -> None:
+    world.registry.create("alice", job_id, job(at=due, after_completion="delete"))
+
+
+def is_left(world: World, job_id: str = "once") -> bool:
+    try:
+        world.store.get("alice", job_id)
+    except NotFound:
+        return False
+    return True
+
+
+def removal_of(world: World) -> Removal:
+    groups = GroupDeletions(world.store)
+    return Removal(world.completion, groups, deletions_of(world), lease_of(world), world.clock)
+
+
+def lease_of(world: World) -> RemovalLease:
+    return RemovalLease(world.table("due"))
+
+
+def remove(world: World) -> None:
+    removal_of(world).run_alone(world.clock.now())
+
+
+def test_the_end_of_a_last_run_asks_for_the_removal(world: World) -> None:
+    once(world)
+    world.run_until("2026-11-21T03:15:01Z")
+    assert world.planning.sent == [{"QueueUrl": "planning", "MessageBody": BODY, "DelaySeconds": GATHER_S}]
+    remove(world)
+    assert not is_left(world)
+    once(world, due="2026-11-21T03:25:00Z")  # its name is free
+
+
+def test_jobs_that_end_within_seconds_are_removed_together(world: World) -> None:
+    for number in range(5):
+        once(world, f"once{number}")
+    once(world, "later", due="2026-11-21T03:15:03Z")
+    world.run_until("2026-11-21T03:15:01Z")
+    assert len(world.planning.sent) == 1
+    world.run_until("2026-11-21T03:15:04Z")
+    assert len(world.planning.sent) == 2
+    remove(world)
+    assert not any(is_left(world, name) for name in ("once0", "once4", "later"))
+
+
+def test_a_job_that_is_kept_asks_for_nothing(world: World) -> None:
+    world.registry.create("alice", "kept", job(at=DUE))
+    world.registry.create("alice", "again", job(cron="* * * * *", after_completion="delete"))
+    world.run_until("2026-11-21T03:16:00Z")
+    assert world.planning.sent == []
+
+
+def test_a_request_that_sqs_does_not_take_is_left_to_the_tick(world: World) -> None:
+    class Refusing:
+        def send_message(self, **_: Any) -> None:
+            raise ClientError({"Error": {"Code": "RequestThrottled"}}, "SendMessage")
+
+    requests = RemovalRequests(Refusing(), "planning", world.clock)  # type: ignore[arg-type]
+    requests.ask()
+    requests.ask_soon()
+    assert requests._covered_until == 0  # the next one is tried again
+
+
+def test_a_second_removal_lets_the_first_begin_once_more(world: World) -> None:
+    """The note comes after the first removal has looked, and its own request finds the lease taken."""
+    once(world)
+    once(world, "other")
+    world.run_until("2026-11-21T03:14:59Z")
+    first, seen = removal_of(world), []
+    delete_ended = first.completion.delete_ended
+
+    def look(began_at: float, until: float) -> int:
+        deleted = delete_ended(began_at, until)
+        if not seen:
+            world.run_until("2026-11-21T03:15:01Z")
+            remove(world)
+            assert is_left(world)  # the second one left it to the first
+        seen.append(deleted)
+        return deleted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(first.completion), "delete_ended", lambda self, *times: look(*times))
+        first.run_alone(world.clock.now())
+    assert seen == [0, 2]
+    assert not is_left(world) and not is_left(world, "other")
+    assert lease_of(world).take(world.clock.now())  # it was given back
+
+
+def test_a_lease_whose_process_died_expires(world: World) -> None:
+    lease, now = lease_of(world), world.clock.now()
+    assert lease.take(now)
+    assert not lease.take(now + LEASE_S - 1)
+    assert lease.take(now + LEASE_S)
+    assert lease.release(now + LEASE_S)  # the mark went with the lease before
+
+
+def test_a_removal_without_end_gives_the_lease_back_in_time(world: World) -> None:
+    """Others ask again and again; the next tick goes on."""
+    lease, began_at = lease_of(world), world.clock.now()
+    removal = removal_of(world)
+
+    def busy(self: Removal, began_at: float) -> None:
+        world.clock.sleep(50)
+        assert not lease_of(world).take(world.clock.now())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Removal, "run", busy)
+        removal.run_alone(began_at)
+    assert MAX_REMOVAL_S <= world.clock.now() - began_at <= MAX_REMOVAL_S + 50
+    assert lease.take(world.clock.now())
+
+
+def test_a_deleted_tenant_is_removed_by_the_planner_too(world: World) -> None:
+    furnish(world)
+    deletions_of(world).begin("alice", world.clock.now())
+    world.clock.sleep(600)
+    remove(world)
+    assert left_of(world, "alice") == TOMBSTONE
