@@ -217,7 +217,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "permission gone",
         lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),
-        {"permissions scheduler": FAILED, "permissions planner": FAILED, "permissions api": FAILED},
+        {f"permissions {function}": FAILED for function in ("scheduler", "planner", "executor", "api")},
         "may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
     ),
     (

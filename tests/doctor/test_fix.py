@@ -130,7 +130,9 @@ def test_what_cannot_be_repaired_is_told_and_stops_no_other(patient: Patient) ->
     results = {result.check: result.result for result in fixed(patient)}
     assert results["rule"] == "done"
     assert results["permissions scheduler"] == "failed: an organization policy refuses it"
-    assert set(problems(patient)) == {"permissions scheduler", "permissions planner", "permissions api"}
+    assert set(problems(patient)) == {
+        f"permissions {function}" for function in ("scheduler", "planner", "executor", "api")
+    }
 
 
 def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wrote(patient: Patient) -> None:
