@@ -49,7 +49,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": {
             "dynamodb:BatchGetItem",
             *("dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
-            *("dynamodb:PutItem", "dynamodb:Query"),
+            *("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"),
         },
         "RunsTable": _WRITE | {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
@@ -63,7 +63,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         # What is over is deleted, as by the scheduler.
         "JobsTable": {
             *("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
-            *("dynamodb:PutItem", "dynamodb:Query"),
+            *("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"),
         },
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},

@@ -18,8 +18,8 @@ from tests.worlds import World, job
 DUE = "2026-11-21T03:15:00Z"
 
 
-def once(world: World, job_id: str = "once", due: str = DUE) -> None:
-    world.registry.create("alice", job_id, job(at=due, after_completion="delete"))
+def once(world: World, job_id: str = "once", due: str = DUE, **more: Any) -> None:
+    world.registry.create("alice", job_id, job(at=due, after_completion="delete", **more))
 
 
 def is_left(world: World, job_id: str = "once") -> bool:
@@ -55,7 +55,7 @@ def test_the_end_of_a_last_run_asks_for_the_removal(world: World) -> None:
 def test_jobs_that_end_within_seconds_are_removed_together(world: World) -> None:
     for number in range(5):
         once(world, f"once{number}")
-    once(world, "later", due="2026-11-21T03:15:03Z")
+    once(world, "later", due="2026-11-21T03:15:03Z", payload="x" * 100_000)
     world.run_until("2026-11-21T03:15:01Z")
     assert len(world.planning.sent) == 1
     world.run_until("2026-11-21T03:15:04Z")
