@@ -13,7 +13,6 @@ from common.config import config
 from common.events import event_bus
 from common.planning.packs import is_wake
 from common.planning.queue import ExecutionsQueue
-from common.planning.removal_requests import RemovalRequests
 from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
@@ -29,6 +28,7 @@ from executor.targets import clients, kinds
 from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
+    from common.planning.removal_requests import RemovalRequests
     from executor.targets.http_endpoint import HttpEndpoints
 
 _WAKE_HOLD_S: Final = 0.1
@@ -88,8 +88,14 @@ def _executor() -> Executor:
         event_bus(settings.event_bus),
         known,
         kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
-        RemovalRequests(aws.on_first_use(aws.sqs), settings.planning_queue_url, clock),
+        aws.on_first_use(_removals),
     )
+
+
+def _removals() -> RemovalRequests:
+    from common.planning.removal_requests import RemovalRequests
+
+    return RemovalRequests(aws.sqs(), config().planning_queue_url, SystemClock())
 
 
 def _endpoints() -> HttpEndpoints:

@@ -10,7 +10,6 @@ from common.events import RUN_SKIPPED, Events
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
-from common.planning.removal_requests import RemovalRequests
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.states import FAILED
 from common.storage.wire import Item
@@ -23,6 +22,7 @@ from executor.retry import exhausted
 if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
     from common.jobs.ended import EndedJobs
+    from common.planning.removal_requests import RemovalRequests
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from common.clock import Clock
 from common.events import Events
 from common.jobs.large_texts import LargeTexts
 from common.planning.queue import ExecutionsQueue
-from common.planning.removal_requests import RemovalRequests
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
     from common.jobs.store import JobStore
     from common.planning.postponed import Postponed
+    from common.planning.removal_requests import RemovalRequests
 
 
 def executor(
