@@ -17,7 +17,6 @@ from api.http.routing import (
     A_THOUSAND_JOBS,
     CURSOR,
     MAX_BODY,
-    MAX_PAGE,
     MAX_PAGE_BYTES,
     NDJSON,
     Query,
@@ -371,7 +370,9 @@ def cancel_runs(services: Services, request: Request) -> Response:
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
     place = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
     place = place or RunsCursor.start(request.now, from_at, until_at)
-    page = services.history.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
+    page = services.history.tenant_runs.page(
+        request.tenant, place, RunFilter(status=status), limit=MAX_CHANGED
+    )
     done = _Done(body.dry_run)
     for item in page.runs:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])

@@ -11,6 +11,7 @@ from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Routes
 from api.services import Services
 from api.views import schedule_view
+from common.budget import CpuBudget
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density
@@ -23,6 +24,8 @@ from common.timing.schedule import Schedule, Timing
 
 if TYPE_CHECKING:
     from api.shapes.upcoming import PreviewRequest
+    from common.jobs.job import ScheduledJob
+    from common.preview.zone_releases import Moved
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
@@ -85,7 +88,9 @@ def list_upcoming(services: Services, request: Request) -> Response:
             ],
             "next_cursor": following
             and write_cursor(
-                request.tenant, list_name, json.dumps([following.after_job, following.at, following.job_id])
+                request.tenant,
+                list_name,
+                json.dumps([following.after_job, following.at, following.job_id, following.last_job]),
             ),
         }
     )
@@ -219,14 +224,15 @@ def _job_id_of(text: str) -> str:
 
 
 def _place_of(text: str) -> UpcomingCursor:
-    after_job, at, job_id = json.loads(text)
+    # A cursor of an earlier version has no last job.
+    after_job, at, job_id, last_job = [*json.loads(text), ""][:4]
     named = all(
         job_id_or_nothing == "" or is_id(job_id_or_nothing, JOB_ID_CHARS)
-        for job_id_or_nothing in (after_job, job_id)
+        for job_id_or_nothing in (after_job, job_id, last_job)
     )
     if not named or type(at) is not int or not 0 <= at < 10**11:
         raise ValueError
-    return UpcomingCursor(after_job, at, job_id)
+    return UpcomingCursor(after_job, at, job_id, last_job)
 
 
 def _spot_of(text: str) -> DensityCursor:
@@ -253,7 +259,14 @@ def list_clock_changes(services: Services, request: Request) -> Response:
 
     after = after_job_id(request, "clock-changes")
     jobs, after_job = services.history.upcoming.jobs(request.tenant, after)
-    moved = [(job, change) for job in jobs if (change := next_clock_change(job.schedule, int(request.now)))]
+    moved: list[tuple[ScheduledJob, tuple[int, str]]] = []
+    budget = CpuBudget()
+    for number, job in enumerate(jobs):
+        if number and budget.is_spent:
+            after_job = jobs[number - 1].job_id
+            break
+        if change := next_clock_change(job.schedule, int(request.now)):
+            moved.append((job, change))
     return Response(
         {
             "moved": [
@@ -299,13 +312,16 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     list_name = f"tzdata-changes:{since}"
     jobs, after_job = services.history.upcoming.jobs(request.tenant, after_job_id(request, list_name))
     timings: set[Timing] = set()
+    changes: list[tuple[ScheduledJob, Moved]] = []
+    budget = CpuBudget()
     for number, job in enumerate(jobs):
         if timing := compared(job.schedule, since):
             timings.add(timing)
-        if len(timings) > MAX_COMPARED:
-            jobs, after_job = jobs[:number], jobs[number - 1].job_id
+        if number and (len(timings) > MAX_COMPARED or budget.is_spent):
+            after_job = jobs[number - 1].job_id
             break
-    changes = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
+        if change := moved(job.schedule, since, int(request.now)):
+            changes.append((job, change))
     return Response(
         {
             "tzdata": TZDATA_VERSION,

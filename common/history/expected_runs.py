@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from common.budget import CpuBudget
 from common.history.expected import AsOf, InstantOutcome, Record, count_by_status, outcomes
 from common.history.explain import Explanation, Reason, explain
 from common.history.schedule_history import (
@@ -268,10 +269,14 @@ class ExpectedRuns:
     def _due_of_jobs(
         self, query: ExpectedQuery, past: _TenantPast, jobs: list[Job], cursor: ExpectedCursor | None
     ) -> tuple[list[_DueOfJob], dict[str, list[DueInstant]]]:
-        """The due instants of as many jobs as a call shows; and by job, the instants that can be read by name."""
+        """The due instants of as many jobs as a call shows and has time for.
+
+        And by job, the instants that can be read by name.
+        """
         due_of_jobs: list[_DueOfJob] = []
         named: dict[str, list[DueInstant]] = {}
         remaining = query.limit
+        budget = CpuBudget()
         for job in jobs[:MAX_JOBS]:
             start = query.start
             if cursor is not None and cursor.job_id == job.job_id and cursor.at is not None:
@@ -282,7 +287,7 @@ class ExpectedRuns:
             if (due_by_name := due_to_read_by_name(job, history, due, start, query.now)) is not None:
                 named[job.job_id] = due_by_name
             remaining -= len(due)
-            if remaining <= 0 or len(due_of_jobs) - len(named) == MAX_QUERIED:
+            if remaining <= 0 or len(due_of_jobs) - len(named) == MAX_QUERIED or budget.is_spent:
                 break
         return due_of_jobs, named
 

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from common.budget import CpuBudget
@@ -54,6 +54,8 @@ class UpcomingCursor:
     after_job: str = ""
     at: int = 0
     job_id: str = ""
+    # The last of these jobs, if their time was up before MAX_JOBS were looked at.
+    last_job: str = ""
 
 
 @dataclass(slots=True)
@@ -89,24 +91,45 @@ class Upcoming:
     ) -> tuple[list[UpcomingExecution], UpcomingCursor | None]:
         """The next executions with fire times in [start, end) after `cursor`, the earliest first; and the next place.
 
-        A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order.
+        A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order. A chunk is
+        smaller if looking for the first execution of each job takes too long.
         """
         jobs, last_job = self.jobs(tenant, cursor.after_job)
-        start = max(start, math.ceil(now))
-        calendars = RememberedCalendars(Calendars(self._jobs))
-        coming = (_coming(job, max(start, cursor.at), end, calendars) for job in jobs)
+        coming, cut_after = self._chunk(jobs, cursor, max(start, math.ceil(now), cursor.at), end)
         merged = heapq.merge(*coming, key=lambda execution: (execution.fire_at, execution.job_id))
         rest = (
             execution
             for execution in merged
             if (execution.fire_at, execution.job_id) > (cursor.at, cursor.job_id)
         )
-        page = list(islice(rest, limit + 1))
-        if len(page) > limit:
-            return page[:limit], UpcomingCursor(
-                cursor.after_job, page[limit - 1].fire_at, page[limit - 1].job_id
-            )
+        page: list[UpcomingExecution] = []
+        budget = CpuBudget()
+        for execution in rest:
+            if page and (len(page) == limit or budget.is_spent):
+                last = page[-1]
+                return page, UpcomingCursor(cursor.after_job, last.fire_at, last.job_id, cut_after)
+            page.append(execution)
+        last_job = cut_after or last_job
         return page, UpcomingCursor(last_job) if last_job else None
+
+    def _chunk(
+        self, jobs: Sequence[ScheduledJob], cursor: UpcomingCursor, start: int, end: int
+    ) -> tuple[list[Iterator[UpcomingExecution]], str]:
+        """The executions of as many jobs as there is time for, and the last one's id; empty if that are all.
+
+        The jobs of a list's next page are those of the page before.
+        """
+        calendars = RememberedCalendars(Calendars(self._jobs))
+        coming: list[Iterator[UpcomingExecution]] = []
+        budget = CpuBudget()
+        last_job = ""
+        for job in jobs:
+            if last_job and (job.job_id > cursor.last_job if cursor.last_job else budget.is_spent):
+                return coming, last_job
+            executions = _coming(job, start, end, calendars)
+            coming.append(chain(list(islice(executions, 1)), executions))
+            last_job = job.job_id
+        return coming, ""
 
     def density(self, tenant: str, after_job: str, start: int, end: int, now: float) -> DensityPage:
         """How many executions of the next jobs are due in each minute; fire times in [start, end)."""

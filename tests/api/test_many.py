@@ -149,6 +149,14 @@ def test_runs_that_wait_are_cancelled(fleet: Office) -> None:
     assert (run["reason"], run["detail"]) == ("cancelled", "cancelled by hand: no")
 
 
+def test_a_request_cancels_a_hundred_runs_and_the_next_one_continues(office: Office) -> None:
+    assert office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *")).status == 201
+    for _ in range(bulk.MAX_CHANGED + 1):
+        assert office.alice("POST", "/v1/jobs/report/run").status == 202
+    parts = all_of(office.alice, "/v1/runs/_all/cancel", {"status": "queued"})
+    assert [part["done"] for part in parts] == [100, 1]
+
+
 def test_a_refusal_does_not_stop_the_others(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet.world.target.answer = lambda event: FAILS
     all_of(fleet.alice, "/v1/jobs/_all/run", {"tag": "red"})
