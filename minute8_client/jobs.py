@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, pages, path_of
+from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, Steps, pages, path_of
 from minute8_client.shapes import (
     BulkLine,
     BulkResult,
@@ -18,6 +18,7 @@ from minute8_client.shapes import (
     JobHealth,
     JobPage,
     ManyDone,
+    ManyRefused,
     RestoredFires,
     SkippedFires,
 )
@@ -161,7 +162,7 @@ class JobCalls:
     def next_fires(self, job_id: str, count: int | None = None) -> Request[Fires]:
         return Request("GET", f"{job_path(job_id)}/next", query={"count": count})
 
-    @Listing
+    @Operation
     def bulk_put(
         self,
         jobs: Iterable[Json],
@@ -170,26 +171,27 @@ class JobCalls:
         dry_run: bool = False,
         past: bool = False,
         only_new: bool = False,
-    ) -> ListSteps[BulkLine]:
-        """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
+    ) -> Steps[list[BulkLine]]:
+        """Create and replace jobs (definitions with their `job_id`), and return the result of each.
 
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
         of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
         stored jobs are reported as unchanged. `past` accepts an `at` that is past. With `only_new` a job that would
         be replaced is refused.
         """
-        first = 1
+        flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
+        query = {name: "true" if flag else None for name, flag in flags.items()}
+        results: list[BulkLine] = []
         for lines in _requests(jobs):
-            flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
-            query = {name: "true" if flag else None for name, flag in flags.items()}
             body = b"\n".join(lines)
             result: BulkResult = yield Request(
                 "POST", "/v1/jobs/_bulk", query=query, lines=body, only_new=only_new, repeatable=True
             )
+            lines_before = len(results)
             for line in result["results"]:
-                line["line"] += first - 1
-            yield result["results"]
-            first += len(lines)
+                line["line"] += lines_before
+            results += result["results"]
+        return results
 
     @Listing
     def export_jobs(self) -> ListSteps[dict[str, Any]]:
@@ -202,26 +204,33 @@ class JobCalls:
                 return
             cursor = httpx.URL(page.links["next"]["url"]).params["cursor"]
 
-    @Listing
-    def pause_jobs(self, /, *, note: str = "", **filters: Any) -> ListSteps[ManyDone]:
+    @Operation
+    def pause_jobs(self, /, *, note: str = "", **filters: Any) -> Steps[ManyDone]:
+        """Pause all jobs that the filters take, in as many requests as needed. With `dry_run=True` it names them."""
         return _all("/v1/jobs/_all/pause", {"note": note, **filters})
 
-    @Listing
-    def resume_jobs(self, /, **filters: Any) -> ListSteps[ManyDone]:
+    @Operation
+    def resume_jobs(self, /, **filters: Any) -> Steps[ManyDone]:
+        """Resume all jobs that the filters take; what they missed does not run."""
         return _all("/v1/jobs/_all/resume", filters)
 
-    @Listing
-    def run_jobs(self, /, *, nonce: str | None = None, **filters: Any) -> ListSteps[ManyDone]:
+    @Operation
+    def delete_jobs(self, /, **filters: Any) -> Steps[ManyDone]:
+        """Delete jobs: `tag`, `name_prefix`, `state`, `target`, `error_type`, `fingerprint`, or `all=True`."""
+        return _all("/v1/jobs/_all/delete", filters)
+
+    @Operation
+    def run_jobs(self, /, *, nonce: str | None = None, **filters: Any) -> Steps[ManyDone]:
         """Run jobs now. The nonce makes it safe to repeat; one is made if none is given."""
         return _all("/v1/jobs/_all/run", {"nonce": nonce or uuid.uuid4().hex, **filters})
 
-    @Listing
-    def retry_runs(self, /, *, from_at: str, **filters: Any) -> ListSteps[ManyDone]:
+    @Operation
+    def retry_runs(self, /, *, from_at: str, **filters: Any) -> Steps[ManyDone]:
         """Try again what failed since `from_at`; also `until_at`, `job_id`, `tag`, `error_type`, `fingerprint`."""
         return _all("/v1/runs/_all/retry", {"from_at": from_at, **filters})
 
-    @Listing
-    def cancel_runs(self, /, **filters: Any) -> ListSteps[ManyDone]:
+    @Operation
+    def cancel_runs(self, /, **filters: Any) -> Steps[ManyDone]:
         """Cancel runs that wait: `status`, `job_prefix`, `from_at`, `until_at`, `note`."""
         return _all("/v1/runs/_all/cancel", filters)
 
@@ -249,13 +258,18 @@ def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
         yield lines
 
 
-def _all(path: str, filters: dict[str, Any]) -> ListSteps[ManyDone]:
+def _all(path: str, filters: dict[str, Any]) -> Steps[ManyDone]:
+    """Request by request until all are done; the result counts a job or run that several requests met once."""
     body = {name: value for name, value in filters.items() if value is not None}
+    ids: dict[str, None] = {}
+    refused: list[ManyRefused] = []
     while True:
-        done: ManyDone = yield Request("POST", path, body)
-        yield [done]
-        if not (cursor := done["next_cursor"]):
-            return
+        part: ManyDone = yield Request("POST", path, body)
+        ids |= dict.fromkeys(part["ids"])
+        refused += part["refused"]
+        if not (cursor := part["next_cursor"]):
+            done = 0 if part["dry_run"] else len(ids.keys() - {refusal["id"] for refusal in refused})
+            return {**part, "matched": len(ids), "done": done, "ids": list(ids), "refused": refused}
         body["cursor"] = cursor
 
 

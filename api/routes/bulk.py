@@ -250,6 +250,24 @@ def run_jobs(services: Services, request: Request) -> Response:
     )
 
 
+@ROUTES.add(
+    "POST",
+    "/v1/jobs/_all/delete",
+    "write",
+    response="ManyDone",
+    body="ManyJobs",
+    body_optional=True,
+    weight=A_THOUSAND_JOBS,
+)
+def delete_jobs(services: Services, request: Request) -> Response:
+    """Delete the jobs that a filter takes.
+
+    As `POST /v1/jobs/_all/pause`. A deleted job is gone: `GET /v1/jobs/_export` beforehand keeps the definitions.
+    """
+    body: ManyJobs = request.shaped()
+    return _jobs(services, request, body, lambda job_id: services.store.delete(request.tenant, job_id))
+
+
 def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[str], object]) -> Response:
     job_filter = JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
     if body.error_type or body.fingerprint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ Error = Annotated[
 ]
 Note = Annotated[str, typer.Option(help="The reason.")]
 
-Operation = Callable[[Client], Callable[..., Iterator[ManyDone]]]
+Operation = Callable[[Client], Callable[..., ManyDone]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,12 @@ def resume_all(ctx: typer.Context, jobs: JobFilters, confirmation: Confirmation)
 
 
 @with_options
+def delete_all(ctx: typer.Context, jobs: JobFilters, confirmation: Confirmation) -> None:
+    """Delete the jobs that match the filters. They are counted first."""
+    _change_many(ctx, "Delete", "job", lambda client: client.delete_jobs, jobs.query(), confirmation)
+
+
+@with_options
 def run_all(ctx: typer.Context, jobs: JobFilters, confirmation: Confirmation) -> None:
     """Run the jobs that match the filters now, once each. They are counted first."""
     _change_many(ctx, "Run", "job", lambda client: client.run_jobs, jobs.query(), confirmation)
@@ -164,9 +170,7 @@ def _change_many(
     """Count what the query takes, ask, then do it request by request."""
     as_json = confirmation.as_json
     with session(ctx).client() as client:
-        # A failing job can be on several pages.
-        pages = operation(client)(dry_run=True, **query)
-        ids = list(dict.fromkeys(name for page in pages for name in page["ids"]))
+        ids = operation(client)(dry_run=True, **query)["ids"]
         if confirmation.dry_run or not ids:
             if as_json:
                 print_json({"dry_run": True, "matched": len(ids), "ids": ids})
@@ -177,11 +181,8 @@ def _change_many(
             return
         if not confirmation.yes and not as_json:
             typer.confirm(f"{verb} {plural(len(ids), noun)}?", abort=True)
-        results = list(operation(client)(**query))
-    refused = [refusal for result in results for refusal in result["refused"]]
-    done = len(
-        {name for result in results for name in result["ids"]} - {refusal["id"] for refusal in refused}
-    )
+        result = operation(client)(**query)
+    done, refused = result["done"], result["refused"]
     if as_json:
         print_json({"dry_run": False, "done": done, "refused": refused})
     else:

@@ -37,6 +37,7 @@ ENTRIES: Mapping[str, Entry] = {
             "explain": ".expected:explain",
             "pause-all": ".many:pause_all",
             "resume-all": ".many:resume_all",
+            "delete-all": ".many:delete_all",
             "run-all": ".many:run_all",
         },
     ),

@@ -96,7 +96,7 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
         for exported_job in client(caller).export_jobs():
             caller("DELETE", f"/v1/jobs/{exported_job['job_id']}")
     jobs = [{"job_id": f"job-{n}", **definition} for n, definition in enumerate(definitions)]
-    put = list(client(office.alice).bulk_put(jobs, past=True))
+    put = client(office.alice).bulk_put(jobs, past=True)
     assert {result["result"] for result in put} == {"created"}, put
     exported = list(client(office.alice).export_jobs())
     assert {result["result"] for result in client(office.bob).bulk_put(exported, past=True)} == {"created"}

@@ -11,7 +11,8 @@ from common.errors import Busy, Conflict
 from common.jobs.store import JobStore
 from common.registration.manual import ManualCommands
 from common.runs.outcome import Outcome
-from tests.api.calls import Caller, Office
+from minute8_client import Client
+from tests.api.calls import Caller, HandlerTransport, Office
 from tests.worlds import job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
@@ -83,6 +84,38 @@ def test_a_request_has_a_bound_and_the_next_one_continues(
     cursor = fleet.alice("POST", "/v1/jobs/_all/pause", {"all": True}).json["next_cursor"]
     other = fleet.alice("POST", "/v1/jobs/_all/pause", {"tag": "red", "cursor": cursor})
     assert (other.status, other.json["errors"][0]["field"]) == (400, "cursor")
+
+
+def test_deleting_many_takes_the_filter_and_nothing_else(
+    fleet: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "MAX_CHANGED", 1)
+    (counted,) = all_of(fleet.alice, "/v1/jobs/_all/delete", {"tag": "red", "dry_run": True})
+    assert (counted["matched"], counted["done"], states(fleet)) == (2, 0, "aaaaa")
+    parts = all_of(fleet.alice, "/v1/jobs/_all/delete", {"tag": "red"})
+    assert [part["ids"] for part in parts] == [["j1"], ["j3"]]
+    assert [job["job_id"] for job in fleet.alice("GET", "/v1/jobs").json["jobs"]] == ["j0", "j2", "j4"]
+    assert fleet.bob("GET", "/v1/jobs/j1").status == 200
+    assert fleet.alice("POST", "/v1/jobs/_all/delete", {}).json["errors"][0]["field"] == "all"
+
+
+def test_the_client_changes_all_before_it_returns(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "MAX_CHANGED", 2)
+    transport = HandlerTransport()
+    with Client("https://api.test", fleet.alice.key or "", transport=transport) as minute8:
+        minute8.pause_jobs(all=True)
+        assert states(fleet) == "ppppp"
+        assert minute8.resume_jobs(tag="red") == {
+            "dry_run": False,
+            "matched": 2,
+            "done": 2,
+            "ids": ["j1", "j3"],
+            "refused": [],
+            "next_cursor": None,
+        }
+        assert minute8.delete_jobs(tag="blue", dry_run=True)["done"] == 0
+        assert minute8.delete_jobs(tag="blue")["ids"] == ["j0", "j2", "j4"]
+    assert states(fleet) == "aa"
 
 
 def test_what_is_too_busy_is_left_to_the_next_request(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:

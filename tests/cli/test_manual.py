@@ -156,3 +156,7 @@ def test_many_at_once_are_counted_asked_and_done(desk: Desk) -> None:
     cancelled = desk("runs", "cancel-all", "--prefix", "c", "--note", "no", "--json")
     assert (cancelled.code, cancelled.json["done"]) == (0, 1)
     assert desk("jobs", "pause-all").code == 2
+    assert desk("jobs", "delete-all").code == 2
+    assert desk("jobs", "delete-all", "--tag", "red", stdin="n\n").code == 1
+    assert desk("jobs", "delete-all", "--tag", "red", "--yes").out == "2 jobs done, 0 refused\n"
+    assert desk("jobs", "list", "--json").json[0]["job_id"] == "c"
