@@ -65,7 +65,7 @@ test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the 
 	@node_modules/.bin/vitest run
 	@$(RUN) -m pytest -n 3 --durations 15
 
-quick: $(VENV_TESTS_READY) ## Run the tests that need no server, in under a minute
+quick: $(VENV_TESTS_READY) ## Run the tests that need no server
 	@$(RUN) -m pytest -n 2 -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
 lint: install-tests ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)

@@ -16,7 +16,7 @@ from common.runs.outcome import last_attempt
 from common.runs.states import DISPATCHED, RUNNING
 from common.storage.wire import Item
 from common.timing.excluded_days import Excluded
-from common.timing.fires import fires, next_fires
+from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 
@@ -48,6 +48,7 @@ _DIED: Final = {
 
 def job_view(job: Job, now: float, excluded: Excluded) -> dict[str, Any]:
     """A job with its definition, its state, and when it fires next; `excluded` as for `coming_fires`."""
+    next_at = _next_fire_at(job, now, excluded)
     return {
         "job_id": job.job_id,
         **definition_of(job),
@@ -59,11 +60,12 @@ def job_view(job: Job, now: float, excluded: Excluded) -> dict[str, Any]:
         "schedule_revision": job.schedule_revision,
         "created_at": rfc3339(job.created_at),
         "updated_at": rfc3339(job.updated_at),
-        "next_fire_at": _next_fire_at(job, now, excluded),
+        "next_fire_at": None if next_at is None else rfc3339(next_at),
+        "next_due_at": None if next_at is None else rfc3339(due_at(job.schedule, job.key, next_at)),
     }
 
 
-def _next_fire_at(job: Job, now: float, excluded: Excluded) -> str | None:
+def _next_fire_at(job: Job, now: float, excluded: Excluded) -> int | None:
     """The first fire time that is not skipped. Behind the last skip it costs as much as without skips."""
     if job.state != ACTIVE:
         return None
@@ -72,7 +74,7 @@ def _next_fire_at(job: Job, now: float, excluded: Excluded) -> str | None:
     behind = max(skips) + 1 if skips else from_at
     between = (at for at in fires(job.schedule, from_at, behind, excluded=excluded) if at not in skips)
     next_times = list(islice(between, 1)) or next_fires(job.schedule, behind, 1, excluded=excluded)
-    return rfc3339(next_times[0]) if next_times else None
+    return next_times[0] if next_times else None
 
 
 def job_line(job: Job) -> dict[str, Any]:

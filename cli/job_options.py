@@ -268,4 +268,7 @@ def read_payload(text: str) -> Any:
     try:
         return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"--payload is neither JSON nor @file: {unreadable(error)}") from None
+        quoted = f"; the text itself is --payload '{json.dumps(text)}'" if text[:1] not in '@{["' else ""
+        raise typer.BadParameter(
+            f"--payload is neither JSON nor @file: {unreadable(error)}{quoted}"
+        ) from None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -106,6 +107,22 @@ def field_text(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
+# What the API accepts, and the option that says the same.
+_OPTIONS: Final = (
+    (r'"(every|at)": "([^"]+)" in the place of cron$', r"\g<0> (--\1 \2)"),
+    (r"with past=true\b", r"\g<0> (--past)"),
+    (r"an object with cron, every or at$", r"\g<0> (--cron, --every, --at)"),
+    (r"an object with a kind, and its arn or url$", r"\g<0> (--target)"),
+)
+
+
+def _with_options(line: str) -> str:
+    """The API's words, with the command's options behind the fields that they name."""
+    for pattern, option in _OPTIONS:
+        line = re.sub(pattern, option, line)
+    return line
+
+
 def problem_lines(problem: Minute8Problem) -> list[str]:
     """A refusal, with one line for each invalid field."""
     lines = [
@@ -116,7 +133,7 @@ def problem_lines(problem: Minute8Problem) -> list[str]:
         if error.get("field")
     ]
     request = f" (request {problem.request_id})" if problem.status >= 500 else ""
-    return lines or [f"{problem}{request}"]
+    return list(map(_with_options, lines or [f"{problem}{request}"]))
 
 
 def why(run: Mapping[str, Any]) -> str:

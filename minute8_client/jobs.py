@@ -39,6 +39,7 @@ _ADDED = frozenset(
         "created_at",
         "updated_at",
         "next_fire_at",
+        "next_due_at",
     )
 )
 

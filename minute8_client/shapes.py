@@ -37,6 +37,7 @@ class Job(TypedDict):
     created_at: str
     updated_at: str
     next_fire_at: str | None
+    next_due_at: str | None
 
 
 class LastRun(TypedDict):

@@ -116,6 +116,7 @@ class Job(JobDefinition):
     created_at: Instant
     updated_at: Instant
     next_fire_at: Instant | None
+    next_due_at: Instant | None = Field(description="When that execution starts: with spread and jitter.")
 
 
 class RunOutcome(ResponseBody):

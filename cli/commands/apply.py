@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
+from rich.console import Console
 
 from cli.job_files import BadFile, WrittenJob, read_files
 from cli.options import ExitCode, with_options
-from cli.output import console, field_text, print_json, problem_lines, schedule_words
+from cli.output import console, field_text, plural, print_json, problem_lines, schedule_words
 from cli.session import session
 from common.errors import InvalidInput
 from common.jobs.job import Retry
@@ -29,7 +29,9 @@ _TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
     "http": {"method": "POST", "headers": {}},
     "event_bus": {"source": "minute8.job", "detail_type": "Scheduled Job"},
 }
+# If none of the next fire times differs, those behind them are compared too.
 COMPARED_FIRES: Final = 50
+_MAX_COMPARED_FIRES: Final = 1_000
 
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
 SIGNS: Final[Mapping[Action, str]] = {
@@ -43,6 +45,15 @@ SIGNS: Final[Mapping[Action, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Consequences:
+    """The fire times that appear and vanish up to `compared_until`; None: all that there are were compared."""
+
+    appear: tuple[int, ...] = ()
+    vanish: tuple[int, ...] = ()
+    compared_until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """What happens to one job. `fields` are the changed fields with their old and new values."""
 
@@ -51,8 +62,7 @@ class Step:
     where: str = ""
     why: str = ""
     fields: tuple[tuple[str, Any, Any], ...] = ()
-    appear: tuple[int, ...] = ()
-    vanish: tuple[int, ...] = ()
+    changes: Consequences = Consequences()
 
 
 def with_defaults(name: str, value: Any) -> Any:
@@ -76,19 +86,20 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tupl
     return tuple(fields)
 
 
-def consequences(
-    before: Schedule | None, after: Schedule | None, now: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Which of the next fire times appear, and which vanish; None is a job that does not fire.
+def consequences(before: Schedule | None, after: Schedule | None, now: int) -> Consequences:
+    """What a change does to the fire times; None is a job that does not fire. Dates of calendars are not excluded."""
+    near = _compared(before, after, now, COMPARED_FIRES)
+    if near.appear or near.vanish or near.compared_until is None:
+        return near
+    return _compared(before, after, now, _MAX_COMPARED_FIRES)
 
-    Both are compared up to where both are known. The dates of calendars are not taken out.
-    """
-    old = next_fires(before, now, COMPARED_FIRES) if before else []
-    new = next_fires(after, now, COMPARED_FIRES) if after else []
-    ends = [fires[-1] for fires in (old, new) if len(fires) == COMPARED_FIRES]
-    until = min(ends, default=max([*old, *new], default=0))
-    was, becomes = ({at for at in fires if at <= until} for fires in (old, new))
-    return tuple(sorted(becomes - was)), tuple(sorted(was - becomes))
+
+def _compared(before: Schedule | None, after: Schedule | None, now: int, count: int) -> Consequences:
+    old = next_fires(before, now, count) if before else []
+    new = next_fires(after, now, count) if after else []
+    until = min((fires[-1] for fires in (old, new) if len(fires) == count), default=None)
+    was, becomes = ({at for at in fires if until is None or at <= until} for fires in (old, new))
+    return Consequences(tuple(sorted(becomes - was)), tuple(sorted(was - becomes)), until)
 
 
 def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int] | None:
@@ -216,13 +227,15 @@ def _step(
 ) -> Step:
     key = job_key(tenant, job.job_id)
     if stored is None:
-        appear, _ = consequences(None, _fires(schedule_of(job.definition, key, now, None), job.state), now)
-        return Step("create", job.job_id, job.where, "paused" if job.state == "paused" else "", (), appear)
+        changes = consequences(None, _fires(schedule_of(job.definition, key, now, None), job.state), now)
+        return Step(
+            "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
+        )
     before = resolved_schedule(client.get_job(job.job_id)["schedule_resolved"])
     after = schedule_of(job.definition, key, now, before) if "schedule" in changed else before
     was = stored.get("state", "active")
     becomes = job.state or was
-    appear, vanish = consequences(_fires(before, was), _fires(after, becomes), now)
+    changes = consequences(_fires(before, was), _fires(after, becomes), now)
     fields = differing(
         {name: stored[name] for name in changed},
         {name: with_defaults(name, job.definition.get(name)) for name in changed},
@@ -230,7 +243,7 @@ def _step(
     if becomes != was:
         fields = (*fields, ("state", was, becomes))
     action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
-    return Step(action, job.job_id, job.where, "", fields, appear, vanish)
+    return Step(action, job.job_id, job.where, "", fields, changes)
 
 
 def _fires(schedule: Any, state: str | None) -> Any:
@@ -240,9 +253,8 @@ def _fires(schedule: Any, state: str | None) -> Any:
 def _deletion(client: Client, job_id: str, now: int) -> Step:
     job = client.get_job(job_id)
     before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
-    return Step(
-        "delete", job_id, "", schedule_words(job["schedule"]), (), (), consequences(before, None, now)[1]
-    )
+    changes = consequences(before, None, now)
+    return Step("delete", job_id, why=schedule_words(job["schedule"]), changes=changes)
 
 
 def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
@@ -280,22 +292,26 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
         out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True, markup=False)
         for name, old, new in step.fields:
             out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True, markup=False)
-        if move := move_of(step.appear, step.vanish):
-            was, becomes = move
-            by = f"{duration_text(abs(becomes - was))} {'later' if becomes > was else 'earlier'}"
-            text = f"    all fire times move {by}, such as {rfc3339(was)} to {rfc3339(becomes)}"
-            out.print(text, soft_wrap=True, markup=False)
-            continue
-        for verb, fires in (("vanish", step.vanish), ("appear", step.appear)):
-            if fires:
-                shown = ", ".join(map(rfc3339, fires[:_MAX_SHOWN_FIRES])) + (
-                    " …" if len(fires) > _MAX_SHOWN_FIRES else ""
-                )
-                text = f"    {len(fires)} of the next {COMPARED_FIRES} fire times {verb}: {shown}"
-                out.print(text, soft_wrap=True, markup=False)
+        _show_fires(out, step.changes)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
     out.print(counts.replace("to refused", "refused") or "no changes", markup=False)
+
+
+def _show_fires(out: Console, changes: Consequences) -> None:
+    until = f" until {rfc3339(changes.compared_until)}" if changes.compared_until is not None else ""
+    if move := move_of(changes.appear, changes.vanish):
+        was, becomes = move
+        by = f"{duration_text(abs(becomes - was))} {'later' if becomes > was else 'earlier'}"
+        text = f"    all fire times move {by}, such as {rfc3339(was)} to {rfc3339(becomes)}"
+        out.print(text, soft_wrap=True, markup=False)
+        return
+    for verb, fires in (("vanish", changes.vanish), ("appear", changes.appear)):
+        if fires:
+            shown = ", ".join(map(rfc3339, fires[:_MAX_SHOWN_FIRES]))
+            more = " …" if len(fires) > _MAX_SHOWN_FIRES else ""
+            text = f"    {plural(len(fires), 'fire time')}{until} {verb}: {shown}{more}"
+            out.print(text, soft_wrap=True, markup=False)
 
 
 def _value(value: Any) -> str:
@@ -303,9 +319,17 @@ def _value(value: Any) -> str:
 
 
 def _view(step: Step) -> dict[str, Any]:
-    fires = {name: [rfc3339(at) for at in getattr(step, name)] for name in ("appear", "vanish")}
-    fields = [{"field": name, "before": old, "after": new} for name, old, new in step.fields]
-    return json.loads(json.dumps(asdict(step))) | fires | {"fields": fields}  # type: ignore[no-any-return]
+    until = step.changes.compared_until
+    return {
+        "action": step.action,
+        "job_id": step.job_id,
+        "where": step.where,
+        "why": step.why,
+        "fields": [{"field": name, "before": old, "after": new} for name, old, new in step.fields],
+        "appear": [rfc3339(at) for at in step.changes.appear],
+        "vanish": [rfc3339(at) for at in step.changes.vanish],
+        "compared_until": None if until is None else rfc3339(until),
+    }
 
 
 def _fail(message: str) -> NoReturn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.text import Text
@@ -17,11 +19,12 @@ from cli.output import console, field_text, print_json, schedule_words, seconds,
 from cli.session import session
 from common.timing.instants import relative, when
 from minute8_client import Client, definition_in
-from minute8_client.shapes import Job, JobHealth
+from minute8_client.shapes import Fire, Job, JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
+_PRINTED_FIRES = 3
 _SCHEDULE_WORD_FIELDS = ("cron", "every", "at", "timezone")
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
 
@@ -39,6 +42,10 @@ class NewJob:
         """The definition of the file with the changes. Raises typer.BadParameter."""
         definition = merged(read_job_file(self.file) if self.file else {}, changes)
         state = {"state": "paused"} if self.paused else {}
+        if self.note is not None and (definition | state).get("state") != "paused":
+            raise typer.BadParameter(
+                "--note is the reason for a pause: give --paused too", param_hint="--note"
+            )
         return definition | state | ({"note": self.note} if self.note is not None else {})
 
 
@@ -56,9 +63,10 @@ def create(
     definition = new.definition(changes)
     with session(ctx).client() as client:
         job = client.create_job(definition, job_id, past=new.past)
+        coming = [] if as_json else client.next_fires(job["job_id"], _PRINTED_FIRES)["fires"]
     _print_done(ctx, job, "created", as_json)
     if not as_json:
-        _print_schedule(job, session(ctx).clock.now())
+        _print_schedule(job, coming, session(ctx).clock.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +278,9 @@ def next_fires(
     zone = [] if coming["timezone"] == "UTC" else [coming["timezone"]]
     rows = [
         (
-            relative(fire["fire_at"], now),
-            fire["fire_at"],
-            *([fire["local"]] if zone else []),
+            relative(fire["due_at"], now),
+            fire["due_at"],
+            *([_local(fire, coming["timezone"])] if zone else []),
             "skipped" if fire["skipped"] else "",
         )
         for fire in coming["fires"]
@@ -299,25 +307,30 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: Wr
     return client.put_job(job_id, edited, revision, past=past)
 
 
-def _print_schedule(job: Job, now: float) -> None:
-    """The schedule in words, its next three times, and what may surprise about it."""
+def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
+    """The schedule in words, its next times as the API plans them, and what may surprise about it."""
     from common.preview.preview import preview, resolved_as_given  # only here: slow to load
 
-    ahead = preview(resolved_as_given(job["schedule_resolved"]), now=int(now) + 1, count=3)
+    ahead = preview(resolved_as_given(job["schedule_resolved"]), now=int(now) + 1, count=1)
     out = console()
     out.print(ahead.sentence, soft_wrap=True, markup=False)
-    for fire in ahead.fires:
-        local = f"  {fire.local}" if ahead.timezone != "UTC" else ""
-        out.print(f"  {fire.utc}{local}  {relative(fire.at, now)}", soft_wrap=True, markup=False)
+    for fire in coming:
+        local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
+        text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
+        out.print(text, soft_wrap=True, markup=False)
     for warning in ahead.warnings:
         out.print(f"! {warning}", soft_wrap=True, markup=False)
+
+
+def _local(fire: Fire, zone: str) -> str:
+    return datetime.fromisoformat(fire["due_at"]).astimezone(ZoneInfo(zone)).isoformat()
 
 
 def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
     if as_json:
         print_json(job)
         return
-    coming = f", next {when(job['next_fire_at'], session(ctx).clock.now())}" if job["next_fire_at"] else ""
+    coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
     console().print(line, soft_wrap=True, markup=False)
 
@@ -339,7 +352,7 @@ def next_or_late(
     """When it fires next; or how late it is, if a due instant has passed without a run."""
     if health and (overdue := health["overdue"]):
         return Text(f"late by {seconds(overdue['late_s'])}, due {overdue['due_at']}", style="bold red")
-    return Text(shown(job["next_fire_at"], now))
+    return Text(shown(job["next_due_at"], now))
 
 
 def last_outcome(health: JobHealth, now: float) -> str:

@@ -94,7 +94,7 @@ def import_jobs(
         if is_applied:
             steps = _applied(client, steps, options.past)
     _print_steps(steps, as_json, is_applied)
-    if _refuses(steps):
+    if _refuses(steps) and not options.skip_invalid:
         raise typer.Exit(ExitCode.INVALID)
 
 

@@ -23,7 +23,16 @@ from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import EVENTBRIDGE, MINUTE8, AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
+from common.timing.zones import (
+    REPEATED,
+    SKIPPED,
+    TZDATA_VERSION,
+    WITHOUT_SUMMER_TIME,
+    Change,
+    changes,
+    check_zone,
+    spans,
+)
 
 MAX_COUNT: Final = 10_000
 _SAME_FORM: Final = ("cron", "timezone", "dialect", "dst", "at", "start_at", "end_at", "jitter_s", "spread_s")
@@ -160,6 +169,8 @@ def _text_warnings(timing: CronTiming) -> Iterator[str]:
             f"Day of month ({day}) and day of week ({weekday}) are both restricted: "
             "it fires when either matches, not when both do."
         )
+    if place := WITHOUT_SUMMER_TIME.get(timing.timezone):
+        yield f"{timing.timezone} has no summer time; {place} has."
     days = {int(number) for number in re.findall(r"\d+", day)} if re.fullmatch(r"[\d,]+", day) else set()
     if days and min(days) > 28 and (month, weekday) == ("*", "*"):
         yield f"Months without a day {min(days)} are passed over; `L` means the last day of every month."

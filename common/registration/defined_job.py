@@ -88,7 +88,7 @@ def _schedule(
             "schedule.at",
             "is past, so the job would never fire",
             value=written["at"],
-            accepted="a later instant; with past=true (--past) also a past one",
+            accepted="a later instant; with past=true also a past one",
         )
     if before and "anchor" not in written and "anchor" not in before.schedule_given:
         schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))

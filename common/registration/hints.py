@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from common.errors import InvalidInput
@@ -15,6 +15,28 @@ _NUMBER_AND_WORD: Final = re.compile(
 )
 _CALLED: Final = re.compile(r"(rate|cron|at)\((.*)\)", re.I | re.S)
 _ZONED: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.S)
+# What other schedulers, and Minute8's own answers, call a key.
+_OTHER_KEYS: Final = {
+    "tz": "timezone",
+    "time_zone": "timezone",
+    "zone": "timezone",
+    "schedule_timezone": "timezone",
+    "anchor_at": "anchor",
+    "interval": "every",
+    "rate": "every",
+    "expression": "cron",
+    "start": "start_at",
+    "end": "end_at",
+    "until": "end_at",
+    "jitter": "jitter_s",
+    "spread": "spread_s",
+}
+# `May` has three letters already; `Sept`, `Tues` and such are usual too.
+_LONG_NAMES: Final = re.compile(
+    r"\b(?:Sun|Mon|Tues?|Wed(?:nes)?|Thu(?:rs?)?|Fri|Sat(?:ur)?)days?\b|\b(?:Tues|Thurs?|Sept)\b"
+    r"|\b(?:January|February|March|April|June|July|August|September|October|November|December)\b",
+    re.I,
+)
 _MAX_HINTED_CHARS: Final = 128
 
 
@@ -35,6 +57,23 @@ def duration_hint(value: object) -> str:
     return text
 
 
+def seconds_hint(value: object) -> str:
+    """The whole number for a duration with a unit: 300 for `5m`; empty if there is none."""
+    if not (text := duration_hint(value)) or str(value).strip().isdigit():
+        return ""
+    return f"the number of seconds, {parse_duration(text)}"
+
+
+def meant_key(key: str, keys: Iterable[str]) -> str:
+    """The key that was probably meant by an unknown one; empty if none is near."""
+    import difflib  # only for a message: no cold start pays for it
+
+    name, known = key[:_MAX_HINTED_CHARS].lower(), list(keys)
+    if (other := _OTHER_KEYS.get(name)) in known:
+        return other or ""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
+
+
 def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     """What was probably meant: expressions to try, each with the words that introduce it."""
     if not isinstance(expression, str) or len(expression) > 2 * _MAX_HINTED_CHARS:
@@ -53,6 +92,8 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     if clock := re.fullmatch(r"(1[0-2]|0?[1-9])\s*([ap])m", text, re.ASCII | re.I):
         hour = int(clock[1]) % 12 + (12 if clock[2] in "pP" else 0)
         yield f"0 {hour} * * *", "minute and hour first: "
+    if (shortened := _LONG_NAMES.sub(lambda name: name[0][:3].upper(), text)) != text:
+        yield shortened, "names have three letters: "
     yield from _fields_hints(text.split(), sunday_is_one=False)
 
 
@@ -75,9 +116,9 @@ def other_kind(expression: object) -> str:
     if not isinstance(expression, str):
         return ""
     if re.match(r"\s*at\(", expression, re.I) and (instant := instant_hint(expression)):
-        return f'"at": "{instant}" in the place of cron (--at {instant})'
+        return f'"at": "{instant}" in the place of cron'
     if " " not in expression.strip() or re.match(r"\s*(@?every\b|rate\()", expression, re.I):
         duration = duration_hint(expression)
         if duration and not expression.strip().isdigit():
-            return f'"every": "{duration}" in the place of cron (--every {duration})'
+            return f'"every": "{duration}" in the place of cron'
     return ""

@@ -10,6 +10,8 @@ from pydantic_core import ErrorDetails
 
 from common.errors import InvalidInput, together
 from common.registration import target_definitions
+from common.registration.hints import meant_key, seconds_hint
+from common.registration.schedule_text import written_as_object
 
 # pydantic's kinds of problems: what is wrong, and what would be accepted, with the names of its context.
 # https://docs.pydantic.dev/latest/errors/validation_errors/
@@ -56,6 +58,8 @@ def message_of(problem: ErrorDetails) -> str:
 
 def accepted_of(problem: ErrorDetails) -> str:
     """What would be accepted; empty if the problem does not say."""
+    if problem["type"] in ("int_type", "int_parsing") and (seconds := seconds_hint(problem["input"])):
+        return seconds
     words = _WORDS.get(problem["type"], ("", ""))[1]
     context: dict[str, Any] = problem.get("ctx") or {}
     return (
@@ -73,7 +77,7 @@ def invalid_input(error: ValidationError, body_name: str, model: type[BaseModel]
             or body_name,
             message_of(problem),
             value=None if problem["type"] == "missing" else problem["input"],
-            accepted=_hint(problem["type"], problem["loc"], model) or accepted_of(problem),
+            accepted=_hint(problem, model) or accepted_of(problem),
         )
         for problem in error.errors(include_url=False)
     )
@@ -82,16 +86,21 @@ def invalid_input(error: ValidationError, body_name: str, model: type[BaseModel]
 
 
 _REQUIRED: Final = {
-    ("schedule",): "an object with cron, every or at (--cron, --every, --at)",
-    ("target",): "an object with a kind, and its arn or url (--target)",
+    ("schedule",): "an object with cron, every or at",
+    ("target",): "an object with a kind, and its arn or url",
 }
 
 
-def _hint(kind: str, loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
+def _hint(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, loc = problem["type"], problem["loc"]
     if kind == "missing" and loc in _REQUIRED:
         return _REQUIRED[loc]
     if kind == "extra_forbidden":
-        return "the fields " + ", ".join(_fields_at(loc[:-1], model))
+        fields = _fields_at(loc[:-1], model)
+        meant = meant_key(str(loc[-1]), fields)
+        return (f"{meant}, perhaps; " if meant else "") + "the fields " + ", ".join(fields)
+    if kind == "model_type" and loc == ("schedule",):
+        return written_as_object(problem["input"])
     if loc == ("dead_letter",):
         return "arn:aws:sqs:<region>:<account>:<queue>, not a FIFO queue"
     return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -13,7 +14,7 @@ from typing import Final
 from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
 from common.registration.cron_text import check_fires, read_cron
-from common.registration.hints import duration_hint
+from common.registration.hints import duration_hint, meant_key, seconds_hint
 from common.timing.compiled import compiled
 from common.timing.cron import shortest_interval_s
 from common.timing.durations import instant_hint, parse_duration, parse_instant
@@ -38,6 +39,7 @@ MAX_PER_SECOND: Final = 1_000
 # The tolerance of a pace that names none.
 TOLERANCE_S: Final = 60
 MAX_TOLERANCE_S: Final = 600
+_MAX_HINTED_CHARS: Final = 128
 KEYS: Final = (
     *("cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at", "exclude"),
     *("jitter_s", "spread_s", "pace"),
@@ -62,13 +64,11 @@ def parse_schedule(
     the next fire time. A time in the past is accepted: it never fires. Raises InvalidInput and nothing else.
     """
     if not isinstance(raw, Mapping):
-        raise InvalidInput(
-            "schedule", "must be an object", value=raw, accepted='an object such as {"every": "90m"}'
-        )
+        raise InvalidInput("schedule", "must be an object", value=raw, accepted=written_as_object(raw))
     fields = {key: value for key, value in raw.items() if value is not None}
     for key in fields:
         if key not in KEYS:
-            raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=", ".join(KEYS))
+            raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=_known_key(key))
     start_at, end_at = _bound(fields, "start_at"), _bound(fields, "end_at")
     if start_at is not None and end_at is not None and end_at <= start_at:
         raise InvalidInput(
@@ -90,6 +90,24 @@ def parse_schedule(
         spread_s=_whole_number("spread_s", spread_s, 0, MAX_SPREAD_S),
         pace=_pace(fields["pace"]) if "pace" in fields else None,
     )
+
+
+def written_as_object(raw: object) -> str:
+    """How to write a schedule that is a bare text: the key that its text fits."""
+    if isinstance(raw, str) and len(raw) <= _MAX_HINTED_CHARS:
+        for key in ("cron", "every", "at"):
+            try:
+                parse_schedule({key: raw}, job_key="", now=0)
+            except InvalidInput:
+                continue
+            return json.dumps({key: raw})
+    return 'an object such as {"every": "90m"}'
+
+
+def _known_key(key: object) -> str:
+    """All keys, with the one that was probably meant."""
+    meant = meant_key(str(key), KEYS)
+    return f"{meant}, perhaps; the keys are {', '.join(KEYS)}" if meant else ", ".join(KEYS)
 
 
 def _pace(raw: object) -> Pace:
@@ -218,7 +236,8 @@ def _whole_number(key: str, value: object, least: int, most: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
     unit = " seconds" if key.endswith("_s") else ""
-    raise InvalidInput(f"schedule.{key}", "is out of range", value=value, accepted=f"{least} to {most}{unit}")
+    accepted = seconds_hint(value) or f"{least} to {most}{unit}"
+    raise InvalidInput(f"schedule.{key}", "is out of range", value=value, accepted=accepted)
 
 
 def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

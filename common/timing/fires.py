@@ -36,6 +36,8 @@ _SHORT_S: Final = 3_600
 _YEAR_S: Final = 366 * DAY_S
 # The rarest date, the 29th of February on one weekday, is up to 40 years away.
 _HORIZON_S: Final = 41 * 366 * DAY_S
+# Python's dates end with the year 9999, and the search looks up to a year behind its end.
+_LAST_AT: Final = (date(9998, 12, 1).toordinal() - EPOCH_ORDINAL) * DAY_S
 
 
 def fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_DAYS) -> Iterator[int]:
@@ -306,7 +308,7 @@ def next_fires(
 ) -> list[int]:
     """The first `count` fire times at or after `after`, before `until`.
 
-    Searches at most 41 years for each; if a cron names years, as far as these.
+    Searches at most 41 years for each; if a cron names years, as far as these. It ends in the year 9998.
     """
     fire_times: list[int] = []
     while len(fire_times) < count:
@@ -320,6 +322,6 @@ def next_fires(
 
 
 def _horizon(schedule: Schedule, after: int) -> int:
-    horizon = after + _HORIZON_S
+    horizon = min(after + _HORIZON_S, _LAST_AT)
     timing = schedule.timing
     return compiled(timing).comes_until(horizon) if isinstance(timing, CronTiming) else horizon

@@ -42,6 +42,32 @@ _ABBREVIATED: Final = {
     "pst": "America/Los_Angeles",
 }
 
+# Names of Windows and of everyday speech.
+_SPOKEN: Final = {
+    "alaska": "America/Anchorage",
+    "atlantic": "America/Halifax",
+    "central": "America/Chicago",
+    "central_europe": "Europe/Berlin",
+    "central_european": "Europe/Berlin",
+    "eastern": "America/New_York",
+    "eastern_european": "Europe/Helsinki",
+    "hawaii": "Pacific/Honolulu",
+    "india": "Asia/Kolkata",
+    "japan": "Asia/Tokyo",
+    "tokyo": "Asia/Tokyo",
+    "mountain": "America/Denver",
+    "pacific": "America/Los_Angeles",
+    "us_central": "America/Chicago",
+    "us_eastern": "America/New_York",
+    "us_mountain": "America/Denver",
+    "us_pacific": "America/Los_Angeles",
+    "w._europe": "Europe/Berlin",
+    "western_european": "Europe/Lisbon",
+    "china": "Asia/Shanghai",
+}
+# Zones that the tzdata has under an abbreviation and that have no summer time: where people expect to have it.
+WITHOUT_SUMMER_TIME: Final = {"EST": "America/New_York", "MST": "America/Denver"}
+
 PLAIN: Final = 0
 REPEATED: Final = 1  # the second pass of a wall clock that was set back
 SKIPPED: Final = 2  # wall-clock times that never came, since the clock was set forward over them
@@ -105,7 +131,8 @@ def _meant_zone(name: str) -> str:
         return f"{fixed!r}, which is UTC{offset[1]}{offset[2]} all year" if fixed else ""
     place = text.rpartition("/")[2]
     same_place = [known for lower, known in by_lower.items() if place and lower.rpartition("/")[2] == place]
-    if meant := _ABBREVIATED.get(text) or next(iter(same_place), ""):
+    spoken = _SPOKEN.get(re.sub(r"(_(standard|daylight|summer))?(_time)?$", "", text))
+    if meant := _ABBREVIATED.get(text) or spoken or next(iter(same_place), ""):
         return repr(meant)
     near = difflib.get_close_matches(text, by_lower, n=1, cutoff=0.7)
     return repr(by_lower[near[0]]) if near else ""

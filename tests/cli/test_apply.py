@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def test_a_plan_is_shown_and_then_made_and_twice_changes_nothing(desk: Desk, tmp
     assert plan.code == CHANGES
     assert plan.out.splitlines() == [
         "+ report",
-        "    50 of the next 50 fire times appear: 2026-11-22T03:00:00Z, 2026-11-23T03:00:00Z, 2026-11-24T03:00:00Z …",
+        "    50 fire times until 2027-01-10T03:00:00Z appear: "
+        "2026-11-22T03:00:00Z, 2026-11-23T03:00:00Z, 2026-11-24T03:00:00Z …",
         "+ poll  paused",
         "2 to create",
     ]
@@ -178,12 +180,26 @@ CRONS = ("0 4 * * *", "*/10 * * * *", "0 4,5 * * *", "0 0 29 2 *", "*/7 3 * * 1"
 @given(st.sampled_from(CRONS), st.sampled_from(CRONS))
 def test_consequences_are_the_difference_of_both(old: str, new: str) -> None:
     before, after = (parse_schedule({"cron": cron}, job_key="a/b", now=NOW) for cron in (old, new))
-    appear, vanish = consequences(before, after, NOW)
-    assert consequences(after, before, NOW) == (vanish, appear)
+    changes = consequences(before, after, NOW)
+    appear, vanish = changes.appear, changes.vanish
+    assert consequences(after, before, NOW) == replace(changes, appear=vanish, vanish=appear)
     assert not set(appear) & set(vanish)
     assert len(appear) <= COMPARED_FIRES and len(vanish) <= COMPARED_FIRES
     assert (appear, vanish) == ((), ()) if old == new else appear or vanish
-    assert len(consequences(None, after, NOW)[0]) == COMPARED_FIRES
+    created = consequences(None, after, NOW)
+    assert (len(created.appear), created.compared_until) == (COMPARED_FIRES, created.appear[-1])
+
+
+def test_a_change_behind_the_next_fire_times_is_shown() -> None:
+    daily = {"cron": "0 4 * * *"}
+    before, after = (
+        parse_schedule(daily | bound, job_key="a/b", now=NOW)
+        for bound in ({}, {"end_at": "2027-06-01T00:00:00Z"})
+    )
+    changes = consequences(before, after, NOW)
+    assert changes.vanish[0] == at("2027-06-01T04:00:00Z")
+    assert (changes.appear, changes.compared_until) == ((), changes.vanish[-1])
+    assert consequences(before, before, NOW).vanish == ()
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,12 @@ def accepted(**raw: object) -> str:
 @pytest.mark.parametrize(
     ("expression", "instead"),
     [
-        ("@every 5m", '"every": "5m" in the place of cron (--every 5m)'),
-        ("every 90 minutes", '"every": "1h30m" in the place of cron (--every 1h30m)'),
-        ("rate(5 minutes)", '"every": "5m" in the place of cron (--every 5m)'),
-        ("RATE(1 day)", '"every": "1d" in the place of cron (--every 1d)'),
-        ("5m", '"every": "5m" in the place of cron (--every 5m)'),
-        ("at(2026-12-24T08:00:00)", '"at": "2026-12-24T08:00:00Z" in the place of cron (--at 2026-12-24T08:00:00Z)'),
+        ("@every 5m", '"every": "5m" in the place of cron'),
+        ("every 90 minutes", '"every": "1h30m" in the place of cron'),
+        ("rate(5 minutes)", '"every": "5m" in the place of cron'),
+        ("RATE(1 day)", '"every": "1d" in the place of cron'),
+        ("5m", '"every": "5m" in the place of cron'),
+        ("at(2026-12-24T08:00:00)", '"at": "2026-12-24T08:00:00Z" in the place of cron'),
         ("cron(0 9 * * ? *)", "without the year: 0 9 * * ?"),
         ("cron(0 9 ? * 2-6 *)", "without the year, and with Sunday as 0: 0 9 ? * 1-5"),
         ("cron(0 9 ? * 2#1 2026)", "without the year, and with Sunday as 0: 0 9 ? * 1#1"),
@@ -47,6 +47,10 @@ def accepted(**raw: object) -> str:
         ('"0 9 * * *"', "without the quotes: 0 9 * * *"),
         ("'@daily'", "without the quotes: @daily"),
         ("daily", "@daily"),
+        ("0 9 * * MONDAY", "names have three letters: 0 9 * * MON"),
+        ("0 9 * * monday-Friday", "names have three letters: 0 9 * * MON-FRI"),
+        ("0 9 * JANUARY,may *", "names have three letters: 0 9 * JAN,may *"),
+        ("0 9 * * Tues", "names have three letters: 0 9 * * TUE"),
         ("9:30", "minute and hour first: 30 9 * * *"),
         ("9am", "minute and hour first: 0 9 * * *"),
         ("12 AM", "minute and hour first: 0 0 * * *"),
@@ -162,3 +166,39 @@ def test_no_words_of_a_library_reach_a_client(raw: dict[str, object]) -> None:
 )
 def test_a_zone(zone: str, instead: str) -> None:
     assert accepted(cron="0 9 * * *", timezone=zone).endswith(instead)
+
+
+@pytest.mark.parametrize(
+    ("definition", "field", "instead"),
+    [
+        ({"schedule": "0 9 * * *"}, "schedule", '{"cron": "0 9 * * *"}'),
+        ({"schedule": "90m"}, "schedule", '{"every": "90m"}'),
+        ({"schedule": "2027-01-01T00:00:00Z"}, "schedule", '{"at": "2027-01-01T00:00:00Z"}'),
+        ({"schedule": "soon"}, "schedule", 'an object such as {"every": "90m"}'),
+        ({"schedule": {"cron": "0 9 * * *", "tz": "UTC"}}, "schedule.tz", "timezone, perhaps; the fields cron,"),
+        ({"schedule": {"every": "5m", "anchor_at": "x"}}, "schedule.anchor_at", "anchor, perhaps; the fields"),
+        ({"timeout_s": "5m"}, "timeout_s", "the number of seconds, 300"),
+        ({"timout_s": 5}, "timout_s", "timeout_s, perhaps; the fields name,"),
+        ({"retry": {"max_age_s": "1 hour"}}, "retry.max_age_s", "the number of seconds, 3600"),
+    ],
+)  # fmt: skip
+def test_a_definition_mistake(definition: dict[str, object], field: str, instead: str) -> None:
+    target = {"kind": "lambda", "arn": "arn:aws:lambda:eu-west-1:123456789012:function:report"}
+    with pytest.raises(InvalidInput) as caught:
+        parse_definition({"schedule": {"every": "1h"}, "target": target} | definition, Limits())
+    assert caught.value.field == field
+    assert caught.value.accepted.startswith(instead)
+
+
+@pytest.mark.parametrize(
+    ("zone", "meant"),
+    [
+        ("Pacific Time", "America/Los_Angeles"),
+        ("eastern standard time", "America/New_York"),
+        ("US Mountain", "America/Denver"),
+        ("W. Europe Standard Time", "Europe/Berlin"),
+        ("Central European Summer Time", "Europe/Berlin"),
+    ],
+)
+def test_a_zone_as_people_say_it(zone: str, meant: str) -> None:
+    assert accepted(cron="0 9 * * *", timezone=zone) == f"an IANA time zone name, perhaps '{meant}'"
