@@ -180,7 +180,7 @@ def schedule(expression: str, **more: Any) -> dict[str, Any]:
         ),
         (
             schedule("rate(1 days)", FlexibleTimeWindow={"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15}),
-            {"every": "1d", "jitter_s": 900},
+            {"every": "1d", "jitter_s": 899},
         ),
     ],
 )
