@@ -119,7 +119,7 @@ def test_long_searches_find_what_short_ones_do(
 
 
 def test_a_search_ends_with_the_years_that_dates_have() -> None:
-    schedule = Schedule(cron("0 3 29 2 *"))
+    schedule = Schedule(timing=CronTiming("0 3 29 2 *", "UTC"))
     fire_times = next_fires(schedule, NOW, 10_000)
     assert fire_times[-1] > (date(9990, 1, 1) - date(1970, 1, 1)).days * DAY_S
     assert next_fires(schedule, fire_times[-1] + 1, 1) == []
