@@ -15,6 +15,7 @@ from common.errors import Forbidden, Unauthenticated
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
+from common.history.job_directory import JobDirectory, NextFires
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
@@ -90,6 +91,8 @@ class History:
     upcoming: Upcoming
     failed_runs: FailedRuns
     tenant_health: TenantHealth
+    directory: JobDirectory
+    next_fires: NextFires
 
     @classmethod
     def of(cls, tables: Tables, index: DueIndex) -> History:
@@ -102,6 +105,8 @@ class History:
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
             tenant_health=TenantHealth(tables.jobs, tables.runs),
+            directory=JobDirectory(tables.jobs, Audit(tables.tenants)),
+            next_fires=NextFires(tables.jobs),
         )
 
 

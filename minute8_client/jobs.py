@@ -95,9 +95,16 @@ class JobCalls:
         tag: str | None = None,
         name_prefix: str | None = None,
         target: str | None = None,
+        q: str | None = None,
+        kind: str | None = None,
+        failing: bool = False,
+        sort: str | None = None,
         health: bool = False,
     ) -> Request[JobPage]:
-        """A page of jobs. With `health`, also the health of each: one query more for each job."""
+        """A page of jobs. With `health`, also the health of each: one query more for each job.
+
+        `q` are words of id, name and tags, or their beginnings; `sort` is `id`, `name`, `next` or `failures`.
+        """
         query = {
             "limit": limit,
             "cursor": cursor,
@@ -105,6 +112,10 @@ class JobCalls:
             "tag": tag,
             "name_prefix": name_prefix,
             "target": target,
+            "q": q,
+            "kind": kind,
+            "failing": "true" if failing else None,
+            "sort": sort,
             "health": "true" if health else None,
         }
         return Request("GET", "/v1/jobs", query=query)

@@ -84,10 +84,11 @@ class JobHealth(TypedDict):
 
 
 class JobPage(TypedDict):
-    """Some jobs, in the order of their ids, and where the list goes on."""
+    """Some jobs, in the order of the list, and where it goes on."""
 
     jobs: list[Job]
     health: NotRequired[dict[str, JobHealth]]
+    matched: NotRequired[int]
     next_cursor: str | None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Routes
+from api.routes.job_lists import SEARCH, search_of, searched
 from api.services import Services
 from api.views import coming_fires, job_view, run_view
 from common.budget import CpuBudget
@@ -182,37 +183,43 @@ def patch_job(services: Services, request: Request) -> Response:
     return _job_reply(services, job, request.now)
 
 
-@ROUTES.add("GET", "/v1/jobs", "read", response="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH))
+@ROUTES.add("GET", "/v1/jobs", "read", response="JobPage", query=(LIMIT, CURSOR, *FILTERS, *SEARCH, _HEALTH))
 def list_jobs(services: Services, request: Request) -> Response:
     """List jobs.
 
-    Jobs in the order of their ids, with their definitions. A request reads up to 2,000 jobs, so a page of a
-    filtered list can be short or empty and have a next one. A page also ends at 1 MiB, and after 1.5 s of work.
+    Jobs with their definitions, in the order of their ids or by `sort`. A page ends at `limit`, at 1 MiB, and after
+    1.5 s of work. Conditions and orders use a directory of the tenant's jobs, and `matched` says how many it has for
+    them. The first such request makes it: `busy` until it is done, some 10,000 jobs a request.
 
     With `health=true` it costs a query for each job, and 50 jobs count as a further request.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    job_filter = JobFilter.of(request.query)
-    after = read_cursor(request.tenant, job_filter.list_name, request.query.get("cursor"))
+    search = search_of(request.query, asdict(JobFilter.of(request.query)), request.flag("failing"))
+    list_name = search.list_name if search else JobFilter().list_name
+    matched: int | None = None
+    if search:
+        matched, stored = searched(services, request, search)
+    else:
+        stored = _all_jobs(services, request, list_name, limit)
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
-    size, last, cursor = 0, after, None
+    places: list[str] = []
+    size, last, cursor = 0, "", None
     budget = CpuBudget()
-    # Few jobs may match, and many may be deleted. So a page can be empty and have a next one.
-    query_page = limit + 1 if job_filter == JobFilter() else None
-    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=query_page, deleted=True)
-    for seen, job in enumerate(stored):
+    for seen, (place, job) in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        if seen == MAX_JOBS_READ or (full and job_filter.matches(job)) or (seen and budget.is_spent):
-            cursor = write_cursor(request.tenant, job_filter.list_name, last)
+        # Many may be deleted. So a page can be empty and have a next one.
+        if seen == MAX_JOBS_READ or (full and exists(job)) or (seen and budget.is_spent):
+            cursor = write_cursor(request.tenant, list_name, last)
             break
-        if job_filter.matches(job):
+        if exists(job):
             jobs.append(job)
             unread = replace(job, payload=NO_PAYLOAD)
             page.append(job_view(unread, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode()) + job.payload.bytes
-        last = job.job_id
+            places.append(place)
+        last = place
     health = {}
     if request.flag("health"):
         counted = services.store.failures.counted(jobs)
@@ -220,10 +227,16 @@ def list_jobs(services: Services, request: Request) -> Response:
         health = {"health": of_jobs}
         if len(of_jobs) < len(jobs):
             jobs, page = jobs[: len(of_jobs)], page[: len(of_jobs)]
-            cursor = write_cursor(request.tenant, job_filter.list_name, jobs[-1].job_id)
+            cursor = write_cursor(request.tenant, list_name, places[len(jobs) - 1])
     for view, job in zip(page, services.store.texts.with_payloads(jobs), strict=True):
         view["payload"] = job.payload.value
-    return Response({"jobs": page, **health, "next_cursor": cursor})
+    return Response({"jobs": page, **health, "matched": matched, "next_cursor": cursor})
+
+
+def _all_jobs(services: Services, request: Request, list_name: str, limit: int) -> Iterator[tuple[str, Job]]:
+    after = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=limit + 1, deleted=True)
+    return ((job.job_id, job) for job in stored)
 
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", response="JobHealth")

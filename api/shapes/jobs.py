@@ -163,11 +163,14 @@ class JobHealth(ResponseBody):
 
 
 class JobPage(ResponseBody):
-    """Some jobs, in the order of their ids, and where the list goes on."""
+    """Some jobs, in the order of the list, and where it goes on."""
 
     jobs: list[Job] = Field(description="The jobs of this page.")
     health: dict[str, JobHealth] | None = Field(
         default=None, description="With `health=true`: the health of each job of this page, by its id."
+    )
+    matched: int | None = Field(
+        default=None, description="How many jobs meet the conditions; null for the list of all jobs."
     )
     next_cursor: NextCursor
 

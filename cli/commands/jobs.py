@@ -84,9 +84,21 @@ class JobFilters:
         str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
     ] = None
     target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None
+    kind: Annotated[str | None, typer.Option(help="Only jobs with a target of this kind, such as http.")] = (
+        None
+    )
+    search: Annotated[
+        str | None, typer.Option("--search", "-q", help="Words of id, name and tags, or their beginnings.")
+    ] = None
+    failing: Annotated[bool, typer.Option("--failing", help="Only jobs whose last run failed.")] = False
+    sort: Annotated[str | None, typer.Option(help="By id, name, next or failures.")] = None
 
     def query(self) -> dict[str, Any]:
         return {
+            "q": self.search,
+            "kind": self.kind,
+            "failing": self.failing,
+            "sort": self.sort,
             "state": self.job_state,
             "tag": self.tag,
             "name_prefix": self.name_prefix,

@@ -4,6 +4,7 @@
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
+| jobs    | tenant                       | LISTED#portion                  | what lists of jobs search and sort by  |
 | jobs    | tenant                       | STREAK#job_id                   | a job's failures in a row              |
 | jobs    | tenant#job_id#text           | sha256 of the text              | a large payload of a job               |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
@@ -90,6 +91,7 @@ def key_of(item: Mapping[str, Any]) -> Key:
 JOB_PREFIX = "JOB#"
 CALENDAR_PREFIX = "CALENDAR#"
 FORMER_PREFIX = "FORMER#"
+STREAK_PREFIX = "STREAK#"
 SUBSCRIPTION_PREFIX = "SUBSCRIPTION#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
@@ -120,7 +122,12 @@ def former_job(tenant: str, job_id: str) -> Key:
 
 
 def failure_streak(tenant: str, job_id: str) -> Key:
-    return {"pk": tenant, "sk": f"STREAK#{job_id}"}
+    return {"pk": tenant, "sk": f"{STREAK_PREFIX}{job_id}"}
+
+
+def job_directory(tenant: str, portion: str = "") -> Key:
+    """A portion of the directory of a tenant's jobs; by default its head."""
+    return {"pk": tenant, "sk": f"LISTED#{portion}"}
 
 
 def job_text(tenant: str, job_id: str, sha256: str) -> Key:

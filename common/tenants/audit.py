@@ -171,6 +171,11 @@ class Audit:
             seen_id = entry.entry_id
         return entries, ""
 
+    def subjects_since(self, tenant: str, kind: str, since: float, limit: int) -> list[str]:
+        """The subjects of the changes of this kind (`job`) since then, at most `limit` of them, the newest first."""
+        items = self._between(tenant, EntryFilter(from_at=max(0, int(since))), "", limit)
+        return [item["subject"] for item in items if item["action"].partition(".")[0] == kind]
+
     def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
         first = _time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
         # An id is longer than its time, so it sorts after the end's own text.

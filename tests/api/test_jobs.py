@@ -323,23 +323,6 @@ def test_a_list_by_what_is_wanted(office: Office) -> None:
         assert office.alice("GET", f"/v1/jobs?{query}").problem == "invalid-input"
 
 
-def test_a_rare_job_is_found_over_pages_of_bounded_work(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("api.routes.jobs.MAX_JOBS_READ", 3)
-    for n in range(8):
-        office.alice("PUT", f"/v1/jobs/job-{n}", job(cron="0 3 * * *", tags=["rare"] if n == 6 else []))
-    listed, cursor, pages = [], "", 0
-    while True:
-        page = office.alice("GET", f"/v1/jobs?tag=rare{cursor}").json
-        listed += [item["job_id"] for item in page["jobs"]]
-        pages += 1
-        if not page["next_cursor"]:
-            break
-        cursor = f"&cursor={page['next_cursor']}"
-    assert (listed, pages) == (["job-6"], 3)
-
-
 def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant with a million deleted ones kept a function busy until its end, with each request."""
     for place in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from common.history.job_directory import JobDirectory
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
 from common.notices.store import Subscriptions
@@ -31,6 +32,7 @@ KINDS_OF_ITEMS = {
         "JOB",
         "FORMER",
         "STREAK",
+        "LISTED",
         "CALENDAR",
         "BACKFILL",
         "ASKED",
@@ -99,6 +101,7 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     registry.create(tenant, "gone", job(cron="0 0 * * *", payload="z" * 2_000))
     world.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
+    JobDirectory(world.table("jobs"), Audit(world.table("tenants"))).listed(tenant, world.clock.now())
 
 
 def _subscribe(world: World, tenant: str) -> None:

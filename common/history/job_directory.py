@@ -1,0 +1,306 @@
+"""The directory of a tenant's jobs: what lists search and sort by.
+
+It is a projection, kept in a few compressed items: a tenth of the bytes of the jobs. It is made when somebody first
+searches, and brought up to date by the audit, which says what changed since; a change of a job writes nothing more. The
+jobs that a list shows are read themselves, so a stale directory can leave a job out, and never show a wrong one.
+
+A change that began before the directory was read can commit after it. So changes are looked for from SETTLING_S before.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import secrets
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from common.budget import CpuBudget
+from common.errors import Busy
+from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.job import DELETED
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table
+from common.storage.wire import Expression, Item
+from common.tenants.audit import Audit
+from common.timing.excluded_days import Excluded
+from common.timing.fires import next_fires
+from common.timing.instants import DAY_S
+from common.timing.schedule import Schedule
+
+# A directory of another format, of another version of Minute8, is made anew.
+_FORMAT: Final = 1
+# A request ends after 29 s, and a transaction in it.
+SETTLING_S: Final = 60
+# After so many changes they are written into the directory, and after more of them it is made anew.
+RENEWED_AFTER: Final = 100
+MAX_CHANGES: Final = 2_000
+# Nobody has looked for so long: the directory goes.
+_UNUSED_S: Final = 30 * DAY_S
+# Of text in one item. Compression and base64 make it a third longer at worst, and an item holds 400 KB.
+_PORTION_BYTES: Final = 250_000
+# Directories with so many jobs in all stay in memory, some 20 MB.
+_REMEMBERED_JOBS: Final = 40_000
+# Schedules whose next fire time stays in memory, some 10 MB.
+_KNOWN_SCHEDULES: Final = 20_000
+_ATTRIBUTES: Final = ("job_id", "name", "tags", "target", "state", "revision", "schedule")
+
+
+class ListedJob(NamedTuple):
+    """A job as the directory has it. `tags` are in one text, with a line feed between them; `schedule` is its JSON."""
+
+    job_id: str
+    name: str
+    tags: str
+    kind: str
+    address: str
+    state: str
+    revision: int
+    schedule: str
+
+    @classmethod
+    def of_item(cls, item: Mapping[str, Any]) -> ListedJob:
+        """From a job's item, of which these attributes are needed."""
+        target = item["target"]
+        return cls(
+            job_id=item["job_id"],
+            name=item.get("name", ""),
+            tags="\n".join(item.get("tags", ())),
+            kind=target.get("kind", ""),
+            address=target.get("arn") or target.get("url") or "",
+            state=item["state"],
+            revision=int(item["revision"]),
+            schedule=json.dumps(item["schedule"], separators=(",", ":"), default=float),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Which portions are the directory. Until `up_to` is empty, it has the jobs up to that id only."""
+
+    token: str
+    as_of: float
+    portions: tuple[str, ...]
+    up_to: str = ""
+    expires_at: int = 0
+    format: int = _FORMAT
+
+    @classmethod
+    def of_item(cls, item: Mapping[str, Any]) -> _Head:
+        return cls(
+            token=item["token"],
+            as_of=float(item["as_of"]),
+            portions=tuple(item["portions"]),
+            up_to=item["up_to"],
+            expires_at=item["expires_at"],
+            format=item["format"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobDirectory:
+    """The directories in the jobs table. The tenant comes from the credential."""
+
+    jobs: Table
+    audit: Audit
+    # By tenant, the last used at the end.
+    _remembered: dict[str, tuple[tuple[str, ...], tuple[ListedJob, ...]]] = field(default_factory=dict)
+
+    def listed(self, tenant: str, now: float) -> Sequence[ListedJob]:
+        """The tenant's jobs, in no order. Raises Busy while it is made: each request goes on with it."""
+        item = self.jobs.get(keys.job_directory(tenant))
+        head = _Head.of_item(item) if item else None
+        rows = self._read(tenant, head) if head and head.format == _FORMAT else None
+        changed = self._changed(tenant, head.as_of) if head else None
+        if head is None or rows is None or changed is None:
+            anew = _Head(head.token if head else "", now, ())
+            return self._make(tenant, anew, ())
+        if head.up_to:
+            return self._make(tenant, head, rows)
+        if changed:
+            rows = self._with(tenant, rows, changed)
+        if len(changed) > RENEWED_AFTER or head.expires_at < now + _UNUSED_S / 2:
+            self._store(tenant, replace(head, as_of=now, portions=()), rows, replaced=head.portions)
+        return rows
+
+    def failures(self, tenant: str) -> dict[str, tuple[int, int]]:
+        """The failures in a row of jobs whose last run failed, each with the revision that it is of."""
+        items = self.jobs.query(
+            Query(
+                tenant,
+                sk_prefix=keys.STREAK_PREFIX,
+                where=Expression("#failures > :none", {":none": 0}),
+                attributes=("sk", "failures", "revision"),
+                consistent=False,
+            )
+        )
+        return {
+            item["sk"].removeprefix(keys.STREAK_PREFIX): (int(item["failures"]), int(item["revision"]))
+            for item in items
+        }
+
+    def forget(self, tenant: str) -> None:
+        """Have the directory made anew when somebody looks."""
+        self.jobs.delete(keys.job_directory(tenant))
+
+    def _read(self, tenant: str, head: _Head) -> tuple[ListedJob, ...] | None:
+        """What the portions hold; None if one of them is gone."""
+        known = self._remembered.pop(tenant, None)
+        if known is None or known[0] != head.portions:
+            items = self.jobs.get_many([keys.job_directory(tenant, name) for name in head.portions])
+            data = {item["sk"]: item["data"] for item in items}
+            if len(data) < len(head.portions):
+                return None
+            known = head.portions, tuple(chain.from_iterable(map(_decoded, data.values())))
+        self._remember(tenant, *known)
+        return known[1]
+
+    def _remember(self, tenant: str, portions: tuple[str, ...], rows: tuple[ListedJob, ...]) -> None:
+        self._remembered[tenant] = portions, rows
+        while sum(len(jobs) for _, jobs in self._remembered.values()) > _REMEMBERED_JOBS:
+            del self._remembered[next(iter(self._remembered))]
+
+    def _changed(self, tenant: str, as_of: float) -> list[str] | None:
+        """The jobs that have changed since; None if they are too many."""
+        subjects = self.audit.subjects_since(tenant, "job", as_of - SETTLING_S, MAX_CHANGES + 1)
+        return None if len(subjects) > MAX_CHANGES else sorted(set(subjects))
+
+    def _with(self, tenant: str, rows: Iterable[ListedJob], changed: Sequence[str]) -> tuple[ListedJob, ...]:
+        """The jobs, of which some have changed."""
+        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in changed], attributes=_ATTRIBUTES)
+        news = [ListedJob.of_item(item) for item in items if item["state"] != DELETED]
+        outdated = set(changed)
+        return (*(row for row in rows if row.job_id not in outdated), *news)
+
+    def _make(self, tenant: str, head: _Head, before: Sequence[ListedJob]) -> Sequence[ListedJob]:
+        """Make the directory of the jobs from where it ends on, within a budget. Raises Busy if that is spent."""
+        budget = CpuBudget()
+        items = self.jobs.query(
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX,
+                after=keys.job(tenant, head.up_to) if head.up_to else None,
+                where=Expression("#state <> :deleted", {":deleted": DELETED}),
+                attributes=_ATTRIBUTES,
+            )
+        )
+        rows: list[ListedJob] = []
+        for item in items:
+            rows.append(ListedJob.of_item(item))
+            if budget.is_spent:
+                self._store(tenant, replace(head, up_to=rows[-1].job_id), rows)
+                count = len(before) + len(rows)
+                raise Busy(f"the directory of jobs is being made, {count} jobs so far; try again")
+        self._store(tenant, replace(head, up_to=""), rows)
+        all_rows = (*before, *rows)
+        # What this request has read is new; what earlier ones read may have changed.
+        changed = self._changed(tenant, head.as_of) if before else None
+        return self._with(tenant, all_rows, changed) if changed else all_rows
+
+    def _store(
+        self,
+        tenant: str,
+        head: _Head,
+        rows: Sequence[ListedJob],
+        replaced: Sequence[str] = (),
+    ) -> None:
+        """Store `rows` besides the portions of `head`, and that head if its token is still the stored one.
+
+        If another request was faster, its directory stays.
+        """
+        token = secrets.token_hex(4)
+        expires_at = int(head.as_of) + _UNUSED_S
+        portions = {f"{token}#{n}": data for n, data in enumerate(_portions(rows))}
+        self.jobs.put_many(
+            [
+                {**keys.job_directory(tenant, name), "data": data, "expires_at": expires_at}
+                for name, data in portions.items()
+            ]
+        )
+        new: Item = {
+            **keys.job_directory(tenant),
+            "token": token,
+            "format": _FORMAT,
+            "as_of": int(head.as_of),
+            "portions": [*head.portions, *portions],
+            "up_to": head.up_to,
+            "expires_at": expires_at,
+        }
+        unchanged = Expression("attribute_not_exists(pk)", {})
+        if head.token:
+            unchanged = Expression("#token = :before", {":before": head.token})
+        try:
+            self.jobs.put(new, unchanged)
+        except ConditionFailed:
+            replaced = list(portions)
+        self.jobs.delete_many([keys.job_directory(tenant, name) for name in replaced])
+
+
+def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
+    """The rows as texts for items: JSON of columns, each schedule once, compressed."""
+    portion: list[ListedJob] = []
+    schedules: dict[str, int] = {}
+    size = 0
+    for row in rows:
+        portion.append(row)
+        size += sum(len(value.encode()) for value in row[:-1] if isinstance(value, str))
+        if row.schedule not in schedules:
+            schedules[row.schedule] = len(schedules)
+            size += len(row.schedule.encode())
+        if size > _PORTION_BYTES:
+            yield _encoded(portion, schedules)
+            portion, schedules, size = [], {}, 0
+    if portion:
+        yield _encoded(portion, schedules)
+
+
+def _encoded(rows: Sequence[ListedJob], schedules: Mapping[str, int]) -> str:
+    *columns, used = zip(*rows, strict=True)
+    portion = [*columns, [schedules[schedule] for schedule in used], list(schedules)]
+    text = json.dumps(portion, ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _decoded(data: str) -> Iterator[ListedJob]:
+    """The inverse of `_encoded`."""
+    *columns, numbers, schedules = json.loads(zlib.decompress(base64.b64decode(data)))
+    return map(ListedJob, *columns, [schedules[number] for number in numbers])
+
+
+@dataclass(frozen=True, slots=True)
+class NextFires:
+    """When jobs of directories fire next, each schedule computed once until it has fired."""
+
+    jobs: Table
+    # By the schedule's text: from when on, and the time. Schedules with calendars are not kept.
+    _known: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+
+    def of(self, tenant: str, now: float) -> Callable[[ListedJob], int | None]:
+        """The next fire time of a job; None if it has none, or the budget of processor time is spent."""
+        start, budget = math.ceil(now), CpuBudget()
+        calendars = RememberedCalendars(Calendars(self.jobs))
+
+        def next_fire(job: ListedJob) -> int | None:
+            known = self._known.get(job.schedule)
+            if known and known[0] <= start and (known[1] is None or known[1] >= start):
+                return known[1]
+            if budget.is_spent:
+                return None
+            schedule = Schedule.from_item(json.loads(job.schedule))
+            excluded: Excluded = frozenset()
+            with suppress(MissingCalendar):
+                excluded = calendars.excluded(tenant, schedule.calendars)
+            next_at = next(iter(next_fires(schedule, start, 1, excluded=excluded)), None)
+            if not schedule.calendars:
+                if len(self._known) >= _KNOWN_SCHEDULES:
+                    self._known.clear()
+                self._known[job.schedule] = start, next_at
+            return next_at
+
+        return next_fire

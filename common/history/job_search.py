@@ -1,0 +1,122 @@
+"""Which jobs of a directory a list shows, and in which order. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from common.history.job_directory import ListedJob
+from common.jobs.job import ACTIVE, Job
+
+Order = Literal["id", "name", "next", "failures"]
+ORDERS: Final[tuple[Order, ...]] = ("id", "name", "next", "failures")
+# A cursor holds the beginning of a name, and 1,000 characters in all.
+_SORTED_NAME_CHARS: Final = 40
+_NEVER: Final = 10**11
+_WORD: Final = re.compile(r"[^\W_]+")
+
+# What a job is sorted by, and its id. `None` of a job's next fire time sorts last.
+Place = tuple[str | int, str]
+NextFire = Callable[[ListedJob], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSearch:
+    """The conditions that a job must meet, and the order of the list. Empty: no condition."""
+
+    words: tuple[str, ...] = ()
+    state: str = ""
+    tag: str = ""
+    name_prefix: str = ""
+    target: str = ""
+    kind: str = ""
+    failing: bool = False
+    order: Order = "id"
+
+    @property
+    def list_name(self) -> str:
+        """The name of the list, to which a cursor is bound."""
+        return f"search:{self!r}"
+
+    def matches(self, job: ListedJob) -> bool:
+        """Whether a job of the directory meets all conditions but `failing`."""
+        return (
+            self.state in ("", job.state)
+            and self.kind in ("", job.kind)
+            and (not self.tag or self.tag in job.tags.split("\n"))
+            and job_begins(self.name_prefix, job.job_id, job.name)
+            and self.target in ("", job.address)
+            and has_words(self.words, f"{job.job_id} {job.name} {job.tags}")
+        )
+
+    def still_matches(self, job: Job) -> bool:
+        """The same for the job itself, with `failing`."""
+        target = job.target
+        address = str(target.get("arn") or target.get("url") or "")
+        tags, kind = "\n".join(job.tags), str(target.get("kind"))
+        listed = ListedJob(job.job_id, job.name, tags, kind, address, job.state, job.revision, "")
+        return self.matches(listed) and (not self.failing or job.is_failing)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a search, or of what is searched."""
+    return tuple(_WORD.findall(text.casefold()))
+
+
+def has_words(words: Sequence[str], text: str) -> bool:
+    """Whether each word is the beginning of a word of the text."""
+    if not words:
+        return True
+    folded = text.casefold()
+    if not all(word in folded for word in words):  # most texts end here
+        return False
+    present = _WORD.findall(folded)
+    return all(any(other.startswith(word) for other in present) for word in words)
+
+
+def job_begins(prefix: str, *names: str) -> bool:
+    """Whether one of a job's names begins so."""
+    return not prefix or any(name.startswith(prefix) for name in names)
+
+
+def matching_places(
+    jobs: Iterable[ListedJob],
+    search: JobSearch,
+    failures: Mapping[str, tuple[int, int]],
+    next_fire: NextFire,
+) -> list[Place]:
+    """The places of the jobs that meet the conditions, in order. `failures` as JobDirectory.failures gives them."""
+
+    def failing(job: ListedJob) -> int:
+        count, revision = failures.get(job.job_id, (0, 0))
+        return count if revision == job.revision else 0  # a change of the job starts the count anew
+
+    def key(job: ListedJob) -> str | int:
+        match search.order:
+            case "name":
+                return (job.name or job.job_id).casefold()[:_SORTED_NAME_CHARS]
+            case "failures":
+                return -failing(job)
+            case "next":
+                at = next_fire(job) if job.state == ACTIVE else None
+                return _NEVER if at is None else at
+        return ""
+
+    jobs_found = (job for job in jobs if search.matches(job))
+    return sorted((key(job), job.job_id) for job in jobs_found if not search.failing or failing(job))
+
+
+def place_text(place: Place) -> str:
+    """A place as the text of a cursor."""
+    return json.dumps(place)
+
+
+def place_of(text: str, order: Order) -> Place:
+    """The inverse of `place_text`. Raises ValueError, TypeError."""
+    key, job_id = json.loads(text)
+    if not isinstance(job_id, str) or not isinstance(key, int if order in ("next", "failures") else str):
+        raise ValueError(text)
+    return key, job_id

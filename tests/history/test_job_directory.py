@@ -1,0 +1,243 @@
+"""The directory of a tenant's jobs: after any changes it has what the jobs are, whoever makes it and when."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import Busy
+from common.history import job_directory
+from common.history.job_directory import JobDirectory, ListedJob, NextFires
+from common.history.job_search import JobSearch, has_words, matching_places, place_of, place_text, words_of
+from common.jobs.job import exists
+from common.storage import keys
+from common.storage.table import Query
+from common.tenants.audit import Audit
+from tests.worlds import World, job, open_world
+
+NAMES = ["", "Daily report", "Ärger mit 😀", "x" * 200]
+
+
+def directory(world: World) -> JobDirectory:
+    return JobDirectory(world.table("jobs"), Audit(world.table("tenants")))
+
+
+def recounted(world: World) -> list[ListedJob]:
+    stored = [listed for listed in world.store.list_jobs("alice") if exists(listed)]
+    return sorted(ListedJob.of_item(listed.to_item()) for listed in stored)
+
+
+def change(world: World, rng: random.Random, number: int) -> None:
+    job_id = f"job-{number}"
+    registry, stored = world.registry, world.store.load_all("alice", [job_id]).get(job_id)
+    definition = job(
+        cron=f"{rng.randrange(60)} 3 * * *",
+        name=rng.choice(NAMES),
+        tags=rng.sample(["red", "green"], rng.randrange(3)),
+    )
+    if stored is None or not exists(stored) or rng.random() < 0.3:
+        registry.put("alice", job_id, definition)
+    else:
+        act: Callable[[str, str], Any] = rng.choice(
+            [world.store.pause, world.store.resume, world.store.delete]
+        )
+        act("alice", job_id)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6), st.lists(st.sampled_from(["change", "many", "look", "other", "wait"]), max_size=25)
+)
+def test_after_any_changes_it_has_what_the_jobs_are(seed: int, steps: Sequence[str]) -> None:
+    rng = random.Random(seed)
+    with open_world() as world, pytest.MonkeyPatch.context() as bounds:
+        bounds.setattr(job_directory, "RENEWED_AFTER", 3)
+        bounds.setattr(job_directory, "MAX_CHANGES", 8)
+        bounds.setattr(job_directory, "_PORTION_BYTES", 800)
+        first, second = directory(world), directory(world)  # two functions with a memory each
+        for step in steps:
+            match step:
+                case "change":
+                    change(world, rng, rng.randrange(12))
+                case "many":
+                    for _ in range(10):
+                        change(world, rng, rng.randrange(12))
+                case "wait":
+                    world.clock.sleep(rng.choice([1, 100, 20 * 86_400, 40 * 86_400]))
+                case who:
+                    looker = first if who == "look" else second
+                    assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
+        assert sorted(first.listed("alice", world.clock.now())) == recounted(world)
+        stored = world.table("jobs").get(keys.job_directory("alice"))
+        assert stored
+        kept = list(stored["portions"])
+        found_items = list(world.table("jobs").get_many([keys.job_directory("alice", name) for name in kept]))
+        assert len(found_items) == len(kept)
+
+
+def test_a_change_that_commits_after_a_later_one_is_not_missed(world: World) -> None:
+    """Its entry in the audit is older than the directory."""
+    world.registry.put("alice", "a", job(cron="0 3 * * *"))
+    began_at = world.clock.now()
+    world.clock.sleep(25)
+    looker = directory(world)
+    looker.listed("alice", world.clock.now())
+    now, world.clock.now = world.clock.now, lambda: began_at  # type: ignore[method-assign]
+    world.registry.put("alice", "late", job(cron="0 4 * * *"))
+    world.clock.now = now  # type: ignore[method-assign]
+    world.clock.sleep(5)
+    assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
+
+
+def test_a_large_directory_is_made_by_several_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(9):
+        world.registry.put("alice", f"job-{n}", job(cron="0 3 * * *"))
+
+    class Spent:
+        rows = 0
+
+        @property
+        def is_spent(self) -> bool:
+            self.rows += 1
+            return self.rows == 4
+
+    monkeypatch.setattr(job_directory, "CpuBudget", Spent)
+    for requests in range(2):
+        with pytest.raises(Busy, match=f"{4 * (requests + 1)} jobs so far"):
+            directory(world).listed("alice", world.clock.now())
+        world.clock.sleep(100)
+        world.registry.put("alice", "job-0", job(cron="0 4 * * *", name=f"changed {requests}"))
+        world.registry.put("alice", f"new-{requests}", job(cron="0 4 * * *"))
+    looker = directory(world)
+    assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
+    assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
+
+
+def test_a_directory_of_which_a_part_is_gone_is_made_anew(world: World) -> None:
+    for n in range(3):
+        world.registry.put("alice", f"job-{n}", job(cron="0 3 * * *"))
+    directory(world).listed("alice", world.clock.now())
+    head = world.table("jobs").get(keys.job_directory("alice"))
+    assert head
+    world.table("jobs").delete(keys.job_directory("alice", head["portions"][0]))
+    assert sorted(directory(world).listed("alice", world.clock.now())) == recounted(world)
+
+
+def test_a_directory_of_another_version_is_made_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.registry.put("alice", "a", job(cron="0 3 * * *"))
+    with monkeypatch.context() as other_version:
+        other_version.setattr(job_directory, "_FORMAT", 2)
+        other_version.setattr(job_directory, "_encoded", lambda rows, schedules: "what nobody reads")
+        directory(world).listed("alice", world.clock.now())
+    assert sorted(directory(world).listed("alice", world.clock.now())) == recounted(world)
+
+
+def test_two_that_make_it_at_once_leave_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.registry.put("alice", "a", job(cron="0 3 * * *"))
+    first, second = directory(world), directory(world)
+    put_many, raced = world.table("jobs").put_many, []
+
+    def racing(items: Any) -> None:
+        put_many(items)
+        if not raced:
+            raced.append(sorted(second.listed("alice", world.clock.now())))
+
+    monkeypatch.setattr(first.jobs, "put_many", racing)
+    assert sorted(first.listed("alice", world.clock.now())) == raced[0] == recounted(world)
+    stored = list(world.table("jobs").query(Query("alice", sk_prefix="LISTED#")))
+    assert len(stored) == 2  # its head, and one portion
+
+
+def test_a_change_of_a_job_writes_nothing_of_it(world: World) -> None:
+    looker = directory(world)
+    world.registry.put("alice", "a", job(cron="0 3 * * *"))
+    looker.listed("alice", world.clock.now())
+    head = world.table("jobs").get(keys.job_directory("alice"))
+    world.registry.put("alice", "b", job(cron="0 3 * * *"))
+    assert len(looker.listed("alice", world.clock.now())) == 2
+    assert world.table("jobs").get(keys.job_directory("alice")) == head
+
+
+def test_what_stays_in_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_directory, "_REMEMBERED_JOBS", 3)
+    monkeypatch.setattr(job_directory, "_KNOWN_SCHEDULES", 2)
+    looker, fires = directory(world), NextFires(world.table("jobs"))
+    for n in range(5):
+        world.registry.put("alice", f"job-{n}", job(cron=f"{n} 3 * * *"))
+    for _ in range(2):
+        listed = looker.listed("alice", world.clock.now())
+        next_fire = fires.of("alice", world.clock.now())
+        assert len({next_fire(job) for job in listed}) == 5
+    assert looker._remembered == {} and len(fires._known) <= 2
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "matches"),
+    [
+        ("daily", "Daily report", True),
+        ("rep dai", "Daily report", True),
+        ("eport", "Daily report", False),
+        ("acme-report", "report-acme-7", True),
+        ("ÄRGER", "ärger mit 😀", True),
+        ("7", "report_7", True),
+        ("daily nothing", "daily", False),
+    ],
+)
+def test_words_are_beginnings_of_words(words: str, text: str, matches: bool) -> None:
+    assert has_words(words_of(words), text) is matches
+
+
+def listed_job(job_id: str, name: str = "", **fields: Any) -> ListedJob:
+    defaults = {
+        "tags": "",
+        "kind": "lambda",
+        "address": "arn",
+        "state": "active",
+        "revision": 1,
+        "schedule": "{}",
+    }
+    return ListedJob(job_id=job_id, name=name, **(defaults | fields))
+
+
+def test_each_order_is_total_and_a_place_survives_its_cursor() -> None:
+    jobs = [
+        listed_job("b", "Zebra"),
+        listed_job("a", "ant"),
+        listed_job("c"),
+        listed_job("d", state="paused"),
+    ]
+    failures = {"c": (3, 1), "a": (9, 0)}
+    next_at = {"a": 30, "b": 20, "c": None, "d": 10}
+    for order, expected in (
+        ("id", "abcd"),
+        ("name", "acdb"),
+        ("next", "bacd"),
+        ("failures", "cabd"),
+    ):
+        places = matching_places(
+            jobs, JobSearch(order=order), failures, lambda listed: next_at[listed.job_id]
+        )  # type: ignore[arg-type]
+        assert "".join(job_id for _, job_id in places) == expected, order
+        assert [place_of(place_text(place), order) for place in places] == places  # type: ignore[arg-type]
+    assert [
+        job_id for _, job_id in matching_places(jobs, JobSearch(failing=True), failures, lambda listed: None)
+    ] == ["c"]
+
+
+@pytest.mark.parametrize("text", ["[]", "1", '["a"]', '[1,"a"]', '["a",1]', '[null,"a"]'])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        place_of(text, "name")
+
+
+def test_a_cursor_of_the_longest_name_is_accepted() -> None:
+    (place,) = matching_places(
+        [listed_job("x" * 128, "😀" * 200)], JobSearch(order="name"), {}, lambda listed: None
+    )
+    assert len(place_text(place)) < 1_000 and json.loads(place_text(place))
