@@ -27,6 +27,7 @@ from common.storage.table import Query, Table, Tables
 from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.planner import FanOut, SharePlanner
+from scheduler.projector import Projected, Projector
 from scheduler.reconcile import Compared, Reconciler
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
-    """Run a tick, then delete ended jobs, and some items of deleted tenants. Returns the tick's summary.
+    """Run a tick, write down what became of past windows, delete what is to be deleted. Returns the tick's summary.
 
     The scheduler ignores the event.
     """
@@ -45,7 +46,9 @@ def handle(event: object, context: object) -> dict[str, Any]:
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
-    compared = reconciler().compare(summary.now)
+    projected = projector().project(summary.now)
+    log_projected(projected)
+    compared = reconciler().compare(summary.now, projected)
     log_compared(compared)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
@@ -110,6 +113,14 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         planner.index.windows.add(window)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
+
+
+def log_projected(projected: Projected) -> None:
+    """Log what the projection left to the next tick."""
+    if projected.problems or projected.left:
+        telemetry.logger().warning(
+            "projection left to the next tick", runs=projected.left, problems=projected.problems[:10]
+        )
 
 
 def log_compared(compared: Compared) -> None:
@@ -179,6 +190,12 @@ def reconciler() -> Reconciler:
     return wiring.reconciler(
         Tables.of(settings), _queue(), SystemClock(), max_reads=settings.reconciled_a_tick
     )
+
+
+@cache
+def projector() -> Projector:
+    """This process's projector: it writes down what became of past windows."""
+    return Projector.of(Tables.of(config()), SystemClock())
 
 
 def _queue() -> ExecutionsQueue:

@@ -122,7 +122,9 @@ class Planner:
         return EntryPlanner(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
 
     def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
-        return SkipRecorder(self.runs, self.events, self.quarantine, self.ended, summary.now)
+        return SkipRecorder(
+            self.runs, self.index.changed, self.events, self.quarantine, self.ended, summary.now
+        )
 
     def _enqueue(
         self,

@@ -5,7 +5,8 @@ least ten minutes ago. Every execution that began, waits, or was skipped has a r
 record is late if the executions queue holds at least as many messages, and if it was due less than an hour ago: later
 ticks look again. Else it is listed (common/runs/unrecorded.py), and counted by an alarm.
 
-Windows with more executions than a tick may read are sampled: every n-th, a different one in each window. If one of
+The projector (`projector.py`) has usually read all of them in the same tick, and says which have no record. Else
+windows with more executions than a tick may read are sampled: every n-th, a different one in each window. If one of
 the sample has no record, all are read. Errors are left to the next tick; planning is done by then.
 """
 
@@ -27,6 +28,7 @@ from common.storage.wire import Expression
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
+from scheduler.projector import Projected
 
 # A window is compared so long after its end.
 _SETTLED_AFTER_S: Final = WINDOW_S
@@ -62,21 +64,21 @@ class Reconciler:
     clock: Clock
     max_reads: int
 
-    def compare(self, began_at: float) -> Compared:
+    def compare(self, began_at: float, projected: Projected | None = None) -> Compared:
         """Look for executions without a record, in a tick that began at `began_at`.
 
-        Raises nothing; a problem is in the result.
+        `projected`: what the tick has read of the log and the runs already. Raises nothing; a problem is in the result.
         """
         compared = Compared()
         try:
             compared.listed = len(self._still_listed())
             if self.max_reads:
-                self._compare(compared, began_at + _MAX_COMPARISON_S)
+                self._compare(compared, began_at + _MAX_COMPARISON_S, projected)
         except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
             compared.problem = repr(error)
         return compared
 
-    def _compare(self, compared: Compared, stop_at: float) -> None:
+    def _compare(self, compared: Compared, stop_at: float, projected: Projected | None) -> None:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
         begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
@@ -86,7 +88,11 @@ class Reconciler:
             compared.partly = bool(compared.planned)
             return
         step = -(-compared.planned // self.max_reads)
-        missing = self._missing(begin, end, step, stop_at, compared)
+        if projected and projected.complete and (projected.begin, projected.end) == (begin, end):
+            step, compared.read = 1, compared.planned
+            missing = self._sure(projected.missing)
+        else:
+            missing = self._missing(begin, end, step, stop_at, compared)
         late = self._late(missing, step, now)
         if step > 1 and len(missing) > len(late):
             missing = self._missing(begin, end, 1, stop_at, compared)

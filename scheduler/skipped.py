@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from common.events import RUN_SKIPPED, Events
 from common.planning.due_entry import BadEntry, Missed
 from common.planning.execution import Execution
+from common.planning.log import ExecutionLog
 from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
 from common.runs.states import INVALID, MISSED
 from common.storage.keys import Key
@@ -28,6 +29,7 @@ class SkipRecorder:
     """Buffers skipped executions and writes them in batches. The caller must call `write` before the mark moves."""
 
     runs: Runs
+    changed: ExecutionLog
     events: Events
     quarantine: Quarantine
     ended_jobs: EndedJobs
@@ -36,6 +38,7 @@ class SkipRecorder:
     bad_entries: int = 0
     missed_count: int = 0
     _buffered: list[Callable[[], object]] = field(default_factory=list)
+    _unplanned: list[Execution] = field(default_factory=list)
     _staying: list[Key] = field(default_factory=list)
     _renewed: int = 0
 
@@ -45,10 +48,11 @@ class SkipRecorder:
         `is_last`: no run of the job follows, so it may have to be deleted.
         """
         self.missed_count += missed.count
+        last_at = missed.last_fire_at
+        last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
+        self._unplanned.append(last)
         self._buffer(lambda: self._record_missed(missed))
         if is_last:
-            last_at = missed.last_fire_at
-            last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
             self._buffer(lambda: self.ended_jobs.note(last, self.now))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
@@ -63,6 +67,7 @@ class SkipRecorder:
                 lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now)
             )
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
+        self._unplanned.append(execution)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
         if entry.key:
@@ -83,10 +88,13 @@ class SkipRecorder:
 
     def refused(self, execution: Execution, reason: str) -> None:
         """Record an execution that SQS refused."""
+        self._unplanned.append(execution)
         self._buffer(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
 
     def write(self) -> None:
-        """Write all buffered records."""
+        """Write all buffered records. They are noted before, for the projection of runs."""
+        unplanned, self._unplanned = self._unplanned, []
+        self.changed.note(unplanned, self.now)
         writes, self._buffered = self._buffered, []
         for_each(writes, lambda write: write())
         staying, self._staying = self._staying, []  # only after the records are written

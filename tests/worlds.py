@@ -43,6 +43,7 @@ from executor.redelivery import Redelivery
 from executor.targets import Kind
 from executor.threads import Task
 from executor.wiring import executor
+from scheduler.projector import Projected, Projector
 from scheduler.reconcile import Reconciler
 from scheduler.removal import Completion
 from scheduler.tick import Scheduler
@@ -151,6 +152,7 @@ class World:
     scheduler: Scheduler
     completion: Completion
     reconciler: Reconciler
+    projector: Projector
     executor: Executor
     redelivery: Redelivery
     runs: Runs
@@ -212,6 +214,12 @@ class World:
         self.scheduler.tick()
         self.completion.delete_ended(began_at)
 
+    def project(self) -> Projected:
+        """One step of the projection, which must not meet a problem."""
+        projected = self.projector.project(self.clock.now())
+        assert not projected.problems
+        return projected
+
     def _next_tick(self) -> float:
         now = int(self.clock.now())
         return now + (480 - now) % 600
@@ -267,6 +275,7 @@ def make_world(
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
         reconciler=reconciler(tables, queue, clock, max_reads=10_000),
+        projector=Projector.of(tables, clock),
         executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds, removals),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]

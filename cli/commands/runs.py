@@ -29,7 +29,8 @@ from cli.output import console, print_json, seconds, state, why
 from cli.session import session
 from cli.time_range import range_of, since_at
 from common.errors import NotFound
-from common.history.summary import RunTotals, Summary
+from common.history.summary import Summary
+from common.projection.totals import RunTotals
 from common.timing.instants import relative, rfc3339, when
 from minute8_client import Client, Run
 from minute8_client.shapes import FailureGroup

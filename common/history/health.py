@@ -17,10 +17,10 @@ from common.history.expected import NO_RECORD, OVERDUE, AsOf, InstantOutcome, Re
 from common.history.run_lists import TenantRuns
 from common.history.runs_cursor import RunsCursor
 from common.history.schedule_history import DueInstant
-from common.history.summary import RunTotals
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
+from common.projection.totals import RunTotals
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.metering import in_threads

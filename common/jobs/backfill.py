@@ -13,6 +13,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
+from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
@@ -132,6 +133,7 @@ class Backfills:
             item = self._jobs.get(key)
             following = [Backfill.from_item(item).execution(int(mark), now)] if item else []
         if following:
+            ExecutionLog(self._runs.beside("due"), keys.CHANGED).note(following, now)
             queue.send(following)
             enqueued = Expression(f"SET #{MOVED_ON} = :true", {":true": True})
             self._runs.update(_run_key(execution), enqueued)

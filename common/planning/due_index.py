@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import BadEntry, DueEntry
-from common.planning.log import PlannedLog, PlannedWindows
+from common.planning.log import ExecutionLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
@@ -103,7 +103,8 @@ class DueIndex:
     def __init__(self, table: Table) -> None:
         self._table = table
         self.directory = Directory(table)
-        self.planned = PlannedLog(table)
+        self.planned = ExecutionLog(table)
+        self.changed = ExecutionLog(table, keys.CHANGED)
         self.windows = PlannedWindows(table)
 
     # The mark

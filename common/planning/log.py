@@ -1,5 +1,9 @@
 """The log of planning: which executions were enqueued for each window, and how its planning went.
 
+The log is divided by tenant into buckets, so that a look at one tenant's newest runs reads a small part of it. A
+second log of the same form has runs that change beside the plan: started by hand, backfilled, skipped, cancelled,
+reopened. It is written before the change. The projection of runs (common/projection/) follows both.
+
 Later ticks compare the log of executions with the runs, and so find executions without a record. A portion holds the
 messages of thousands of executions of one window, compressed to some 20 bytes each. It is written after they are
 enqueued, and before the mark moves. So each execution in the log was enqueued, and an execution whose planning was
@@ -20,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from common.errors import Busy
 from common.planning.execution import Execution
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -43,6 +48,7 @@ class Portion:
     window: int
     count: int
     data: str
+    bucket: int = 0
 
     def bodies(self) -> list[str]:
         """Their messages; `Execution.decode` reads them."""
@@ -83,8 +89,9 @@ class _PortionBuilder:
         """Whether the portion takes no more."""
         return self.count >= _MAX_PORTION_EXECUTIONS or len(self.data) >= MAX_PORTION_BYTES
 
-    def build(self, window: int) -> Portion:
-        return Portion(window, self.count, base64.b64encode(self.data + self.compressor.flush()).decode())
+    def build(self, window: int, bucket: int) -> Portion:
+        data = base64.b64encode(self.data + self.compressor.flush()).decode()
+        return Portion(window, self.count, data, bucket)
 
 
 @dataclass(slots=True)
@@ -93,19 +100,27 @@ class LogWriter:
 
     table: Table
     now: float
-    _builders: defaultdict[int, _PortionBuilder] = field(default_factory=lambda: defaultdict(_PortionBuilder))
+    kind: str = keys.PLANNED
+    _builders: defaultdict[tuple[int, int], _PortionBuilder] = field(
+        default_factory=lambda: defaultdict(_PortionBuilder)
+    )
     _full: list[Portion] = field(default_factory=list)
 
     def recording(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         """The same executions. Each is collected when the caller takes it."""
         for execution in executions:
-            # A late execution goes to the present window, since its own may have been compared already.
-            window = window_start(max(execution.visible_at, int(self.now)))
-            builder = self._builders[window]
-            builder.add(execution.encode())
-            if builder.is_full:
-                self._full.append(self._builders.pop(window).build(window))
+            self.add(execution)
             yield execution
+
+    def add(self, execution: Execution) -> None:
+        """Collect an execution."""
+        # A late execution goes to the present window, since its own may have been compared already.
+        window = window_start(max(execution.visible_at, int(self.now)))
+        place = window, keys.log_bucket(execution.tenant)
+        builder = self._builders[place]
+        builder.add(execution.encode())
+        if builder.is_full:
+            self._full.append(self._builders.pop(place).build(*place))
 
     def write(self) -> list[UnwrittenPortion]:
         """Store the collected executions, after all of them are enqueued. Returns what could not be stored.
@@ -113,9 +128,9 @@ class LogWriter:
         It raises nothing. An error here would plan the window again, and send all its messages twice.
         """
         unwritten: list[UnwrittenPortion] = []
-        for portion in [*self._full, *(builder.build(window) for window, builder in self._builders.items())]:
+        for portion in [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]:
             try:
-                self.table.put(_item(portion))
+                self.table.put(_item(self.kind, portion))
             except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
                 unwritten.append(UnwrittenPortion(portion.window, portion.count, repr(error)))
         self._full.clear()
@@ -123,38 +138,49 @@ class LogWriter:
         return unwritten
 
 
-class PlannedLog:
-    """The portions, in the due table."""
+class ExecutionLog:
+    """The portions of one kind, in the due table."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, kind: str = keys.PLANNED) -> None:
         self._table = table
+        self._kind = kind
 
     def writer(self, now: float) -> LogWriter:
         """A writer for executions that are about to be enqueued."""
-        return LogWriter(self._table, now)
+        return LogWriter(self._table, now, self._kind)
+
+    def note(self, executions: Iterable[Execution], now: float) -> None:
+        """Write executions down before their runs change. Raises whatever a write raises."""
+        writer = self.writer(now)
+        for execution in executions:
+            writer.add(execution)
+        if unwritten := writer.write():
+            raise Busy(str(unwritten[0]))
 
     def sizes(self, start: int, end: int) -> dict[int, int]:
         """How many executions the log has of each window that starts in [start, end)."""
         sizes: defaultdict[int, int] = defaultdict(int)
-        for item in self._items(start, end, ("sk", "count")):
-            sizes[keys.enqueued_window(item["sk"])] += item["count"]
+        for bucket in range(keys.LOG_BUCKETS):
+            for item in self._items(bucket, start, end, ("sk", "count")):
+                sizes[keys.logged_window(item["sk"])] += item["count"]
         return dict(sizes)
 
-    def portions(self, start: int, end: int) -> Iterator[Portion]:
+    def portions(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
         """The portions of the windows that start in [start, end), read while the caller consumes them."""
-        for item in self._items(start, end, ("sk", "count", "data")):
-            yield Portion(keys.enqueued_window(item["sk"]), item["count"], item["data"])
+        for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):
+            for item in self._items(number, start, end, ("sk", "count", "data")):
+                yield Portion(keys.logged_window(item["sk"]), item["count"], item["data"], number)
 
-    def _items(self, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
-        span = keys.enqueued_between(start, end)
-        for partition in keys.enqueued_partitions():
-            yield from self._table.query(Query(partition, sk_between=span, attributes=attributes))
+    def _items(self, bucket: int, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
+        partition = keys.log_partition(self._kind, bucket)
+        span = keys.logged_between(start, end)
+        return self._table.query(Query(partition, sk_between=span, attributes=attributes))
 
 
-def _item(portion: Portion) -> dict[str, Any]:
+def _item(kind: str, portion: Portion) -> dict[str, Any]:
     name = hashlib.sha256(portion.data.encode()).hexdigest()[:16]
     return {
-        **keys.enqueued(portion.window, name),
+        **keys.logged(kind, portion.bucket, portion.window, name),
         "count": portion.count,
         "data": portion.data,
         "expires_at": portion.window + _PORTION_TTL_S,

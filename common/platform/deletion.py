@@ -225,6 +225,17 @@ class Deletions:
                 self.jobs.delete(keys.key_of(mark))
                 items_read += 1
                 removed["others"] += 1
+        return items_read + self._remove_projection(tenant_id, most - items_read, removed)
+
+    def _remove_projection(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
+        """Remove what is projected of the tenant's runs."""
+        items_read = 0
+        for partition in (keys.projected_windows, keys.projected_portions, keys.projected_days):
+            if (room := most - items_read) > 0:
+                query = Query(partition(tenant_id), limit=room, attributes=("pk", "sk"))
+                items = list(self.runs.query(query))
+                removed["others"] += self.runs.delete_many([keys.key_of(item) for item in items])
+                items_read += len(items)
         return items_read
 
     def _remove_others(self, tenant_id: str, most: int, removed: Counter[str]) -> int:

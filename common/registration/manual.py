@@ -84,6 +84,7 @@ class ManualCommands:
         )
         fire_at = self._first_asked(execution, nonce, payload, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
+        self.changes.note([execution], now)
         # Sent first: after a crash the job still runs, and a repeated request is the same execution.
         self.queue.send([execution])
         self.changes.queue(execution, "started by hand", now)
@@ -202,7 +203,7 @@ class ManualCommands:
             batch = [execution for execution in batch if execution.fire_at >= now + MIN_NOTICE_S]
             commit = self._with_audit("run.restored", batch, now)
             try:
-                return batch if batch and self.changes.take_back(batch, commit) else ()
+                return batch if batch and self.changes.take_back(batch, now, commit) else ()
             finally:
                 # Also after an error: a commit whose answer was lost is done.
                 self._send_late(batch)
@@ -346,6 +347,7 @@ class BackfillCommands:
             if stored.is_started or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
             first, started = stored.first(now), stored  # the request that began it was interrupted
+        self.store.index.changed.note(first, now)
         self.queue.send(first)
         self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
         return replace(started, is_started=True)

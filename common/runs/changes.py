@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 
 from common.planning.execution import SCHEDULE, Execution
+from common.planning.log import ExecutionLog
 from common.runs.claims import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
@@ -25,6 +26,12 @@ class RunChanges:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        # What changes here beside the plan is written down before, for the projection of runs.
+        self._changed = ExecutionLog(table.beside("due"), keys.CHANGED)
+
+    def note(self, executions: Iterable[Execution], now: float) -> None:
+        """Write down runs that begin or change beside the plan, before they do. Raises Busy."""
+        self._changed.note(executions, now)
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
         """Record that an execution waits for its turn. False if it already has a record."""
@@ -79,6 +86,7 @@ class RunChanges:
     ) -> bool:
         """Like `cancel`: all of them, or none if one has started."""
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        self.note(executions, now)
         tx = Transaction(self._table.client)
         for execution in executions:
             tx.update(self._table, _key(execution), _cancellation(execution, note, now), waiting)
@@ -113,7 +121,9 @@ class RunChanges:
         )
         return list(islice(executions, most))
 
-    def take_back(self, executions: Sequence[Execution], commit: Commit = Transaction.commit) -> bool:
+    def take_back(
+        self, executions: Sequence[Execution], now: float, commit: Commit = Transaction.commit
+    ) -> bool:
         """Delete the records of cancelled executions that are not due yet, so that they run.
 
         All of them; False, and none, if one is no longer cancelled.
@@ -121,6 +131,7 @@ class RunChanges:
         cancelled = Expression(
             "#status = :skipped AND #reason = :cancelled", {":skipped": SKIPPED, ":cancelled": CANCELLED}
         )
+        self.note(executions, now)
         tx = Transaction(self._table.client)
         for execution in executions:
             tx.delete(self._table, _key(execution), cancelled)
@@ -130,6 +141,7 @@ class RunChanges:
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
         """End a run that waits for its next attempt. False if it does not wait, or no longer waits."""
+        self.note([execution], now)
         change = Expression(
             "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
             " #error_type = :cancelled, #error = :note REMOVE #next_attempt_at",
@@ -147,6 +159,7 @@ class RunChanges:
 
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
         """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
+        self.note([execution], now)
         change = Expression(
             "SET #status = :retrying, #next_attempt_at = :now, #expires_at = :expires"
             " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",

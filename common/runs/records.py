@@ -9,10 +9,11 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
+from common.planning.log import ExecutionLog
 from common.runs.claims import RETENTION_S, Claim, claim_fields, claim_update, finish_update, takeover_update
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
@@ -21,6 +22,11 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
+# A change of an ended run is noted from this time after it was due on, for the projection of runs.
+CHANGED_AFTER_S: Final = 540
+# The start of a run without a record is noted if it is later than this.
+STARTED_AFTER_S: Final = 12 * 3_600
+
 
 class Runs:
     """The runs table. Every write is conditional; losing is normal, and the return value says so."""
@@ -28,15 +34,27 @@ class Runs:
     def __init__(self, table: Table) -> None:
         self._table = table
 
+    def note_late(self, execution: Execution, since: float, after_s: float, now: float) -> None:
+        """Note a change of a run that ticks no longer expect, before it is made. `since`: when the run was due.
+
+        The projection of runs reads a run for the first time ten minutes after it was due, and looks again for a day
+        if the run has no record.
+        """
+        if now - since > after_s:
+            ExecutionLog(self._table.beside("due"), keys.CHANGED).note([execution], now)
+
     def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Item | None:
         """Claim the attempt: None if this executor may continue, else the existing record.
 
         `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
         executor died is claimed again.
         """
+        self._note_late_start(claim)
         record = self._claimed(claim, claim_update(claim, status), _free(claim))
         if record is None or not takes_over or not _may_have_died(claim, record):
             return record
+        if record["status"] == DISPATCHED:
+            self.note_late(claim.execution, record.get("due_at", 0), CHANGED_AFTER_S, claim.started_at)
         return self._claimed(claim, takeover_update(claim, status, record), _abandoned(claim))
 
     def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Item | None:
@@ -52,9 +70,15 @@ class Runs:
 
         Returns for each whether this call has certainly claimed it. For the others, call `claim`.
         """
+        for claim, _ in claims:
+            self._note_late_start(claim)
         return self._table.insert_many(
             [_key(claim.execution) | claim_fields(claim, status) for claim, status in claims]
         )
+
+    def _note_late_start(self, claim: Claim) -> None:
+        if claim.execution.attempt == 1:
+            self.note_late(claim.execution, claim.execution.visible_at, STARTED_AFTER_S, claim.started_at)
 
     def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
@@ -80,6 +104,7 @@ class Runs:
         self, execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S
     ) -> bool:
         """Record that an execution will not run, and why. False if it already has a record."""
+        self.note_late(execution, execution.visible_at, STARTED_AFTER_S, now)
         item = _skipped(execution, reason, detail, now, kept_s)
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:

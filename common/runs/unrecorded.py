@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage
+from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
@@ -96,7 +97,8 @@ class Unrecorded:
         return {listed.execution.execution_id: listed for listed in _read(items)}
 
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
-        """Enqueue executions again; the age of their retries counts from now. Raises HandOverFailed."""
+        """Enqueue executions again; the age of their retries counts from now. Raises HandOverFailed, Busy."""
+        ExecutionLog(self._due, keys.CHANGED).note(executions, now)
         queue.send(
             [replace(execution, first_due_at=execution.first_due_at or int(now)) for execution in executions]
         )

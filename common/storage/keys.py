@@ -35,7 +35,14 @@
 | jobs    | tenant                       | ADDITIONS#kind                  | a mark that each new item changes      |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
 | due     | CARRIED#pace                 | end of window#group#shard       | what a pace has taken of the time after |
-| due     | PLANNED#0…3                  | start of window#hash            | executions that were enqueued for it   |
+| due     | PLANNED#0…15                 | start of window#hash            | executions that were enqueued for it   |
+| due     | CHANGED#0…15                 | start of window#hash            | runs that changed beside the plan      |
+| due     | AGAIN#0…15                   | tenant#when to look#hash        | runs that the projection reads again   |
+| due     | PROJECTED                    | PROJECTED                       | up to where the projection has the runs |
+| runs    | tenant##windows              | start of window                 | the projection: runs of ten minutes    |
+| runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
+| runs    | tenant##days                 | date                            | the totals of a day by hour            |
+| runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
@@ -56,8 +63,10 @@ from common.timing.instants import compact_time
 
 # The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
 SPREAD = 8
-# Fewer partitions for what was enqueued: every tick reads all of them.
-ENQUEUED_SPREAD = 4
+# The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
+LOG_BUCKETS = 16
+PLANNED, CHANGED, AGAIN = "PLANNED", "CHANGED", "AGAIN"
+PROJECTION = "PROJECTION##"
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST = "-"
@@ -105,6 +114,7 @@ SUBSCRIBERS = "SUBSCRIBERS#"
 OPERATORS = "OPERATORS#"
 TENANTS = "TENANTS#"
 KEY_REFERENCE_PREFIX = "KEYREF#"
+PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
 RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
 UNRECORDED = "UNRECORDED"
 
@@ -337,24 +347,77 @@ def shards_of_pace(group: str, pace: int) -> tuple[str, str]:
     return f"{group}#{digits}0", f"{group}#{digits}:"
 
 
-def enqueued(window_start: int, name: str) -> Key:
+def log_bucket(tenant_id: str) -> int:
+    """Which part of the log of executions has a tenant's."""
+    return zlib.crc32(tenant_id.encode()) % LOG_BUCKETS
+
+
+def log_partition(kind: str, bucket: int) -> str:
+    """`kind`: PLANNED, CHANGED or AGAIN."""
+    return f"{kind}#{bucket}"
+
+
+def logged(kind: str, bucket: int, window_start: int, name: str) -> Key:
     """The window's start comes first, so one range holds all windows before an instant; ten-digit seconds sort."""
-    number = zlib.crc32(name.encode()) % ENQUEUED_SPREAD
-    return {"pk": f"PLANNED#{number}", "sk": f"{window_start:010d}#{name}"}
+    return {"pk": log_partition(kind, bucket), "sk": f"{window_start:010d}#{name}"}
 
 
-def enqueued_window(enqueued_sk: str) -> int:
-    """The start of the window: the inverse of `enqueued`'s sk."""
-    return int(enqueued_sk.partition("#")[0])
+def logged_window(logged_sk: str) -> int:
+    """The start of the window: the inverse of `logged`'s sk."""
+    return int(logged_sk.partition("#")[0])
 
 
-def enqueued_between(start: int, end: int) -> tuple[str, str]:
+def logged_between(start: int, end: int) -> tuple[str, str]:
     """The sort keys of the windows that start in [start, end)."""
     return f"{start:010d}", f"{end:010d}"
 
 
-def enqueued_partitions() -> list[str]:
-    return [f"PLANNED#{number}" for number in range(ENQUEUED_SPREAD)]
+def look_again(tenant_id: str, at: int, name: str) -> Key:
+    """Some runs of a tenant that the projection reads again at `at`."""
+    return {
+        "pk": log_partition(AGAIN, log_bucket(tenant_id)),
+        "sk": f"{looks_of_tenant(tenant_id)}{at:010d}#{name}",
+    }
+
+
+def looks_of_tenant(tenant_id: str) -> str:
+    """The beginning of the sort keys of `look_again`."""
+    return f"{tenant_id}#"
+
+
+def look_time(look_sk: str) -> int:
+    """When to look: a part of `look_again`'s sk."""
+    return int(look_sk.split("#")[1])
+
+
+# No job has an empty id, so no run is in these partitions.
+def projected_windows(tenant_id: str) -> str:
+    return f"{tenant_id}##windows"
+
+
+def projected_portions(tenant_id: str) -> str:
+    return f"{tenant_id}##portions"
+
+
+def projected_days(tenant_id: str) -> str:
+    return f"{tenant_id}##days"
+
+
+def projected_window(tenant_id: str, start: int) -> Key:
+    return {"pk": projected_windows(tenant_id), "sk": f"{start:010d}"}
+
+
+def projected_portion(tenant_id: str, start: int, name: str) -> Key:
+    return {"pk": projected_portions(tenant_id), "sk": f"{start:010d}#{name}"}
+
+
+def projected_day(tenant_id: str, date: str) -> Key:
+    return {"pk": projected_days(tenant_id), "sk": date}
+
+
+def projected_tenants(start: int, bucket: int) -> Key:
+    """The totals of the tenants of a bucket in one window, for the platform."""
+    return {"pk": PROJECTION, "sk": f"{start:010d}#{bucket:02d}"}
 
 
 def unrecorded(execution_id: str) -> Key:

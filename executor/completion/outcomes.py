@@ -22,7 +22,7 @@ from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution, parse_execution_id
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
-from common.runs.records import Runs
+from common.runs.records import CHANGED_AFTER_S, Runs
 from common.runs.states import DISPATCHED
 from common.storage.table import Table
 from common.storage.wire import Item
@@ -85,6 +85,7 @@ class Outcomes:
 
     def _finish(self, record: DestinationRecord, run: Item) -> bool:
         now, started_at = self.clock.now(), run["started_at"]
+        self.runs.note_late(record.execution, run["due_at"], CHANGED_AFTER_S, now)
         ended_at = max(started_at, min(record.at if record.at is not None else now, now))
         claim = Claim(record.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
         return self.runs.finish(claim, record.outcome, ended_at, None)

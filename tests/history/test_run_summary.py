@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from common.history.run_lists import Bounds
 from common.history.runs_cursor import RunsCursor
-from common.history.summary import RunTotals, Summary, percentiles, success_rate
+from common.history.summary import Summary
+from common.projection.totals import RunTotals, percentiles, success_rate
 from common.storage.wire import Item
 from tests.history.table import DAY, MIDNIGHT, NOW, Tenancy, places
 

@@ -61,7 +61,7 @@ WRITES: dict[str, Write] = {
     "give up": lambda runs, changes: runs.give_up(SECOND, "paused", "", 1002),
     "miss": lambda runs, changes: runs.record_missed(Missed("alice", "job", 1, 1, 1000, 1000, "none"), 1002),
     "cancel": lambda runs, changes: changes.cancel(FIRST, "", 1002),
-    "take back a cancellation": lambda runs, changes: changes.take_back([FIRST]),
+    "take back a cancellation": lambda runs, changes: changes.take_back([FIRST], 1000.0),
     "cancel the next attempt": lambda runs, changes: changes.cancel_retry(FIRST, "", 1002),
     "open again by hand": lambda runs, changes: changes.reopen(FIRST, 1002),
 }

@@ -1,0 +1,130 @@
+"""The totals of past days by hour, each one item, so that a week is read in one query.
+
+A day is rolled up once it is over, and again when a run of it changes. A day that is not rolled up is read from its
+windows: the item only saves reading.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from common.errors import Busy
+from common.projection.entry import packed, unpacked
+from common.projection.totals import RunTotals
+from common.projection.windows import ProjectedRuns
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S, rfc3339
+
+HOUR_S: Final = 3_600
+_MAX_TRIES: Final = 5
+
+
+@dataclass(slots=True)
+class HourlyTotals:
+    """Totals by the hour of the fire time: the hour's start in epoch seconds."""
+
+    hours: dict[int, RunTotals] = field(default_factory=dict)
+
+    def add(self, at: int, totals: RunTotals) -> None:
+        """Add the totals of some runs that are all in the hour of `at`."""
+        self.hours.setdefault(at - at % HOUR_S, RunTotals()).merge(totals)
+
+    def merge(self, other: HourlyTotals) -> None:
+        """Add other runs."""
+        for hour, totals in other.hours.items():
+            self.add(hour, totals)
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotals:
+    """The runs of the day that starts at `start`."""
+
+    start: int
+    hourly: HourlyTotals
+    version: int
+    expires_at: int
+
+    def to_item(self, tenant: str) -> Item:
+        hours = {str(hour): totals.to_stored() for hour, totals in sorted(self.hourly.hours.items())}
+        return {
+            **keys.projected_day(tenant, date_of(self.start)),
+            "start": self.start,
+            "version": self.version,
+            "expires_at": self.expires_at,
+            "hours": packed(json.dumps(hours, separators=(",", ":"))),
+        }
+
+    @classmethod
+    def from_item(cls, item: Item) -> DayTotals:
+        hours = {
+            int(hour): RunTotals.of_stored(stored)
+            for hour, stored in json.loads(unpacked(item["hours"])).items()
+        }
+        return cls(item["start"], HourlyTotals(hours), item["version"], item["expires_at"])
+
+
+class ProjectedDays:
+    """The rolled-up days, in the runs table."""
+
+    def __init__(self, runs: Table) -> None:
+        self._table = runs
+        self._windows = ProjectedRuns(runs)
+
+    def between(self, tenant: str, start: int, end: int) -> Iterator[DayTotals]:
+        """The rolled-up days that start in [start, end)."""
+        if start >= end:
+            return
+        span = date_of(start), date_of(end - 1)
+        query = Query(keys.projected_days(tenant), sk_between=span, consistent=False)
+        for day in map(DayTotals.from_item, self._table.query(query)):
+            if start <= day.start < end:
+                yield day
+
+    def missing(self, tenants: Iterable[str], start: int) -> list[str]:
+        """Those of the tenants whose day is not rolled up."""
+        wanted = {tenant: keys.projected_day(tenant, date_of(start)) for tenant in tenants}
+        found = self._table.get_many(list(wanted.values()), consistent=False, attributes=("pk",))
+        rolled_up = {item["pk"] for item in found}
+        return [tenant for tenant, key in wanted.items() if key["pk"] not in rolled_up]
+
+    def roll_up(self, tenant: str, start: int, *, only_again: bool = False) -> None:
+        """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before. Raises Busy."""
+        key = keys.projected_day(tenant, date_of(start))
+        for _ in range(_MAX_TRIES):
+            # The version is read before the windows: a change after this reading fails the write.
+            stored = self._table.get(key)
+            if only_again and stored is None:
+                return
+            version = stored["version"] if stored else 0
+            hourly, expires_at = HourlyTotals(), 0
+            for window in self._windows.between(tenant, start, start + DAY_S, consistent=True):
+                hourly.add(window.start, window.totals)
+                expires_at = max(expires_at, window.expires_at)
+            if not hourly.hours and stored is None:
+                return
+            day = DayTotals(start, hourly, version + 1, expires_at or (stored or {}).get("expires_at", 0))
+            unchanged = Expression("attribute_not_exists(pk)", {})
+            if stored:
+                unchanged = Expression("#version = :before", {":before": version})
+            try:
+                self._table.put(day.to_item(tenant), unchanged)
+            except ConditionFailed:
+                continue
+            return
+        raise Busy(f"the totals of {tenant!r} are being written by others")
+
+
+def day_start(at: int) -> int:
+    """The start of the UTC day of `at`."""
+    return at - at % DAY_S
+
+
+def date_of(at: int) -> str:
+    """The UTC date of an instant."""
+    return rfc3339(at)[:10]

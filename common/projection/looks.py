@@ -1,0 +1,95 @@
+"""Runs that the projection reads again later: they are not over, have no record yet, or there was no time for them.
+
+Each item has some runs of one tenant. A tick reads those whose time has come, and writes new ones before it forgets
+these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from common.planning.execution import Execution, UnreadableMessage
+from common.projection.entry import packed, unpacked
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.storage.wire import Item
+from common.timing.instants import DAY_S
+from common.timing.windows import WINDOW_S, window_start
+
+# At most 200 KB, whatever the ids are.
+_RUNS_IN_ITEM: Final = 1_000
+_KEPT_S: Final = 8 * DAY_S
+# After this time without a record a run will not have one, unless it is noted as changed then.
+NO_RECORD_AFTER_S: Final = DAY_S
+
+
+class Look:
+    """Runs of a tenant to read again, and their item's key."""
+
+    __slots__ = ("executions", "key")
+
+    def __init__(self, key: keys.Key, executions: list[Execution]) -> None:
+        self.key = key
+        self.executions = executions
+
+
+class Looks:
+    """The list, in the due table."""
+
+    def __init__(self, due: Table) -> None:
+        self._table = due
+
+    def due(self, bucket: int, now: float) -> Iterator[Look]:
+        """What is to be read again until now, of the tenants of a bucket."""
+        partition = keys.log_partition(keys.AGAIN, bucket)
+        for item in self._table.query(Query(partition, attributes=("pk", "sk", "runs"), consistent=False)):
+            if keys.look_time(item["sk"]) <= now:
+                yield Look(keys.key_of(item), _executions(item))
+
+    def of_tenant(self, tenant: str, limit: int) -> list[Execution]:
+        """Runs of a tenant that are to be read again, of at most `limit` items."""
+        partition = keys.log_partition(keys.AGAIN, keys.log_bucket(tenant))
+        query = Query(partition, sk_prefix=keys.looks_of_tenant(tenant), limit=limit, consistent=False)
+        return [execution for item in self._table.query(query) for execution in _executions(item)]
+
+    def add(self, looks: Iterable[tuple[int, Execution]]) -> None:
+        """Note when to read each execution's run again. Raises Busy."""
+        by_time: defaultdict[tuple[str, int], list[Execution]] = defaultdict(list)
+        for at, execution in looks:
+            by_time[execution.tenant, at].append(execution)
+        self._table.put_many(
+            [
+                _item(tenant, at, executions[first : first + _RUNS_IN_ITEM])
+                for (tenant, at), executions in by_time.items()
+                for first in range(0, len(executions), _RUNS_IN_ITEM)
+            ]
+        )
+
+    def forget(self, looks: Sequence[Look]) -> None:
+        """Remove looks that are done."""
+        self._table.delete_many([look.key for look in looks])
+
+
+def next_look(execution: Execution, next_attempt_at: float | None, now: float) -> int:
+    """When to read a run again that is not over: in a quarter of its age, or when its next attempt is due. Pure."""
+    age_s = now - execution.visible_at
+    at = max(now + max(WINDOW_S, age_s / 4), next_attempt_at or 0)
+    return window_start(int(at))
+
+
+def _item(tenant: str, at: int, executions: Sequence[Execution]) -> Item:
+    runs = packed("\n".join(execution.encode() for execution in executions))
+    name = hashlib.sha256(runs.encode()).hexdigest()[:16]
+    return {**keys.look_again(tenant, at, name), "runs": runs, "expires_at": at + _KEPT_S}
+
+
+def _executions(item: Item) -> list[Execution]:
+    executions = []
+    for body in unpacked(item["runs"]).split("\n"):
+        with suppress(UnreadableMessage):  # of a later version, which looks itself
+            executions.append(Execution.decode(body))
+    return executions

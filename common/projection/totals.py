@@ -1,0 +1,134 @@
+"""Totals of many runs: counts by outcome, success rate, lateness and duration. Pure.
+
+Totals keep each value with its number of occurrences. Merging two totals therefore gives exactly the totals of all
+their runs, percentiles included.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from common.projection.entry import RunEntry
+from common.runs.states import FAILED, SKIPPED, SUCCEEDED
+
+PERCENTILES: Final = (50, 95, 99)
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """The runs of some time."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    # Of the skipped runs: reason -> how often.
+    reasons: Counter[str] = field(default_factory=Counter)
+    # Of started runs (lateness) and of runs that succeeded or failed (duration): value -> how often.
+    lateness_s: Counter[float] = field(default_factory=Counter)
+    duration_s: Counter[float] = field(default_factory=Counter)
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        """Add one record. A record of skipped fire times counts as many runs as it has fire times."""
+        status, count = item["status"], item.get("skipped_count", 1)
+        self.statuses[status] += count
+        if status == SKIPPED:
+            self.reasons[item["reason"]] += count
+        if "lateness_s" in item:
+            self.lateness_s[item["lateness_s"]] += 1
+        if status in (SUCCEEDED, FAILED) and "duration_s" in item:
+            self.duration_s[item["duration_s"]] += 1
+
+    def add_entry(self, entry: RunEntry) -> None:
+        """Add one run as the projection has it."""
+        self._add_entry(entry, 1)
+
+    def take_entry(self, entry: RunEntry) -> None:
+        """The inverse of `add_entry`."""
+        self._add_entry(entry, -1)
+
+    def _add_entry(self, entry: RunEntry, sign: int) -> None:
+        _count(self.statuses, entry.status, sign * entry.fires)
+        if entry.status == SKIPPED:
+            _count(self.reasons, entry.reason, sign * entry.fires)
+        if entry.lateness_s is not None:
+            _count(self.lateness_s, entry.lateness_s, sign)
+        if entry.status in (SUCCEEDED, FAILED) and entry.duration_s is not None:
+            _count(self.duration_s, entry.duration_s, sign)
+
+    def merge(self, other: RunTotals) -> None:
+        """Add the runs of another time."""
+        self.statuses.update(other.statuses)
+        self.reasons.update(other.reasons)
+        self.lateness_s.update(other.lateness_s)
+        self.duration_s.update(other.duration_s)
+
+    def to_json(self, *, values: bool = False) -> dict[str, Any]:
+        """The JSON that the API shows; with `values`, `of_json` can read it again."""
+        return {
+            "runs": self.statuses.total(),
+            "statuses": dict(sorted(self.statuses.items())),
+            "reasons": dict(sorted(self.reasons.items())),
+            "success_rate": success_rate(self.statuses),
+            "lateness_s": _spread(self.lateness_s, values),
+            "duration_s": _spread(self.duration_s, values),
+        }
+
+    def to_stored(self) -> dict[str, Any]:
+        """What is stored of them; `of_stored` is its inverse."""
+        return {
+            "statuses": dict(sorted(self.statuses.items())),
+            "reasons": dict(sorted(self.reasons.items())),
+            "lateness_s": sorted(self.lateness_s.items()),
+            "duration_s": sorted(self.duration_s.items()),
+        }
+
+    @classmethod
+    def of_stored(cls, stored: Mapping[str, Any]) -> RunTotals:
+        """Read what `to_stored` has written."""
+        spreads = (Counter(dict(stored[name])) for name in ("lateness_s", "duration_s"))
+        return cls(Counter(stored["statuses"]), Counter(stored["reasons"]), *spreads)
+
+    @classmethod
+    def of_json(cls, shown: Mapping[str, Any]) -> RunTotals:
+        """The inverse of `to_json(values=True)`."""
+        spreads = (Counter(dict(shown[name]["values"])) for name in ("lateness_s", "duration_s"))
+        return cls(Counter(shown["statuses"]), Counter(shown["reasons"]), *spreads)
+
+
+def success_rate(statuses: Mapping[str, int]) -> float | None:
+    """Succeeded runs divided by succeeded and failed runs; None if there are neither.
+
+    Skipped, unfinished and `dispatched` runs say nothing about the target and are left out.
+    """
+    ended = statuses.get(SUCCEEDED, 0) + statuses.get(FAILED, 0)
+    return round(statuses.get(SUCCEEDED, 0) / ended, 6) if ended else None
+
+
+def percentiles(values: Mapping[float, int], percents: Iterable[int] = PERCENTILES) -> list[float]:
+    """By nearest rank: the least value that at least this share of all values does not exceed. `percents` rises."""
+    size = sum(values.values())
+    # Integers, because 0.07 * 100 is more than 7.
+    ranks = [-(-percent * size // 100) for percent in percents]
+    values_at: list[float] = []
+    below = 0
+    for value, count in sorted(values.items()):
+        below += count
+        while len(values_at) < len(ranks) and ranks[len(values_at)] <= below:
+            values_at.append(value)
+    return values_at
+
+
+def _spread(values: Counter[float], with_values: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"count": values.total()}
+    if values:
+        names = [f"p{percent}" for percent in PERCENTILES]
+        shown |= dict(zip(names, percentiles(values), strict=True)) | {"max": max(values)}
+    return shown | ({"values": sorted(values.items())} if with_values else {})
+
+
+def _count(counts: Counter[Any], value: object, more: int) -> None:
+    """Add to a count, and forget it at 0, so that equal totals are equal."""
+    counts[value] += more
+    if not counts[value]:
+        del counts[value]

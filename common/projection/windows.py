@@ -1,0 +1,305 @@
+"""The projection of a tenant's runs: one item for each ten minutes of fire times, with the runs and their outcomes.
+
+A run is stored under its job, so what looks across jobs would ask every job. The projection has the runs of all jobs
+by time. It is made from the records after the fact (`scheduler/projector.py`), and can be made again at any time
+(`rebuild.py`). Nothing on the way of an execution reads or writes it.
+
+An item of a few runs holds them itself. A larger window has its runs in portions, and the item has their totals and
+where each portion begins. A portion is never changed: a change writes a new one, and then the item, on the condition
+that nobody else has written it. So an item and its portions always agree. Merging the same runs again changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from common.errors import Busy
+from common.projection.entry import RunEntry, RunKey, decode, encode, packed, unpacked
+from common.projection.totals import RunTotals
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table
+from common.storage.wire import Expression, Item
+
+# So many runs are held by the item itself: some 5 KB.
+MAX_INLINE: Final = 300
+# Runs of a new portion, some 50 KB; a portion that has grown to twice as many is divided.
+PORTION_RUNS: Final = 3_000
+_MAX_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PortionStart:
+    """Where a portion begins, and its name, which no other portion has."""
+
+    first: RunKey
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedWindow:
+    """The runs of a window, either themselves or as portions, and their totals."""
+
+    start: int
+    totals: RunTotals
+    runs: list[RunEntry] | None = None
+    portions: tuple[PortionStart, ...] = ()
+    version: int = 0
+    expires_at: int = 0
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> ProjectedWindow:
+        start, expires_at = int(item["sk"]), item.get("expires_at", 0)
+        if "runs" in item:
+            runs = decode(item["runs"])
+            return cls(start, totals_of(runs), runs, (), item["version"], expires_at)
+        shown = json.loads(unpacked(item["totals"]))
+        starts = json.loads(unpacked(item["portions"]))
+        portions = tuple(PortionStart((run_name, job_id), name) for run_name, job_id, name in starts)
+        totals = RunTotals.of_stored(shown)
+        return cls(start, totals, None if portions else [], portions, item["version"], expires_at)
+
+    def to_item(self, tenant: str) -> Item:
+        item: Item = {**keys.projected_window(tenant, self.start), "version": self.version}
+        item["expires_at"] = self.expires_at
+        if self.runs is not None or not self.portions:
+            return item | {"runs": encode(self.runs or [])}
+        starts = [[*portion.first, portion.name] for portion in self.portions]
+        return item | {
+            "totals": packed(json.dumps(self.totals.to_stored(), separators=(",", ":"))),
+            "portions": packed(json.dumps(starts, separators=(",", ":"))),
+        }
+
+
+@dataclass(slots=True)
+class _Change:
+    """A window after a change: new portions to write, and old ones that it no longer has."""
+
+    window: ProjectedWindow
+    written: dict[str, list[RunEntry]] = field(default_factory=dict)
+    dropped: list[str] = field(default_factory=list)
+
+
+Changes = Mapping[RunKey, RunEntry | None]
+
+
+class ProjectedRuns:
+    """The projection, in the runs table. Every key begins with the tenant."""
+
+    def __init__(self, runs: Table) -> None:
+        self._table = runs
+
+    def merge(
+        self, tenant: str, start: int, changes: Changes, expires_at: int, *, likely_new: bool = False
+    ) -> ProjectedWindow:
+        """Put runs into the window that starts at `start`; None takes a run out. Returns the window.
+
+        `likely_new` saves a read if the window has no item. Raises Busy.
+        """
+        stored = None if likely_new else self._item(tenant, start)
+        for _ in range(_MAX_TRIES):
+            window = ProjectedWindow.from_item(stored) if stored else ProjectedWindow(start, RunTotals(), [])
+            change = self._changed(tenant, window, changes, expires_at)
+            if change is None:
+                return window
+            try:
+                self._write(tenant, change)
+            except ConditionFailed as conflict:
+                stored = conflict.existing or self._item(tenant, start)
+                continue
+            return change.window
+        raise Busy(f"the runs of {tenant!r} from {start} on are being written by others")
+
+    def window(self, tenant: str, start: int) -> ProjectedWindow | None:
+        """The window that starts at `start`; None if no run is known there."""
+        item = self._item(tenant, start)
+        return ProjectedWindow.from_item(item) if item else None
+
+    def between(
+        self,
+        tenant: str,
+        start: int,
+        end: int,
+        *,
+        newest_first: bool = False,
+        consistent: bool = False,
+        page: int | None = None,
+    ) -> Iterator[ProjectedWindow]:
+        """The windows that start in [start, end) and have runs."""
+        span = f"{start:010d}", f"{end - 1:010d}"
+        if start >= end:
+            return
+        query = Query(
+            keys.projected_windows(tenant),
+            sk_between=span,
+            newest_first=newest_first,
+            page=page,
+            consistent=consistent,
+        )
+        for item in self._table.query(query):
+            yield ProjectedWindow.from_item(item)
+
+    def runs_of(self, tenant: str, window: ProjectedWindow) -> Iterator[RunEntry]:
+        """All runs of a window, the newest first, portion by portion, each read when the caller comes to it."""
+        if window.runs is not None:
+            yield from reversed(window.runs)
+            return
+        last: RunKey | None = None
+        remaining = list(window.portions)
+        while remaining:
+            name = remaining.pop().name
+            item = self._table.get(
+                keys.projected_portion(tenant, window.start, name), consistent=False
+            ) or self._table.get(keys.projected_portion(tenant, window.start, name))
+            if item is None:
+                newer = self.window(tenant, window.start)
+                if newer and newer.version != window.version:  # a change has replaced the portion meanwhile
+                    window, remaining = newer, list(newer.portions)
+                continue
+            for run in reversed(decode(item["runs"])):
+                if last is None or run.key < last:
+                    yield run
+                    last = run.key
+
+    def _item(self, tenant: str, start: int) -> Item | None:
+        return self._table.get(keys.projected_window(tenant, start))
+
+    def _changed(
+        self, tenant: str, window: ProjectedWindow, changes: Changes, expires_at: int
+    ) -> _Change | None:
+        """The window with the changes; None if it has them already."""
+        if window.runs is not None:
+            return _changed_inline(window, changes, expires_at)
+        touched: dict[int, dict[RunKey, RunEntry | None]] = {}
+        starts = [portion.first for portion in window.portions]
+        for key, entry in changes.items():
+            place = max(0, bisect_right(starts, key) - 1)
+            touched.setdefault(place, {})[key] = entry
+        old = self._portions(tenant, window, touched)
+        totals = RunTotals()
+        totals.merge(window.totals)
+        portions: list[PortionStart] = []
+        change = _Change(window)
+        for place, portion in enumerate(window.portions):
+            if place not in touched:
+                portions.append(portion)
+                continue
+            runs, is_changed = _merged(old[portion.name], touched[place], totals)
+            if not is_changed:
+                portions.append(portion)
+                continue
+            change.dropped.append(portion.name)
+            for part in _parts(runs):
+                name = secrets.token_hex(5)
+                portions.append(PortionStart(part[0].key, name))
+                change.written[name] = part
+        if not change.dropped:
+            return None
+        change.window = replace(
+            window,
+            totals=totals,
+            portions=tuple(portions),
+            version=window.version + 1,
+            expires_at=max(window.expires_at, expires_at),
+        )
+        return change
+
+    def _portions(
+        self, tenant: str, window: ProjectedWindow, places: Iterable[int]
+    ) -> dict[str, list[RunEntry]]:
+        wanted = [
+            keys.projected_portion(tenant, window.start, window.portions[place].name) for place in places
+        ]
+        found = {_name(item): decode(item["runs"]) for item in self._table.get_many(wanted)}
+        # One that is missing has expired.
+        return {_name(key): found.get(_name(key), []) for key in wanted}
+
+    def _write(self, tenant: str, change: _Change) -> None:
+        """New portions, then the item, then the removal of old portions. Raises ConditionFailed, Busy."""
+        window = change.window
+        for name, runs in change.written.items():
+            self._table.put(
+                {
+                    **keys.projected_portion(tenant, window.start, name),
+                    "runs": encode(runs),
+                    "expires_at": window.expires_at,
+                }
+            )
+        unchanged = Expression("attribute_not_exists(pk)", {})
+        if window.version > 1:
+            unchanged = Expression("#version = :before", {":before": window.version - 1})
+        item = window.to_item(tenant)
+        try:
+            self._table.put(item, unchanged)
+        except ConditionFailed as conflict:
+            # If the answer was lost and botocore repeated the write, the item is ours.
+            if conflict.existing != item:
+                self._drop(tenant, window.start, change.written)
+                raise
+        self._drop(tenant, window.start, change.dropped)
+
+    def _drop(self, tenant: str, start: int, names: Iterable[str]) -> None:
+        self._table.delete_many([keys.projected_portion(tenant, start, name) for name in names])
+
+
+def totals_of(runs: Iterable[RunEntry]) -> RunTotals:
+    """The totals of some runs. Pure."""
+    totals = RunTotals()
+    for run in runs:
+        totals.add_entry(run)
+    return totals
+
+
+def _changed_inline(window: ProjectedWindow, changes: Changes, expires_at: int) -> _Change | None:
+    totals = RunTotals()
+    totals.merge(window.totals)
+    runs, is_changed = _merged(window.runs or [], changes, totals)
+    if not is_changed:
+        return None
+    after = replace(
+        window,
+        totals=totals,
+        runs=runs,
+        version=window.version + 1,
+        expires_at=max(window.expires_at, expires_at),
+    )
+    if len(runs) <= MAX_INLINE:
+        return _Change(after)
+    written = {secrets.token_hex(5): part for part in _parts(runs)}
+    portions = tuple(PortionStart(part[0].key, name) for name, part in written.items())
+    after = replace(after, runs=None, portions=portions)
+    return _Change(after, written)
+
+
+def _merged(runs: Sequence[RunEntry], changes: Changes, totals: RunTotals) -> tuple[list[RunEntry], bool]:
+    """The runs after the changes, in order, and whether they differ. Moves `totals` along. Pure."""
+    by_key = {run.key: run for run in runs}
+    is_changed = False
+    for key, entry in changes.items():
+        before = by_key.get(key)
+        if before == entry:
+            continue
+        is_changed = True
+        if before:
+            totals.take_entry(before)
+            del by_key[key]
+        if entry:
+            totals.add_entry(entry)
+            by_key[key] = entry
+    return sorted(by_key.values(), key=lambda run: run.key), is_changed
+
+
+def _parts(runs: list[RunEntry]) -> list[list[RunEntry]]:
+    """One portion, or several if there are too many runs; none without runs. Pure."""
+    if len(runs) <= 2 * PORTION_RUNS:
+        return [runs] if runs else []
+    return [runs[first : first + PORTION_RUNS] for first in range(0, len(runs), PORTION_RUNS)]
+
+
+def _name(item: Mapping[str, Any]) -> str:
+    return str(item["sk"].partition("#")[2])

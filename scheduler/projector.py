@@ -1,0 +1,321 @@
+"""After planning, each tick writes down what became of the executions of past windows, for readers across jobs.
+
+It follows the logs of executions (common/planning/log.py) up to ten minutes ago, and the runs that it noted to read
+again (common/projection/looks.py). It reads their records, and merges them into the windows of their fire times
+(common/projection/windows.py). Runs that are not over, and executions without a record, are noted for later.
+
+The order makes each step safe to lose, to repeat, or to cut off: what is to be read again is written first, then the
+windows, and only then are the old notes and the part of the log done. Merging a run again changes nothing.
+
+The tenants are in buckets, and each bucket has a share of the time. In a bucket the tenants with few runs come first.
+What there is no time for is noted for the next tick. An error with one tenant's items leaves its runs to the next tick.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from common.clock import Clock
+from common.planning.due_index import DueIndex
+from common.planning.execution import Execution, UnreadableMessage
+from common.projection.days import ProjectedDays, day_start
+from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
+from common.projection.looks import NO_RECORD_AFTER_S, Look, Looks, next_look
+from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.tenants import ProjectedTenants
+from common.projection.windows import ProjectedRuns, ProjectedWindow
+from common.runs.states import DISPATCHED
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table, Tables
+from common.tenants.states import ACTIVE, SUSPENDED
+from common.timing.instants import DAY_S
+from common.timing.windows import WINDOW_S, window_start
+from scheduler.concurrently import for_each
+
+# A window is read so long after its end, as the comparison does.
+_SETTLED_AFTER_S: Final = WINDOW_S
+# No read starts later than this after the tick's start. The function has 300 s (serverless.yml).
+_MAX_PROJECTION_S: Final = 120
+# Of a bucket's time: the rest is for writing.
+_READING_SHARE: Final = 0.6
+# A service can refuse an event that was recorded as dispatched just before.
+_SENT_S: Final = 900
+# One batch read; common/storage/table.py.
+_BATCH_SIZE: Final = 100
+_READS_BETWEEN_CLOCK_READS: Final = 1_600
+# Days are rolled up from an hour after their end on, each tenant at its own time.
+_FIRST_ROLL_UP_TICK: Final = 6
+_ROLL_UP_TICKS: Final = 132
+_ROLLED_UP_DAYS: Final = 2
+
+
+@dataclass(slots=True)
+class Projected:
+    """The result: which part of the log was read, what was missing there, and what was left to the next tick."""
+
+    begin: int = 0
+    end: int = 0
+    read: int = 0
+    windows: int = 0
+    left: int = 0
+    # Executions of the plan that have no record.
+    missing: list[Execution] = field(default_factory=list)
+    # Whether all that was planned in [begin, end) was read.
+    complete: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Work:
+    """The runs of one bucket: those of the plan, those that changed or are looked at again, and the notes of these."""
+
+    # The log before this was read by earlier ticks.
+    begin: int
+    planned: dict[str, Execution] = field(default_factory=dict)
+    others: dict[str, Execution] = field(default_factory=dict)
+    looks: list[Look] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What the records say: changes by tenant and window, what to look at again, and what was not read."""
+
+    changes: defaultdict[str, defaultdict[int, dict[RunKey, RunEntry | None]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )
+    expires_at: dict[tuple[str, int], int] = field(default_factory=dict)
+    again: list[tuple[int, Execution]] = field(default_factory=list)
+    unread: list[Execution] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Projector:
+    """Follows the logs. `project` is one step."""
+
+    index: DueIndex
+    runs: Table
+    tenants: Table
+    states: ProjectionStates
+    looks: Looks
+    windows: ProjectedRuns
+    days: ProjectedDays
+    platform: ProjectedTenants
+    clock: Clock
+
+    @classmethod
+    def of(cls, tables: Tables, clock: Clock) -> Projector:
+        """The projector of a deployment."""
+        return cls(
+            DueIndex(tables.due),
+            tables.runs,
+            tables.tenants,
+            ProjectionStates(tables.due, tables.runs),
+            Looks(tables.due),
+            ProjectedRuns(tables.runs),
+            ProjectedDays(tables.runs),
+            ProjectedTenants(tables.runs),
+            clock,
+        )
+
+    def project(self, began_at: float) -> Projected:
+        """Follow the log in a tick that began at `began_at`. Raises nothing; problems are in the result."""
+        projected = Projected()
+        try:
+            self._project(projected, began_at + _MAX_PROJECTION_S)
+        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
+            projected.problems.append(repr(error)[:500])
+            projected.complete = False
+        return projected
+
+    def _project(self, projected: Projected, stop_at: float) -> None:
+        now = self.clock.now()
+        end = window_start(int(now) - _SETTLED_AFTER_S)
+        state = self.states.read() or self._begin(now, end)
+        # The bucket that is furthest behind comes first.
+        buckets = sorted(range(keys.LOG_BUCKETS), key=lambda bucket: (state.until.get(bucket, end), bucket))
+        projected.begin, projected.end = state.until.get(buckets[0], end), end
+        done: list[int] = []
+        for nth, bucket in enumerate(buckets):
+            before = self.clock.now()
+            if before >= stop_at:
+                break
+            until = before + (stop_at - before) / (len(buckets) - nth)
+            try:
+                self._follow(bucket, state.until.get(bucket, end), end, until, projected)
+                done.append(bucket)
+            except Exception as error:  # noqa: BLE001  the other buckets go on
+                projected.problems.append(repr(error)[:500])
+        self.states.move(done, end)
+        projected.complete = len(done) == len(buckets) and not projected.left
+        self._roll_up(state, now, stop_at)
+
+    def _begin(self, now: float, end: int) -> ProjectionState:
+        # Every function of this version is at work by then, and writes down what changes beside the plan.
+        since = window_start(int(now)) + 2 * WINDOW_S
+        with suppress(ConditionFailed):
+            return self.states.begin(since, end)
+        state = self.states.read()
+        assert state, "another tick has begun it"
+        return state
+
+    def _follow(self, bucket: int, begin: int, end: int, until: float, projected: Projected) -> None:
+        work = self._work(bucket, begin, end)
+        if not work.planned and not work.others:
+            self.looks.forget(work.looks)
+            return
+        living = self._living({execution.tenant for execution in self._all(work)})
+        now = self.clock.now()
+        findings = self._read(work, living, now + (until - now) * _READING_SHARE, projected)
+        findings.again += [(_next_tick(now), execution) for execution in findings.unread]
+        projected.left += len(findings.unread)
+        self.looks.add(findings.again)
+        self._merge(bucket, work, findings, projected)
+        self.looks.forget(work.looks)
+
+    def _work(self, bucket: int, begin: int, end: int) -> _Work:
+        work = _Work(begin)
+        if begin < end:
+            for kind, named in ((self.index.planned, work.planned), (self.index.changed, work.others)):
+                for portion in kind.portions(begin, end, bucket):
+                    for body in portion.bodies():
+                        with suppress(UnreadableMessage):  # of a later version, which goes on from here
+                            execution = Execution.decode(body)
+                            named[execution.execution_id] = execution
+        for look in self.looks.due(bucket, self.clock.now()):
+            work.looks.append(look)
+            work.others |= {execution.execution_id: execution for execution in look.executions}
+        for execution_id in work.others:
+            work.planned.pop(execution_id, None)
+        return work
+
+    def _all(self, work: _Work) -> Iterable[Execution]:
+        yield from work.planned.values()
+        yield from work.others.values()
+
+    def _living(self, tenants: set[str]) -> set[str]:
+        """Those that are not being deleted: the projection of the others is removed."""
+        found = self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
+        return {item["pk"] for item in found if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)}
+
+    def _read(self, work: _Work, living: set[str], until: float, projected: Projected) -> _Findings:
+        """Read the records, those of tenants with few runs first."""
+        findings, now = _Findings(), self.clock.now()
+        counts: defaultdict[str, int] = defaultdict(int)
+        for execution in self._all(work):
+            counts[execution.tenant] += 1
+        executions = sorted(
+            (execution for execution in self._all(work) if execution.tenant in living),
+            key=lambda execution: (counts[execution.tenant], execution.tenant, execution.fire_at),
+        )
+        lock = threading.Lock()
+
+        def read(batch: Sequence[Execution]) -> None:
+            records = self._records(batch, consistent=any(run.execution_id in work.others for run in batch))
+            with lock:
+                for execution in batch:
+                    record = records.get(execution.execution_id)
+                    is_planned = execution.execution_id in work.planned
+                    if record is None and is_planned:
+                        projected.missing.append(execution)
+                    self._note(findings, execution, record, is_planned, now)
+
+        for first in range(0, len(executions), _READS_BETWEEN_CLOCK_READS):
+            if self.clock.now() >= until:
+                findings.unread = executions[first:]
+                break
+            part = executions[first : first + _READS_BETWEEN_CLOCK_READS]
+            projected.read += len(part)
+            for_each([part[at : at + _BATCH_SIZE] for at in range(0, len(part), _BATCH_SIZE)], read)
+        return findings
+
+    def _records(self, executions: Sequence[Execution], *, consistent: bool) -> dict[str, dict[str, Any]]:
+        by_key = {
+            (keys.runs_of_job(execution.tenant, execution.job_id), execution.run_name): execution.execution_id
+            for execution in executions
+        }
+        run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
+        found = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
+        return {by_key[record["pk"], record["sk"]]: record for record in found}
+
+    def _note(
+        self,
+        findings: _Findings,
+        execution: Execution,
+        record: dict[str, Any] | None,
+        is_planned: bool,
+        now: float,
+    ) -> None:
+        """What one record means for the projection, and whether to look again."""
+        key = execution.run_name, execution.job_id
+        window = window_of(execution.run_name)
+        if record is None:
+            if not is_planned:
+                findings.changes[execution.tenant][window][key] = None
+            if now - execution.visible_at < NO_RECORD_AFTER_S:
+                findings.again.append((next_look(execution, None, now), execution))
+            return
+        entry = RunEntry.of_record(record)
+        findings.changes[execution.tenant][window][key] = entry
+        place = execution.tenant, window
+        findings.expires_at[place] = max(findings.expires_at.get(place, 0), record.get("expires_at", 0))
+        is_just_sent = entry.status == DISPATCHED and record.get("started_at", 0) > now - _SENT_S
+        if entry.is_open or is_just_sent:
+            findings.again.append((next_look(execution, record.get("next_attempt_at"), now), execution))
+
+    def _merge(self, bucket: int, work: _Work, findings: _Findings, projected: Projected) -> None:
+        merged: dict[tuple[str, int], ProjectedWindow] = {}
+        failed: list[str] = []
+        today = day_start(int(self.clock.now()))
+
+        def merge(tenant: str) -> None:
+            try:
+                for start, changes in findings.changes[tenant].items():
+                    expires_at = findings.expires_at.get((tenant, start), 0)
+                    is_new = start >= work.begin
+                    window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
+                    merged[tenant, start] = window
+                for day in {day_start(start) for start in findings.changes[tenant]}:
+                    if day < today:
+                        self.days.roll_up(tenant, day, only_again=True)
+            except Exception as error:  # noqa: BLE001  the other tenants go on
+                failed.append(tenant)
+                projected.problems.append(f"{tenant}: {error!r}"[:500])
+
+        for_each(sorted(findings.changes), merge)
+        projected.windows += len(merged)
+        if failed:
+            at = _next_tick(self.clock.now())
+            left = [(at, execution) for execution in self._all(work) if execution.tenant in failed]
+            projected.left += len(left)
+            self.looks.add(left)
+        self.platform.set(bucket, merged)
+
+    def _roll_up(self, state: ProjectionState, now: float, stop_at: float) -> None:
+        """Roll up the days before, of the tenants whose turn it is."""
+        turn = int(now) % DAY_S // WINDOW_S - _FIRST_ROLL_UP_TICK
+        if not 0 <= turn < _ROLL_UP_TICKS:
+            return
+        listed = self.tenants.query(Query(keys.TENANTS, attributes=("sk",), consistent=False))
+        tenants = [item["sk"] for item in listed if zlib.crc32(item["sk"].encode()) % _ROLL_UP_TICKS == turn]
+        today = day_start(int(now))
+        for day in range(today - _ROLLED_UP_DAYS * DAY_S, today, DAY_S):
+            if day < state.since:  # its first runs may be missing
+                continue
+
+            def roll_up(tenant: str, day: int = day) -> None:
+                if self.clock.now() < stop_at:
+                    self.days.roll_up(tenant, day)
+
+            for_each(self.days.missing(tenants, day), roll_up)
+
+
+def _next_tick(now: float) -> int:
+    """When the next tick may look: later than all that this one has looked at."""
+    return window_start(int(now)) + WINDOW_S
