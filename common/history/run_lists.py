@@ -38,6 +38,9 @@ class RunFilter:
     until_at: int | None = None
     status: str = ""
     trigger: str = ""
+    # Of the run's job, as it is now; lists over all jobs look at them.
+    tag: str = ""
+    target: str = ""
 
     def matches(self, item: Mapping[str, Any]) -> bool:
         """Whether the run has the status and the trigger of the filter."""
@@ -96,7 +99,7 @@ _MAX_BATCH: Final = 1_000
 _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lateness_s", "duration_s")
 
 # A list shows these attributes. Of the attempts it reads the first alone: most runs have no other.
-_LISTED: Final = (
+LISTED: Final = (
     *("pk", "sk", "tenant", "job_id", "status", "reason", "detail", "trigger", "schedule_revision", "fire_at"),
     *("due_at", "started_at", "finished_at", "next_attempt_at", "lateness_s", "duration_s", "skipped_count"),
     *("skipped_from_at", "dead_letter_error", "attempt", "error_type", "error", "lost_calls", "attempts[0]"),
@@ -171,10 +174,10 @@ class TenantRuns:
                 runs.append(item)
             return True
 
-        next_cursor = self._step(tenant, cursor, take, _Selection(2 * limit, _LISTED))
-        return TenantPage(self._with_attempts(runs, run_filter), next_cursor)
+        next_cursor = self._step(tenant, cursor, take, _Selection(2 * limit, LISTED))
+        return TenantPage(self.with_attempts(runs, run_filter), next_cursor)
 
-    def _with_attempts(self, runs: Sequence[Item], run_filter: RunFilter) -> list[Item]:
+    def with_attempts(self, runs: Sequence[Item], run_filter: RunFilter) -> list[Item]:
         """The runs with all attempts, without runs that ended or expired since they were listed."""
 
         def with_attempts(run: Item) -> Item | None:

@@ -194,6 +194,12 @@ def split_run_name(text: object) -> tuple[int, int, str] | None:
     return None if fire_at is None else (fire_at, int(match[2]), match[3] or "")
 
 
+def trigger_of(run_name: str) -> str:
+    """What started the run of this name; empty if the name tells nothing."""
+    parts = split_run_name(run_name)
+    return _TRIGGERS.get(parts[2][:2], "") if parts else ""
+
+
 def parse_execution_id(tenant: str, text: str) -> Execution:
     """The execution of an id.
 

@@ -196,8 +196,9 @@ class Table:
             wire_keys = [to_wire(key) for key in keys[start : start + _BATCH_GET]]
             request: dict[str, Any] = {"Keys": wire_keys, "ConsistentRead": consistent}
             if attributes:
-                request["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
-                request["ExpressionAttributeNames"] = {f"#{name}": name for name in attributes}
+                paths = [path if "[" in path else f"#{path}" for path in attributes]
+                request["ProjectionExpression"] = ", ".join(paths)
+                request["ExpressionAttributeNames"] = {path: path[1:] for path in paths if path[0] == "#"}
             yield {self.name: request}
 
     @property
