@@ -117,9 +117,9 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
 
 def log_projected(projected: Projected) -> None:
     """Log what the projection left to the next tick."""
-    if projected.problems or projected.left:
+    if projected.problems or projected.remaining:
         telemetry.logger().warning(
-            "projection left to the next tick", runs=projected.left, problems=projected.problems[:10]
+            "projection left to the next tick", runs=projected.remaining, problems=projected.problems[:10]
         )
 
 

@@ -62,9 +62,12 @@ class Projected:
 
     begin: int = 0
     end: int = 0
+    # Executions of the log, those whose records were read, and windows that were written.
+    planned: int = 0
     read: int = 0
     windows: int = 0
-    left: int = 0
+    # Runs that were left to the next tick.
+    remaining: int = 0
     # Executions of the plan that have no record.
     missing: list[Execution] = field(default_factory=list)
     # Whether all that was planned in [begin, end) was read.
@@ -79,7 +82,7 @@ class _Work:
     # The log before this was read by earlier ticks.
     begin: int
     planned: dict[str, Execution] = field(default_factory=dict)
-    others: dict[str, Execution] = field(default_factory=dict)
+    noted: dict[str, Execution] = field(default_factory=dict)
     looks: list[Look] = field(default_factory=list)
 
 
@@ -153,7 +156,7 @@ class Projector:
             except Exception as error:  # noqa: BLE001  the other buckets go on
                 projected.problems.append(repr(error)[:500])
         self.states.move(done, end)
-        projected.complete = len(done) == len(buckets) and not projected.left
+        projected.complete = len(done) == len(buckets) and not projected.remaining
         self._roll_up(state, now, stop_at)
 
     def _begin(self, now: float, end: int) -> ProjectionState:
@@ -167,14 +170,15 @@ class Projector:
 
     def _follow(self, bucket: int, begin: int, end: int, until: float, projected: Projected) -> None:
         work = self._work(bucket, begin, end)
-        if not work.planned and not work.others:
+        projected.planned += len(work.planned)
+        if not work.planned and not work.noted:
             self.looks.forget(work.looks)
             return
         living = self._living({execution.tenant for execution in self._all(work)})
         now = self.clock.now()
         findings = self._read(work, living, now + (until - now) * _READING_SHARE, projected)
         findings.again += [(_next_tick(now), execution) for execution in findings.unread]
-        projected.left += len(findings.unread)
+        projected.remaining += len(findings.unread)
         self.looks.add(findings.again)
         self._merge(bucket, work, findings, projected)
         self.looks.forget(work.looks)
@@ -182,7 +186,7 @@ class Projector:
     def _work(self, bucket: int, begin: int, end: int) -> _Work:
         work = _Work(begin)
         if begin < end:
-            for kind, named in ((self.index.planned, work.planned), (self.index.changed, work.others)):
+            for kind, named in ((self.index.planned, work.planned), (self.index.changed, work.noted)):
                 for portion in kind.portions(begin, end, bucket):
                     for body in portion.bodies():
                         with suppress(UnreadableMessage):  # of a later version, which goes on from here
@@ -190,19 +194,19 @@ class Projector:
                             named[execution.execution_id] = execution
         for look in self.looks.due(bucket, self.clock.now()):
             work.looks.append(look)
-            work.others |= {execution.execution_id: execution for execution in look.executions}
-        for execution_id in work.others:
+            work.noted |= {execution.execution_id: execution for execution in look.executions}
+        for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
 
     def _all(self, work: _Work) -> Iterable[Execution]:
         yield from work.planned.values()
-        yield from work.others.values()
+        yield from work.noted.values()
 
     def _living(self, tenants: set[str]) -> set[str]:
         """Those that are not being deleted: the projection of the others is removed."""
-        found = self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
-        return {item["pk"] for item in found if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)}
+        tenants_found = self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
+        return {item["pk"] for item in tenants_found if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)}
 
     def _read(self, work: _Work, living: set[str], until: float, projected: Projected) -> _Findings:
         """Read the records, those of tenants with few runs first."""
@@ -217,7 +221,7 @@ class Projector:
         lock = threading.Lock()
 
         def read(batch: Sequence[Execution]) -> None:
-            records = self._records(batch, consistent=any(run.execution_id in work.others for run in batch))
+            records = self._records(batch, consistent=any(run.execution_id in work.noted for run in batch))
             with lock:
                 for execution in batch:
                     record = records.get(execution.execution_id)
@@ -241,8 +245,8 @@ class Projector:
             for execution in executions
         }
         run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
-        found = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
-        return {by_key[record["pk"], record["sk"]]: record for record in found}
+        records = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
+        return {by_key[record["pk"], record["sk"]]: record for record in records}
 
     def _note(
         self,
@@ -292,9 +296,9 @@ class Projector:
         projected.windows += len(merged)
         if failed:
             at = _next_tick(self.clock.now())
-            left = [(at, execution) for execution in self._all(work) if execution.tenant in failed]
-            projected.left += len(left)
-            self.looks.add(left)
+            remaining = [(at, execution) for execution in self._all(work) if execution.tenant in failed]
+            projected.remaining += len(remaining)
+            self.looks.add(remaining)
         self.platform.set(bucket, merged)
 
     def _roll_up(self, state: ProjectionState, now: float, stop_at: float) -> None:

@@ -82,13 +82,17 @@ class Reconciler:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
         begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
-        compared.planned = sum(self.index.planned.sizes(begin, end).values())
+        is_read = projected and projected.complete and (projected.begin, projected.end) == (begin, end)
+        if projected and is_read:
+            compared.planned = projected.planned
+        else:
+            compared.planned = sum(self.index.planned.sizes(begin, end).values())
         room = MAX_LISTED - compared.listed
         if not compared.planned or room <= 0:
             compared.partly = bool(compared.planned)
             return
         step = -(-compared.planned // self.max_reads)
-        if projected and projected.complete and (projected.begin, projected.end) == (begin, end):
+        if projected and is_read:
             step, compared.read = 1, compared.planned
             missing = self._sure(projected.missing)
         else:

@@ -18,6 +18,7 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = RemovalLease(world.table("due"))
     removal = Removal(world.completion, GroupDeletions(world.store), deletions, lease, world.clock)
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
+    monkeypatch.setattr(handler, "projector", lambda: world.projector)
     monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
     monkeypatch.setattr(
         handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))

@@ -143,8 +143,8 @@ class RunsByTime:
         if state is None or since is None or (cursor.until_at is not None and cursor.until_at <= since):
             return self._page_before(tenant, _before_projection(cursor, cursor.until_at), run_filter, limit)
         scan = _Scan(tenant, run_filter, limit)
-        wanted = replace(cursor, from_at=max(cursor.from_at, since))
-        following = self._scan(scan, wanted, state, now)
+        projected = replace(cursor, from_at=max(cursor.from_at, since))
+        following = self._scan(scan, projected, state, now)
         if following is not None:
             return TimePage(scan.runs, replace(following, from_at=cursor.from_at))
         if cursor.from_at >= since:
@@ -238,14 +238,16 @@ class RunsByTime:
         if not pending:
             return
         self._learn_jobs(scan, {job_id for _, job_id in pending})
-        wanted = [key for key in pending if self._fits(scan, key[1])]
-        found: dict[RunKey, Item] = {}
-        if wanted:
+        matching_keys = [key for key in pending if self._fits(scan, key[1])]
+        records: dict[RunKey, Item] = {}
+        if matching_keys:
             scan.batches += 1
-            run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in wanted]
+            run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in matching_keys]
             for item in self._runs.get_many(run_keys, attributes=LISTED):
-                found[item["sk"], item["job_id"]] = item
-        matching = [found[key] for key in wanted if key in found and scan.run_filter.matches(found[key])]
+                records[item["sk"], item["job_id"]] = item
+        matching = [
+            records[key] for key in matching_keys if key in records and scan.run_filter.matches(records[key])
+        ]
         for run in self._before.with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):
             scan.runs.append(run)
             scan.retries += retries_in(run)

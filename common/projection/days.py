@@ -88,10 +88,10 @@ class ProjectedDays:
 
     def missing(self, tenants: Iterable[str], start: int) -> list[str]:
         """Those of the tenants whose day is not rolled up."""
-        wanted = {tenant: keys.projected_day(tenant, date_of(start)) for tenant in tenants}
-        found = self._table.get_many(list(wanted.values()), consistent=False, attributes=("pk",))
-        rolled_up = {item["pk"] for item in found}
-        return [tenant for tenant, key in wanted.items() if key["pk"] not in rolled_up]
+        day_keys = {tenant: keys.projected_day(tenant, date_of(start)) for tenant in tenants}
+        items = self._table.get_many(list(day_keys.values()), consistent=False, attributes=("pk",))
+        rolled_up = {item["pk"] for item in items}
+        return [tenant for tenant, key in day_keys.items() if key["pk"] not in rolled_up]
 
     def roll_up(self, tenant: str, start: int, *, only_again: bool = False) -> None:
         """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before. Raises Busy."""

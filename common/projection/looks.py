@@ -22,7 +22,7 @@ from common.timing.windows import WINDOW_S, window_start
 
 # At most 200 KB, whatever the ids are.
 _RUNS_IN_ITEM: Final = 1_000
-_KEPT_S: Final = 8 * DAY_S
+_RETENTION_S: Final = 8 * DAY_S
 # After this time without a record a run will not have one, unless it is noted as changed then.
 NO_RECORD_AFTER_S: Final = DAY_S
 
@@ -84,7 +84,7 @@ def next_look(execution: Execution, next_attempt_at: float | None, now: float) -
 def _item(tenant: str, at: int, executions: Sequence[Execution]) -> Item:
     runs = packed("\n".join(execution.encode() for execution in executions))
     name = hashlib.sha256(runs.encode()).hexdigest()[:16]
-    return {**keys.look_again(tenant, at, name), "runs": runs, "expires_at": at + _KEPT_S}
+    return {**keys.look_again(tenant, at, name), "runs": runs, "expires_at": at + _RETENTION_S}
 
 
 def _executions(item: Item) -> list[Execution]:

@@ -17,7 +17,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
-KEPT_S: Final = 8 * DAY_S
+RETENTION_S: Final = 8 * DAY_S
 # A run that starts later than this is counted as late.
 LATE_S: Final = 1.0
 _MAX_TRIES: Final = 5
@@ -62,7 +62,7 @@ class ProjectedTenants:
         by_start: defaultdict[int, dict[str, TenantTotals]] = defaultdict(dict)
         newest = max((start for _, start in windows), default=0)
         for (tenant, start), window in windows.items():
-            if start > newest - KEPT_S:
+            if start > newest - RETENTION_S:
                 by_start[start][tenant] = TenantTotals.of_window(window)
         for start, totals in by_start.items():
             self._set(start, bucket, totals)
@@ -79,7 +79,7 @@ class ProjectedTenants:
             if stored:
                 unchanged = Expression("#version = :before", {":before": stored["version"]})
             version = stored["version"] + 1 if stored else 1
-            item = {**key, "version": version, "tenants": _text(after), "expires_at": start + KEPT_S}
+            item = {**key, "version": version, "tenants": _text(after), "expires_at": start + RETENTION_S}
             try:
                 self._table.put(item, unchanged)
             except ConditionFailed:

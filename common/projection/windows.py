@@ -212,12 +212,12 @@ class ProjectedRuns:
     def _portions(
         self, tenant: str, window: ProjectedWindow, places: Iterable[int]
     ) -> dict[str, list[RunEntry]]:
-        wanted = [
+        portion_keys = [
             keys.projected_portion(tenant, window.start, window.portions[place].name) for place in places
         ]
-        found = {_name(item): decode(item["runs"]) for item in self._table.get_many(wanted)}
+        runs = {_name(item): decode(item["runs"]) for item in self._table.get_many(portion_keys)}
         # One that is missing has expired.
-        return {_name(key): found.get(_name(key), []) for key in wanted}
+        return {_name(key): runs.get(_name(key), []) for key in portion_keys}
 
     def _write(self, tenant: str, change: _Change) -> None:
         """New portions, then the item, then the removal of old portions. Raises ConditionFailed, Busy."""

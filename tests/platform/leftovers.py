@@ -14,14 +14,19 @@ from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions
 from common.platform.request_rate import RequestRate
 from common.platform.tenants import Tenants
+from common.projection.days import day_start
+from common.projection.entry import RunEntry
+from common.projection.windows import MAX_INLINE
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.registry import Registry
 from common.registration.subscriptions import SubscriptionStore
+from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
+from common.timing.instants import DAY_S
 from eventbridge.groups import ScheduleGroups
 from tests.worlds import TABLES, World, at, job
 
@@ -44,6 +49,9 @@ KINDS_OF_ITEMS = {
     "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE", "ADDITIONS"},
     "audit": {"AUDIT"},
 }
+
+# The partitions of a tenant's projected runs.
+PROJECTED = {"tenant##windows", "tenant##portions", "tenant##days"}
 
 
 def tenants_of(world: World) -> Tenants:
@@ -89,6 +97,7 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     )
     ScheduleGroups(world.table("jobs")).create(tenant, "billing", {}, world.clock.now(), world.store.audited)
     _subscribe(world, tenant)
+    _project(world, tenant)
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z", payload="x" * 2_000))
@@ -102,6 +111,19 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     world.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
     JobDirectory(world.table("jobs"), Audit(world.table("tenants"))).listed(tenant, world.clock.now())
+
+
+def _project(world: World, tenant: str) -> None:
+    """A window with portions, and its day rolled up."""
+    start, now = at("2026-11-20T03:00:00Z"), int(world.clock.now())
+    entries = [
+        RunEntry(f"20261120T030000Z:{number}", "minutely", SUCCEEDED) for number in range(MAX_INLINE + 1)
+    ]
+    window = world.projector.windows.merge(
+        tenant, start, {entry.key: entry for entry in entries}, now + DAY_S
+    )
+    assert window.portions
+    world.projector.days.roll_up(tenant, day_start(start))
 
 
 def _subscribe(world: World, tenant: str) -> None:
