@@ -17,6 +17,7 @@ from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
 from common.history.job_directory import JobDirectory, NextFires
 from common.history.run_lists import RunLists, TenantRuns
+from common.history.runs_by_time import RunsByTime
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.store import JobStore, job_store
@@ -86,6 +87,7 @@ class History:
 
     run_lists: RunLists
     tenant_runs: TenantRuns
+    by_time: RunsByTime
     expected: ExpectedRuns
     health: JobHealth
     upcoming: Upcoming
@@ -100,6 +102,7 @@ class History:
         return cls(
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
+            by_time=RunsByTime(tables.jobs, tables.runs, tables.due),
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
             health=JobHealth(tables.runs),
             upcoming=Upcoming(tables.jobs),

@@ -83,10 +83,11 @@ ListCursor = TimeCursor | RunsCursor
 
 @dataclass(frozen=True, slots=True)
 class TimePage:
-    """Some runs, the cursor of the next page, and from when on no more runs follow."""
+    """Some runs, and the cursor of the next page. `job_by_job`: they were read without the projection."""
 
     runs: list[Item]
     next: ListCursor | None
+    job_by_job: bool = False
 
 
 @dataclass(slots=True)
@@ -158,7 +159,7 @@ class RunsByTime:
         page: TenantPage = self._before.page(tenant, cursor, run_filter, limit=limit)
         scan = _Scan(tenant, run_filter, limit)
         self._learn_jobs(scan, {run["job_id"] for run in page.runs})
-        return TimePage([run for run in page.runs if self._fits(scan, run["job_id"])], page.next)
+        return TimePage([run for run in page.runs if self._fits(scan, run["job_id"])], page.next, True)
 
     def _scan(self, scan: _Scan, cursor: TimeCursor, state: ProjectionState, now: float) -> TimeCursor | None:
         """Collect runs; returns where the next page goes on, None at the end."""

@@ -9,7 +9,7 @@ import pytest
 
 from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
-from common.history.run_lists import _LISTED, MAX_RETRIES, Bounds, RunFilter, RunLists
+from common.history.run_lists import LISTED, MAX_RETRIES, Bounds, RunFilter, RunLists
 from common.history.runs_cursor import RunsCursor
 from common.storage.wire import Item
 from tests.history.table import NOW, Tenancy
@@ -104,4 +104,4 @@ def test_a_run_that_goes_on_while_its_attempts_are_read_leaves_its_status() -> N
 
 
 def test_the_fields_of_a_run_are_read_for_lists() -> None:
-    assert {*views._RUN_FIELDS} <= {*_LISTED}
+    assert {*views._RUN_FIELDS} <= {*LISTED}
