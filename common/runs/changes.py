@@ -7,7 +7,6 @@ from contextlib import suppress
 from itertools import islice
 
 from common.planning.execution import SCHEDULE, Execution
-from common.planning.log import ExecutionLog
 from common.runs.claims import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
@@ -26,12 +25,12 @@ class RunChanges:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        # What changes here beside the plan is written down before, for the projection of runs.
-        self._changed = ExecutionLog(table.beside("due"), keys.CHANGED)
 
     def note(self, executions: Iterable[Execution], now: float) -> None:
         """Write down runs that begin or change beside the plan, before they do. Raises Busy."""
-        self._changed.note(executions, now)
+        from common.planning.log import ExecutionLog  # most executors never need it
+
+        ExecutionLog(self._table.beside("due"), keys.CHANGED).note(executions, now)
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
         """Record that an execution waits for its turn. False if it already has a record."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.planning.log import ExecutionLog
 from common.runs.claims import RETENTION_S, Claim, claim_fields, claim_update, finish_update, takeover_update
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
@@ -41,6 +40,8 @@ class Runs:
         if the run has no record.
         """
         if now - since > after_s:
+            from common.planning.log import ExecutionLog  # most executors never need it
+
             ExecutionLog(self._table.beside("due"), keys.CHANGED).note([execution], now)
 
     def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Item | None:
