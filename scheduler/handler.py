@@ -27,12 +27,12 @@ from common.storage.table import Query, Table, Tables
 from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.planner import FanOut, SharePlanner
-from scheduler.projector import Projected, Projector
 from scheduler.reconcile import Compared, Reconciler
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
+    from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
 
 
@@ -195,6 +195,8 @@ def reconciler() -> Reconciler:
 @cache
 def projector() -> Projector:
     """This process's projector: it writes down what became of past windows."""
+    from scheduler.projector import Projector  # planners do not need it
+
     return Projector.of(Tables.of(config()), SystemClock())
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.clock import Clock
 from common.planning.due_index import DueIndex
@@ -28,7 +28,9 @@ from common.storage.wire import Expression
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
-from scheduler.projector import Projected
+
+if TYPE_CHECKING:
+    from scheduler.projector import Projected
 
 # A window is compared so long after its end.
 _SETTLED_AFTER_S: Final = WINDOW_S
