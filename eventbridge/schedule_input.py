@@ -13,7 +13,7 @@ from typing import Final
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
-from common.jobs.payload_formats import PayloadFormats
+from common.jobs.payload_formats import LetterParts, PayloadFormats, TextReader
 from common.jobs.placeholders import RENDERED_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
@@ -57,6 +57,20 @@ class ScheduleInput:
         text = json.loads(payload)
         return input_text(text, arn, execution.fire_at, execution.execution_id, execution.attempt)
 
+    def letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> LetterParts:
+        """https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
+
+        A universal target's letter names the operation, and its body is the whole request. The guide's example of a
+        call that is refused at its first attempt has the condition MaximumEventAgeInSeconds.
+        """
+        execution_id = _attempt_id(execution.execution_id, execution.attempt)
+        arn, text = _universal_request(job, read)
+        if text is not None:
+            body = input_text(
+                text, job.target["schedule_arn"], execution.fire_at, execution.execution_id, execution.attempt
+            )
+        return LetterParts(execution_id, arn or str(job.target["arn"]), body, "MaximumEventAgeInSeconds")
+
 
 # By the field of a job's target that chooses the format.
 PAYLOAD_FORMATS: Final[PayloadFormats] = {"schedule_arn": ScheduleInput()}
@@ -72,7 +86,7 @@ def input_text(text: str | None, schedule_arn: str, fire_at: int, execution_id: 
     values = {
         "schedule-arn": schedule_arn,
         "scheduled-time": rfc3339(fire_at),
-        "execution-id": hashlib.sha256(f"{execution_id}/{attempt}".encode()).hexdigest()[:16],
+        "execution-id": _attempt_id(execution_id, attempt),
         "attempt-number": str(attempt),
     }
     return _ATTRIBUTE.sub(lambda match: values[match[1]], text)
@@ -94,6 +108,28 @@ def is_json(text: str, *, an_object: bool = False) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) or not an_object
+
+
+def _attempt_id(execution_id: str, attempt: int) -> str:
+    """What a target sees as the execution id. On AWS each attempt has another one."""
+    return hashlib.sha256(f"{execution_id}/{attempt}".encode()).hexdigest()[:16]
+
+
+def _universal_request(job: Job, read: TextReader) -> tuple[str, str | None]:
+    """The ARN of a universal target, and its Input; of another target empty and None.
+
+    Once another API has changed the job, the request says no more what is called.
+    """
+    # Few runs send a letter, so its modules are loaded by the first one.
+    from eventbridge.origin import schedule_of, target_arn_in
+    from eventbridge.universal import is_universal
+
+    origin = schedule_of(job)
+    if not origin or "written" in origin or not is_universal(arn := target_arn_in(origin)):
+        return "", None
+    request = origin["request"]
+    text = request if isinstance(request, str) else read(request)
+    return arn, json.loads(text)["Target"].get("Input")
 
 
 def _notification(schedule_arn: str, fire_at: int, execution_id: str) -> str:

@@ -168,6 +168,7 @@ NEXT_TOKEN: Final = String(2_048)
 TAG_KEY: Final = String(128)
 MAX_TAGS: Final = 200
 TAGS: Final = ListOf(Structure({"Key": TAG_KEY, "Value": String(256)}, ("Key", "Value")), MAX_TAGS)
+DESCRIPTION_CHARS: Final = 512
 _NOT_CALLED: Final = "belongs to a target that Minute8 does not call"
 
 TARGET: Final = Structure(
@@ -201,7 +202,7 @@ SCHEDULE: Final = Structure(
     {
         "ActionAfterCompletion": String(enum=("NONE", "DELETE")),
         "ClientToken": CLIENT_TOKEN,
-        "Description": String(512, 0),
+        "Description": String(DESCRIPTION_CHARS, 0),
         "EndDate": Timestamp(),
         "FlexibleTimeWindow": Structure(
             {"Mode": String(enum=("OFF", "FLEXIBLE")), "MaximumWindowInMinutes": Integer(1, 1_440)},

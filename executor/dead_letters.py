@@ -8,14 +8,14 @@ died before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from common import telemetry
 from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
-from common.jobs.payload_formats import PayloadFormats
+from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import Execution
 from common.runs.changes import RunChanges
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -61,7 +61,10 @@ class DeadLetters:
                 try:
                     payload = self.payload_of(job)
                     event = calling.event(job, payload, execution, "", self.payload_formats)
-                    _send(job, event, attributes(job, execution, error_type, error, exhausted))
+                    parts = self._parts(job, execution, event)
+                    _send(
+                        job, event, parts, attributes(job, execution, parts, (error_type, error, exhausted))
+                    )
                     return
                 except Exception as raised:
                     if not remaining_tries:
@@ -80,6 +83,16 @@ class DeadLetters:
             return ""
         return f"the platform does not allow the tenant the queue {job.dead_letter}"
 
+    def _parts(self, job: Job, execution: Execution, event: Event) -> LetterParts:
+        """The body is the one that the target would have received, unless the format has another."""
+        body = message_body(job.target, event) or "{}"
+        if payload_format := format_of(job.target, self.payload_formats):
+            return payload_format.letter(
+                job, execution, body, lambda text: self.payload_of(replace(job, payload=text))
+            )
+        called = str(job.target.get("arn") or job.target.get("url"))
+        return LetterParts(execution.execution_id, called, body)
+
     def _note(self, execution: Execution, problem: str) -> None:
         telemetry.logger().error("dead letter not sent", run=execution.execution_id, error=problem)
         try:
@@ -89,19 +102,23 @@ class DeadLetters:
 
 
 def attributes(
-    job: Job, execution: Execution, error_type: str, error: str, exhausted: str
+    job: Job, execution: Execution, parts: LetterParts, failure: tuple[str, str, str]
 ) -> dict[str, dict[str, str]]:
-    """The attributes of the message. `SCHEDULE_ARN` is "tenant/job" for a job that replaces no schedule. Pure."""
+    """The attributes of the message. `SCHEDULE_ARN` is "tenant/job" for a job that replaces no schedule. Pure.
+
+    `failure` is the type of the error, its text, and the exhausted condition.
+    """
+    error_type, error, exhausted = failure
     texts = {
         "ERROR_CODE": error_type,
         "ERROR_MESSAGE": error[:_MAX_ERROR_CHARS],
-        "EXECUTION_ID": execution.execution_id,
-        "EXHAUSTED_RETRY_CONDITION": exhausted,
+        "EXECUTION_ID": parts.execution_id,
+        "EXHAUSTED_RETRY_CONDITION": exhausted or parts.refused,
         "IS_PAYLOAD_TRUNCATED": "false",
         "RETRY_ATTEMPTS": str(max(0, execution.attempt - 1)),
         "SCHEDULED_TIME": rfc3339(execution.fire_at),
         "SCHEDULE_ARN": str(job.target.get("schedule_arn") or job.key),
-        "TARGET_ARN": str(job.target.get("arn") or job.target.get("url")),
+        "TARGET_ARN": parts.target_arn,
     }
     return {
         name: {"DataType": "String", "StringValue": value}
@@ -110,16 +127,11 @@ def attributes(
     }
 
 
-def _send(job: Job, event: Event, message_attributes: dict[str, dict[str, str]]) -> None:
+def _send(job: Job, event: Event, parts: LetterParts, message_attributes: dict[str, dict[str, str]]) -> None:
     queue = _queue(job)
     client("sqs", queue, event, _TIMEOUT_S).send_message(
-        QueueUrl=queue_url(queue["arn"]), MessageBody=_body(job, event), MessageAttributes=message_attributes
+        QueueUrl=queue_url(queue["arn"]), MessageBody=parts.body, MessageAttributes=message_attributes
     )
-
-
-def _body(job: Job, event: Event) -> str:
-    """The body that the target would have received."""
-    return message_body(job.target, event) or "{}"
 
 
 def _queue(job: Job) -> dict[str, Any]:

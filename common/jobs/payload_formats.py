@@ -5,11 +5,26 @@ The room of the format implements the protocol, and the composition of each stag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from common.jobs.job import Job
+from common.jobs.stored_text import StoredText
 from common.planning.execution import Execution
+
+# Reads a text of a job that has an item of its own.
+TextReader = Callable[[StoredText], str]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterParts:
+    """The parts of a run's dead letter that depend on the format. `refused` is the condition if no retry is allowed."""
+
+    execution_id: str
+    target_arn: str
+    body: str
+    refused: str = ""
 
 
 class PayloadFormat(Protocol):
@@ -20,6 +35,9 @@ class PayloadFormat(Protocol):
 
     def render(self, job: Job, payload: str, execution: Execution) -> str:
         """What the target gets of the payload, which is JSON, for one attempt."""
+
+    def letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> LetterParts:
+        """The parts of a dead letter for the last attempt. The target would have got `body`."""
 
 
 # By the field of the target that chooses the format.

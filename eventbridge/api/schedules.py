@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -40,6 +41,8 @@ from eventbridge.origin import (
     with_known,
 )
 from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check, check_name
+from eventbridge.universal import is_universal
+from eventbridge.unmapping import IN_TARGET, Inexpressible, request_parts
 
 _PAGE: Final = 100
 # Before the request.
@@ -49,6 +52,18 @@ _OWN_FIELDS: Final = (
     *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
     "on_crash",
 )
+
+
+# The members of a request that a changed field of the job replaces.
+_REPLACED: Final[Mapping[str, tuple[str, ...]]] = {
+    "schedule": ("ScheduleExpressionTimezone", "StartDate", "EndDate"),
+    "target": ("SqsParameters", "EventBridgeParameters"),
+    "payload": ("Input",),
+    "retry": ("RetryPolicy",),
+    "name": ("Description",),
+    "after_completion": (),
+    "dead_letter": ("DeadLetterConfig",),
+}
 
 
 # From the stored job, a function that makes the defined one, and the time, to the job to store.
@@ -170,14 +185,19 @@ def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     item = services.store.jobs.get(keys.job(request.tenant, job_id))
     if item is None or item["state"] == DELETED or not item.get("origin"):
         raise NotFound("schedule", request.label)
-    if changed := changed_parts(item["origin"], lambda: Job.from_item(item).to_item()):
-        raise Conflict(
-            f"{', '.join(changed)} of this schedule changed by Minute8's own API, so AWS's may not be able to say it; "
-            f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
-        )
-    texts = services.store.texts.texts(request.tenant, job_id, texts_of_request(item))
+    changed = changed_parts(item["origin"], lambda: Job.from_item(item).to_item())
+    request_text, payload = services.store.texts.texts(request.tenant, job_id, texts_of_request(item))
+    fields = request_in(request_text, payload)
+    if changed:
+        try:
+            fields = with_changes(fields, changed, item, payload)
+        except Inexpressible as error:
+            raise Conflict(
+                f"Minute8's own API changed this schedule to what AWS's cannot say ({error}); "
+                f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
+            ) from None
     return {
-        **_with_defaults(request_in(*texts)),
+        **_with_defaults(fields),
         "Arn": request.account.schedule_arn(group, request.label),
         "CreationDate": item["created_at"],
         "GroupName": group,
@@ -185,6 +205,23 @@ def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         "Name": request.label,
         "State": _state(item["state"]),
     }
+
+
+def with_changes(
+    request_fields: Mapping[str, Any], changed: Sequence[str], item: Mapping[str, Any], payload: str
+) -> dict[str, Any]:
+    """The request with the members that say what changed. `item` is the job's. Raises Inexpressible."""
+    parts = request_parts({**item, "schedule": item["schedule_given"], "payload": json.loads(payload)})
+    target = dict(request_fields["Target"])
+    fields = {**request_fields, "Target": target}
+    if is_universal(target["Arn"]) and set(changed) & {"target", "payload"}:
+        raise Inexpressible(f"{changed[0]}: the target was a universal one")
+    for part in changed:
+        place = target if part in IN_TARGET else fields
+        for name in _REPLACED[part]:
+            place.pop(name, None)
+        place.update(parts[part]())
+    return fields
 
 
 def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:

@@ -457,12 +457,95 @@ def test_a_job_changed_by_minute8_says_so(office: Office, aws: Aws) -> None:
     office.alice("POST", "/v1/jobs/nightly/pause", {"note": "maintenance"})
     assert client.get_schedule(Name="nightly")["State"] == "DISABLED"
     office.alice("PATCH", "/v1/jobs/nightly", {"payload": "2", "retry": {"max_attempts": 1}})
+    edited = client.get_schedule(Name="nightly")["Target"]
+    assert (edited["Input"], edited["RetryPolicy"]["MaximumRetryAttempts"]) == ("2", 0)
+    office.alice("PATCH", "/v1/jobs/nightly", {"schedule": {"every": "90s"}})
     status, name, message = refusal(client.get_schedule, Name="nightly")
     assert (status, name) == (409, "ConflictException")
-    assert message.startswith("payload, retry of this schedule")
+    assert "schedule.every: a rate of AWS's is whole minutes" in message
     assert [moved_schedule["Name"] for moved_schedule in client.list_schedules()["Schedules"]] == ["nightly"]
     client.update_schedule(**schedule())
     assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
+
+
+RETRIES = {"MaximumEventAgeInSeconds": 86_400, "MaximumRetryAttempts": 185}
+EDITS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "another rate": ({"schedule": {"every": "9m"}}, {"ScheduleExpression": "rate(9 minutes)"}),
+    "an hour": ({"schedule": {"every": "1h"}}, {"ScheduleExpression": "rate(1 hour)"}),
+    "a cron": (
+        {"schedule": {"every": None, "cron": "0 9 * * 1-5", "spread_s": 0}},
+        {"ScheduleExpression": "cron(0 9 ? * 2-6 *)"},
+    ),
+    "a cron of AWS's with its zone": (
+        {
+            "schedule": {
+                "every": None,
+                "cron": "0 9 ? * 6L *",
+                "dialect": "eventbridge",
+                "dst": "eventbridge",
+                "timezone": "Asia/Tokyo",
+            }
+        },
+        {"ScheduleExpression": "cron(0 9 ? * 6L *)", "ScheduleExpressionTimezone": "Asia/Tokyo"},
+    ),
+    "a one-off": (
+        {"schedule": {"every": None, "at": "2027-01-01T00:00:00", "timezone": "Europe/Paris"}},
+        {"ScheduleExpression": "at(2027-01-01T00:00:00)", "ScheduleExpressionTimezone": "Europe/Paris"},
+    ),
+    "bounds": (
+        {"schedule": {"every": "5m", "end_at": "2027-01-01T00:00:00Z"}},
+        {"EndDate": datetime(2027, 1, 1, tzinfo=UTC)},
+    ),
+    "a window": (
+        {"schedule": {"every": "5m", "jitter_s": 119}},
+        {"FlexibleTimeWindow": {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 2}},
+    ),
+    "a name": ({"name": "Nightly"}, {"Description": "Nightly"}),
+    "its end": ({"after_completion": "delete"}, {"ActionAfterCompletion": "DELETE"}),
+    "dead letters": (
+        {"dead_letter": QUEUE},
+        {"Target": {**target(RetryPolicy=RETRIES), "DeadLetterConfig": {"Arn": QUEUE}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_get_says_an_edit_of_minute8s_as_far_as_aws_can(office: Office, aws: Aws, edit: str) -> None:
+    """Terraform plans what changed, and applies it: afterwards there is nothing left to change."""
+    change, expected = EDITS[edit]
+    client = aws()
+    client.create_schedule(**schedule())
+    assert office.alice("PATCH", "/v1/jobs/nightly", change).status == 200
+    answer = without_metadata(client.get_schedule(Name="nightly"))
+    assert {name: answer[name] for name in expected} == expected
+    members = {name: value for name, value in answer.items() if name not in ("Arn", "CreationDate")}
+    members.pop("LastModificationDate")
+    client.update_schedule(**members)
+    again = without_metadata(client.get_schedule(Name="nightly"))
+    again.pop("LastModificationDate"), answer.pop("LastModificationDate")
+    assert again == answer
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"schedule": {"every": None, "cron": "0 3 1 * 1"}}, "schedule.cron"),
+        ({"schedule": {"every": None, "cron": "30 0 3 * * *"}}, "schedule.cron"),
+        ({"schedule": {"every": None, "cron": "0 3 * * *", "timezone": "Europe/Paris"}}, "schedule.dst"),
+        ({"schedule": {"every": "5m", "exclude": {"dates": ["2027-01-01"]}}}, "schedule.exclude"),
+        ({"schedule": {"every": "5m", "jitter_s": 90}}, "schedule.jitter_s"),
+        ({"retry": {"max_age_s": 90_000}}, "retry.max_age_s"),
+        ({"target": {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}}, "target.invocation"),
+    ],
+)
+def test_what_aws_cannot_say_is_a_conflict(
+    office: Office, aws: Aws, change: dict[str, Any], field: str
+) -> None:
+    aws().create_schedule(**schedule())
+    assert office.alice("PATCH", "/v1/jobs/nightly", change).status == 200
+    status, name, message = refusal(aws().get_schedule, Name="nightly")
+    assert (status, name) == (409, "ConflictException")
+    assert f"({field}: " in message, message
 
 
 def test_ids_are_natural_where_they_can_be() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from common.errors import InvalidInput
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
+from eventbridge.origin import origin_of
 from executor import dead_letters
 from tests.worlds import Killed, World, job
 
@@ -145,7 +147,48 @@ def test_the_input_of_a_schedule_is_the_body(world: World, queue: Queue) -> None
     target = {**job()["target"], "schedule_arn": SCHEDULE}
     fails(world, target=target, payload='{"at": "<aws.scheduler.scheduled-time>"}', retry={"max_attempts": 1})
     assert queue.sent[0]["MessageBody"] == f'{{"at": "{DUE}"}}'
-    assert queue.attributes()["SCHEDULE_ARN"] == SCHEDULE
+    attributes = queue.attributes()
+    assert (attributes["SCHEDULE_ARN"], attributes["TARGET_ARN"]) == (SCHEDULE, target["arn"])
+
+
+@pytest.mark.parametrize("size", [1, 3_000])  # a large request has an item of its own
+def test_a_universal_target_sends_the_letter_of_the_guide(world: World, queue: Queue, size: int) -> None:
+    """https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html, its example"""
+    operation = "arn:aws:scheduler:::aws-sdk:sqs:sendMessage"
+    url = f"https://sqs.us-west-2.amazonaws.com/123456789012/{'q' * size}"
+    text = f'{{"MessageBody":"<aws.scheduler.execution-id>","QueueUrl":"{url}"}}'
+    body = "<aws.scheduler.execution-id>"
+    target = {**job()["target"], "schedule_arn": SCHEDULE}
+    created = world.registry.create(
+        "alice",
+        "once",
+        job(at=DUE, dead_letter=QUEUE, target=target, payload='"<aws.scheduler.execution-id>"'),
+    )
+    request = {"Target": {"Arn": operation, "Input": text}}
+    origin = origin_of("default", "once", request, body, None)
+    seen: list[str] = []
+
+    def answers(event: Mapping[str, Any]) -> Outcome:
+        seen.append(event["payload"].strip('"'))
+        return Outcome(
+            ok=False, permanent=True, error_type="AWS.SimpleQueueService.NonExistentQueue", error="none"
+        )
+
+    world.target.answer = answers
+    world.store.change(
+        "alice", "once", lambda old, now: replace(created, origin=origin, revision=created.revision + 1)
+    )
+    world.run_until("2026-11-21T03:16:00Z")
+    attributes = queue.attributes()
+    assert attributes["EXECUTION_ID"] == seen[-1] and len(seen[-1]) == 16
+    assert queue.sent[0]["MessageBody"] == text.replace("<aws.scheduler.execution-id>", seen[-1])
+    assert {
+        name: attributes[name] for name in ("TARGET_ARN", "EXHAUSTED_RETRY_CONDITION", "RETRY_ATTEMPTS")
+    } == {
+        "TARGET_ARN": operation,
+        "EXHAUSTED_RETRY_CONDITION": "MaximumEventAgeInSeconds",
+        "RETRY_ATTEMPTS": "0",
+    }
 
 
 def test_it_is_tried_again_once(world: World, queue: Queue) -> None:
