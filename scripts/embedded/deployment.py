@@ -1,7 +1,6 @@
-"""Deploy serverless.yml to a running embedded AWS, apply what its CloudFormation drops, and check both."""
+"""Deploy serverless.yml to a running embedded AWS, and remove it."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -74,8 +73,6 @@ def _deploy(
     make_deployable(embedded, stage, report)
     # By force: the tool would skip what a deployment that was cut off has already uploaded.
     run_osls(["deploy", "--stage", stage, "--force", *arguments], service, embedded)
-    template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
-    apply_dropped(embedded, template)
     report(f"canary: {canary.register(Stage(embedded.env(), stage), stage)}")
     ssm = client(embedded, "ssm")
     signing_masters.change(ssm, stage, "make")
@@ -167,33 +164,6 @@ def run_osls(arguments: list[str], service: Path, embedded: Embedded) -> str:
     if "Invalid configuration" in done.stderr:
         raise EmbeddedError(f"osls finds fault with serverless.yml:\n{done.stderr}")
     return done.stdout + done.stderr
-
-
-def apply_dropped(embedded: Embedded, template: Mapping[str, Any]) -> None:
-    """Set what the embedded CloudFormation ignores, as the template says: TTL of tables, RecursiveLoop of functions."""
-    _apply_time_to_live(embedded, template)
-    functions = client(embedded, "lambda")
-    for resource in template["Resources"].values():
-        if recursive_loop := resource.get("Properties", {}).get("RecursiveLoop"):
-            name = resource["Properties"]["FunctionName"]
-            functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=recursive_loop)
-
-
-def _apply_time_to_live(embedded: Embedded, template: Mapping[str, Any]) -> None:
-    dynamodb = client(embedded, "dynamodb")
-    for resource in template["Resources"].values():
-        specification = resource.get("Properties", {}).get("TimeToLiveSpecification")
-        if resource["Type"] != "AWS::DynamoDB::Table" or not specification:
-            continue
-        table = resource["Properties"]["TableName"]
-        if (
-            dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
-            == "DISABLED"
-        ):
-            dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)
-        description = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-        if description.get("AttributeName") != specification["AttributeName"]:
-            raise EmbeddedError(f"table {table} has the time to live {description}, not {specification}")
 
 
 def client(embedded: Embedded, service: str) -> Any:

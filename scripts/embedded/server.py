@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from scripts.embedded import cloudformation, patches, snapshot
+from scripts.embedded import cloudformation, dropped, patches, snapshot
 from scripts.embedded import cloudwatch as alarms
 from scripts.embedded.strict import layer
 
@@ -51,7 +51,7 @@ def main() -> None:
         scheduler,
         sqs,
     )
-    from ministack.services.cloudformation import _stacks, provisioners  # type: ignore[import-untyped]
+    from ministack.services.cloudformation import _stacks, provisioners, stacks  # type: ignore[import-untyped]
 
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
@@ -64,6 +64,9 @@ def main() -> None:
     if arguments.strict:
         layer.install(emitted.throttled, with_shares=arguments.shares)
     cloudformation.install(_stacks, provisioners)
+    scheme = "https" if "USE_SSL" in os.environ else "http"
+    endpoint_url = f"{scheme}://127.0.0.1:{os.environ['GATEWAY_PORT']}"
+    dropped.install(stacks, provisioners, dynamodb, lambda_svc, endpoint_url)
     snapshot.install(
         app,
         arguments.state_dir / "aws",

@@ -20,7 +20,7 @@ from scripts.embedded import Embedded, EmbeddedError, deploy, find, kill, start,
 from scripts.embedded.deployment import client, make_deployable
 from scripts.embedded.patches import MARK, up_to_mark
 from scripts.embedded.process import ROOT, _processes
-from tests.waiting import PATIENCE_S, wait_for_snapshots, wait_until
+from tests.waiting import wait_for_snapshots, wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -48,24 +48,10 @@ def test_a_deployment_leaves_all_tables_with_their_time_to_live(deployed: Embedd
         assert (time_to_live["TimeToLiveStatus"], time_to_live["AttributeName"]) == ("ENABLED", "expires_at")
 
 
-def test_cloudformation_still_drops_the_time_to_live(deployed: Embedded) -> None:
-    """When this fails, an upgrade of the embedded AWS has made apply_dropped() superfluous: remove it."""
-    cloudformation, dynamodb = client(deployed, "cloudformation"), client(deployed, "dynamodb")
-    template = """{"Resources": {"T": {"Type": "AWS::DynamoDB::Table", "Properties": {
-        "TableName": "drops", "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "TimeToLiveSpecification": {"AttributeName": "expires_at", "Enabled": true}}}}}"""
-    cloudformation.create_stack(StackName="drops", TemplateBody=template)
-    cloudformation.get_waiter("stack_create_complete").wait(
-        StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_S}
-    )
-    time_to_live = dynamodb.describe_time_to_live(TableName="drops")["TimeToLiveDescription"]
-    cloudformation.delete_stack(StackName="drops")
-    cloudformation.get_waiter("stack_delete_complete").wait(
-        StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": PATIENCE_S}
-    )
-    assert time_to_live["TimeToLiveStatus"] == "DISABLED"
+def test_a_deployment_leaves_the_executor_its_loop(deployed: Embedded) -> None:
+    functions = client(deployed, "lambda")
+    config = functions.get_function_recursion_config(FunctionName="minute8-test-executor")
+    assert config["RecursiveLoop"] == "Allow"
 
 
 def test_deploying_the_same_again_does_nothing(deployed: Embedded) -> None:

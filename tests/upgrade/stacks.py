@@ -10,7 +10,6 @@ state, and the doctor finds nothing, or this exits with 1.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import sys
@@ -28,7 +27,7 @@ from scripts.demo.functions import create
 from scripts.demo.stage import TARGET_NAME, Stage
 from scripts.demo.witness import calls_in, expected
 from scripts.embedded import Embedded, deploy, kill, start
-from scripts.embedded.deployment import SOURCES, api_url, apply_dropped, client, run_osls
+from scripts.embedded.deployment import SOURCES, api_url, client, run_osls
 from scripts.newcomer import Shell
 from tests.chaos.__main__ import say
 from tests.chaos.verdict import Verdict, judge
@@ -116,8 +115,6 @@ class Story:
         for layer in layers:
             (service / "build" / layer.name).symlink_to(layer)
         run_osls(["deploy", "--stage", STAGE], service, self._embedded)
-        written = service / ".serverless" / "cloudformation-template-update-stack.json"
-        apply_dropped(self._embedded, json.loads(written.read_text()))
 
     def _register(self, count: int) -> None:
         """A tenant, its key and its jobs, by the release's own command and API."""
