@@ -41,18 +41,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
     try:
-        build_layer.build_all("arm64")
+        params = parameters.read(options.stage, parameters.given_in(osls_options))
+        # An embedded AWS that stands in for an account runs on this machine.
+        build_layer.build_all("local" if params["layerPath"].endswith("-local") else "arm64")
         build_layer.compile_code()
     except RuntimeError as error:
         print(f"deploy: {error}", file=sys.stderr)
         return 2
     console.build()
     command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *osls_options]
-    if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:
+    environment = os.environ | {"NODE_NO_WARNINGS": "1"}
+    if status := subprocess.run(command, cwd=build_layer.ROOT, env=environment, check=False).returncode:
         return status
     try:
         outputs = outputs_of(session, options.stage, region)
-        params = parameters.read(options.stage, parameters.given_in(osls_options))
         if params["deletionProtection"] == "true":
             protect(session, region, outputs)
         signing_masters.change(session.create_client("ssm", region_name=region), options.stage, "make")

@@ -133,9 +133,14 @@ def given_in(arguments: Sequence[str]) -> dict[str, str]:
     return given_values
 
 
+def pairs(params: Mapping[str, str]) -> list[str]:
+    """`name=value` of each."""
+    return [f"{name}={value}" for name, value in sorted(params.items())]
+
+
 def arguments_of(params: Mapping[str, str]) -> list[str]:
     """What osls takes for these parameters."""
-    return [f"--param={name}={value}" for name, value in sorted(params.items())]
+    return [f"--param={pair}" for pair in pairs(params)]
 
 
 def refusals(stage: str, osls_options: Sequence[str]) -> list[str]:

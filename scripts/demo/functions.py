@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from botocore.exceptions import ClientError
+
 _LOGS: Final = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents")
-# A new role takes seconds to reach Lambda.
-_ROLE_PATIENCE_S: Final = 60
-_ROLE_PAUSE_S: Final = 2
+# What AWS refuses at first: a new role and its policy take seconds to reach Lambda, a removed queue's name a minute.
+_NOT_YET: Final = ("cannot be assumed", "does not have permissions", "You must wait 60 seconds")
+_PATIENCE_S: Final = 90
+_PAUSE_S: Final = 2
 
 Clients = Callable[[str], Any]
 
@@ -39,17 +42,21 @@ def create(client: Clients, name: str, source: str, timeout_s: int, actions: Seq
         "Timeout": timeout_s,
         "Code": {"ZipFile": package.getvalue()},
     }
-    give_up_at = time.monotonic() + _ROLE_PATIENCE_S
-    while True:
-        try:
-            arn = str(functions.create_function(**configuration)["FunctionArn"])
-            break
-        except functions.exceptions.InvalidParameterValueException as error:
-            if "assumed" not in str(error) or time.monotonic() > give_up_at:
-                raise
-            time.sleep(_ROLE_PAUSE_S)
+    arn = str(until_taken(lambda: functions.create_function(**configuration))["FunctionArn"])
     functions.get_waiter("function_active_v2").wait(FunctionName=name, WaiterConfig={"Delay": 1})
     return arn
+
+
+def until_taken(call: Callable[[], Any]) -> Any:
+    """The answer of a call that AWS may refuse at first. Raises ClientError if it is refused for something else."""
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return call()
+        except ClientError as error:
+            if time.monotonic() > give_up_at or not any(words in str(error) for words in _NOT_YET):
+                raise
+            time.sleep(_PAUSE_S)
 
 
 def remove(client: Clients, name: str) -> None:

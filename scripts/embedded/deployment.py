@@ -176,6 +176,7 @@ def client(embedded: Embedded, service: str) -> Any:
         region_name=embedded.env()["AWS_REGION"],
         aws_access_key_id=embedded.env()["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=embedded.env()["AWS_SECRET_ACCESS_KEY"],
+        verify=embedded.ca_bundle or None,
     )
 
 

@@ -25,13 +25,13 @@ def install(stacks: Any, provisioners: Any, dynamodb: Any, lambda_svc: Any, endp
         if loop := properties.get("RecursiveLoop"):
             lambda_svc._put_function_recursion_config(name, {"RecursiveLoop": loop})
         reserved = properties.get("ReservedConcurrentExecutions")
-        others = [
+        reserved_elsewhere = [
             int(record.get("concurrency") or 0)
             for key, record in lambda_svc._functions.items()
             if key != name
         ]
         quota = lambda_svc._ACCOUNT_CONCURRENCY_CAP
-        if reserved and quota and quota - sum(others) - int(reserved) < UNRESERVED_AT_LEAST:
+        if reserved and quota and quota - sum(reserved_elsewhere) - int(reserved) < UNRESERVED_AT_LEAST:
             raise ValueError(
                 f"Specified ReservedConcurrentExecutions for function decreases account's "
                 f"UnreservedConcurrentExecution below its minimum value of [{UNRESERVED_AT_LEAST}]."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import queue
 import re
 import shutil
@@ -58,6 +59,27 @@ def check_permissions_as_aws(iam_actions: Any) -> None:
         return _AS_ON_AWS.get(action, action) if action else action
 
     iam_actions.extract_iam_action = as_on_aws
+    resource_of: Callable[..., str] = iam_actions.extract_resource_arn
+
+    def named(
+        service: str, method: str, path: str, headers: Any, body: bytes, query: Any, region: str, account: str
+    ) -> str:
+        """What only the request's body names: a new function, a rule of the default bus, and an event bus."""
+        if service == "lambda" and method == "POST" and path.endswith("/functions"):
+            return f"arn:aws:lambda:{region}:{account}:function:{json.loads(body)['FunctionName']}"
+        if service == "events" and (name := _rule_or_bus(headers.get("x-amz-target", ""), json.loads(body))):
+            return f"arn:aws:events:{region}:{account}:{name}"
+        return resource_of(service, method, path, headers, body, query, region, account)
+
+    iam_actions.extract_resource_arn = named
+
+
+def _rule_or_bus(operation: str, request: Mapping[str, Any]) -> str | None:
+    """`rule/name` or `event-bus/name`, as AWS's permissions name them; None for a request about neither, or events."""
+    if "EventBusName" in request or operation.endswith(("PutEvents", "ListRules", "ListEventBuses")):
+        return None
+    name = request.get("Rule") or request.get("Name")
+    return name and f"{'event-bus' if operation.endswith('EventBus') else 'rule'}/{name}"
 
 
 def parse_conditions_once(dynamodb: Any) -> None:

@@ -39,15 +39,17 @@ class Engine:
         self.stage.allow((f"tenant-{number}" for number in range(50)), self.target["arn"])
         self._lambda, self._sqs, self._logs = (stage.client(service) for service in ("lambda", "sqs", "logs"))
         self._name = name
-        self._queue = self._sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "60"})[
-            "QueueUrl"
-        ]
+        self._queue = functions.until_taken(
+            lambda: self._sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "60"})
+        )["QueueUrl"]
         functions.create(stage.client, name, _HANDLER, timeout_s=30, actions=_POLLS)
         arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"][
             "QueueArn"
         ]
-        self._mapping = self._lambda.create_event_source_mapping(
-            EventSourceArn=arn, FunctionName=name, BatchSize=10, ScalingConfig={"MaximumConcurrency": 10}
+        self._mapping = functions.until_taken(
+            lambda: self._lambda.create_event_source_mapping(
+                EventSourceArn=arn, FunctionName=name, BatchSize=10, ScalingConfig={"MaximumConcurrency": 10}
+            )
         )["UUID"]
 
     def remove_bare(self) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 
 import botocore
 
+from common.platform.signing_masters import parameter_name
 from common.version import VERSION
 from scripts.build_layer import ROOT
 from scripts.measure.result import Table, this_machine
+from scripts.verify.made import target_names
 from scripts.verify.results import TrialResult
 
 
@@ -35,6 +37,20 @@ class Report:
     problems: list[str] = field(default_factory=list)
     left_behind: list[str] | None = None
     is_complete: bool = False
+
+    @property
+    def is_aws(self) -> bool:
+        return self.where == "AWS"
+
+    @property
+    def removal(self) -> str:
+        """The command that removes what this verification made."""
+        return f"make verify STAGE={self.stage} ARGS='--remove --region {self.region}'"
+
+    @staticmethod
+    def is_in(directory: Path, stage: str) -> bool:
+        """Whether there is a report of a verification of this stage."""
+        return (directory / f"verify-{stage}.json").exists()
 
     @property
     def is_well(self) -> bool:
@@ -66,8 +82,7 @@ class Report:
             parts.append(Table(result.title, result.head, result.rows).markdown())
         parts.append(self._dollars())
         parts.append("**Problems**\n\n" + ("\n".join(f"- {problem}" for problem in self.problems) or "none"))
-        remaining = "not looked for" if self.left_behind is None else ", ".join(self.left_behind) or "nothing"
-        parts.append(f"Left behind: {remaining}.")
+        parts.append(self._remaining())
         return "\n\n".join(parts) + "\n"
 
     def _tables(self) -> list[TrialResult]:
@@ -78,6 +93,21 @@ class Report:
                 table = shared.setdefault(result.title, TrialResult(result.title, result.head))
                 table.rows += result.rows
         return list(shared.values())
+
+    def _remaining(self) -> str:
+        if self.left_behind is None:
+            beside = ", ".join(target_names(self.stage))
+            return (
+                f"It has not ended. If its process died, `{self.removal}` removes what it made: the stack"
+                f" minute8-{self.stage}, the functions, roles, logs and the queue {beside},"
+                f" and the parameter {parameter_name(self.stage)}."
+            )
+        if not self.left_behind:
+            return "Left behind: nothing."
+        return (
+            f"Left behind, each with the command that removes it (or all: `{self.removal}`):\n\n"
+            + "\n".join(f"- {resource}" for resource in self.left_behind)
+        )
 
     def _dollars(self) -> str:
         if not self.charged:

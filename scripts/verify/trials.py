@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 from cli.doctor.deployment import connect
@@ -25,6 +26,8 @@ from scripts.demo.witness import ENDED, calls_in, problems
 from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
 from scripts.measure import engine as loads
 from scripts.measure.engine import Engine
+from scripts.verify import bursts
+from scripts.verify.bursts import Burst
 from scripts.verify.results import TrialResult, allowed, lateness, row
 
 INVOCATIONS: Final = ("Event", "RequestResponse")
@@ -32,6 +35,8 @@ _TENANT: Final = "tenant-0"
 # The killed executor: its time limit, and how long its target works.
 _LIMIT_S, _WORKS_S, _TIMEOUT_S = 3, 5, 6
 _HOUR_S: Final = 3600
+# An update goes on for this much less than its load.
+_MARGIN_S: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +49,57 @@ class Size:
     bursts: tuple[int, ...] = (40, 500, 5_000)
     delayed: int = 200
     backfill: int = 168
+    frozen_s: int = 360
     patience_s: int = 600
 
 
 SMALL: Final = Size(
-    workload_s=10, workload_jobs=10, alone=2, bursts=(10,), delayed=10, backfill=40, patience_s=60
+    workload_s=10,
+    workload_jobs=10,
+    alone=2,
+    bursts=(20,),
+    delayed=10,
+    backfill=40,
+    frozen_s=5,
+    patience_s=60,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """The deployment that is tried; `again` deploys it with these parameters besides. It took `took_s`."""
+
+    api_url: str
+    took_s: float
+    again: Callable[[Mapping[str, str]], object]
 
 
 class Trials:
     """All trials on one stage, in order."""
 
-    def __init__(self, engine: Engine, api_url: str, size: Size) -> None:
-        self._engine, self._api_url, self._size = engine, api_url, size
+    def __init__(self, engine: Engine, deployed: Deployed, size: Size) -> None:
+        self._engine, self._deployed, self._size = engine, deployed, size
         self._stage = engine.stage
-        self._register_s = 0.05  # a job, as measured with the workload
 
     def all(self) -> list[tuple[str, Callable[[], TrialResult]]]:
-        """The trials by name. The killed executor's message comes back after half a minute, so that trial has two
-        parts."""
+        """The trials by name. The first tick is that of the bursts. The killed executor's message comes back after
+        half a minute, so that trial has two parts."""
+        crowds = [(count, invocation) for count in self._size.bursts for invocation in INVOCATIONS]
+        planned: list[Burst] = []
+
+        def plan() -> TrialResult:
+            planned.extend(bursts.plan(self._engine, crowds))
+            return TrialResult("Planning", problems=bursts.not_planned(self._stage, planned))
+
         return [
+            ("a tick plans the bursts", plan),
+            *(
+                (
+                    f"{count} at one second, {invocation}",
+                    partial(lambda number: self._burst(planned[number]), number),
+                )
+                for number, (count, invocation) in enumerate(crowds)
+            ),
             ("doctor", self.doctor),
             ("an executor is killed", self.kill),
             ("a lone execution", self.alone),
@@ -72,18 +108,14 @@ class Trials:
             ("SQS's own delay", self.delays),
             ("a backfill", self.backfill),
             ("its run is taken over", self.taken_over),
-            *(
-                (f"{count} at one second, {invocation}", self._burst(count, invocation))
-                for count in self._size.bursts
-                for invocation in INVOCATIONS
-            ),
+            ("an update under load", self.update),
+            ("a call after a freeze", self.frozen),
         ]
 
     def doctor(self) -> TrialResult:
-        """`minute8 doctor`, after a first tick."""
-        self._stage.tick()
+        """`minute8 doctor`, after the first tick."""
         findings = examine(
-            connect(self._stage.name.removeprefix("minute8-"), SystemClock(), self._api_url), 60
+            connect(self._stage.name.removeprefix("minute8-"), SystemClock(), self._deployed.api_url), 60
         )
         counts = Counter(str(finding.level) for finding in findings)
         rows = [
@@ -99,7 +131,8 @@ class Trials:
             [
                 f"doctor: {finding.check}: {finding.message}"
                 for finding in findings
-                if finding.level == Level.FAILED
+                # The bursts make alarms ring.
+                if finding.level == Level.FAILED and finding.check != "alarms"
             ],
         )
 
@@ -108,9 +141,7 @@ class Trials:
         arn = self._engine.target["arn"]
         real = list(real_workload(arn))[: self._size.workload_jobs]
         self._stage.allow({LIVELY_TENANT, *(registration.tenant for registration in real)}, arn)
-        began = time.monotonic()
         jobs = self._stage.register(real)
-        self._register_s = (time.monotonic() - began) / len(jobs)
         since = time.time()
         jobs += self._stage.register(lively_jobs(arn, since))
         show = Show(self._stage, jobs, PlainView(), since)
@@ -147,20 +178,42 @@ class Trials:
         late, more = self._measure(loads.register(self._engine, "planned", [at]), since, 1)
         return lateness("Registered in a planned window", "one execution", late, wrong + more)
 
-    def _burst(self, count: int, invocation: str) -> Callable[[], TrialResult]:
-        def burst() -> TrialResult:
-            since = time.time()
-            at = int(since + 8 + 2 * count * self._register_s)
-            executions = loads.register(
-                self._engine,
-                f"burst-{count}-{invocation.lower()}",
-                [at] * count,
-                target=self._engine.target | {"invocation": invocation},
-            )
-            late, wrong = self._measure(executions, since, count)
-            return lateness("Bursts", f"{count:,} at one second, {invocation}", late, wrong)
+    def _burst(self, burst: Burst) -> TrialResult:
+        """A crowded second that the tick has planned: in packs, after wakes."""
+        since = burst.at - bursts.WOKEN_BEFORE_S
+        late, wrong = self._measure(burst.executions, since, burst.count)
+        load = f"{burst.count:,} at one second, {burst.invocation}"
+        result = lateness("Bursts", load, late, wrong)
+        batches = bursts.batches(self._engine.executor_log(since))
+        result.head = [*result.head, *bursts.HEAD]
+        result.rows = [[*result.rows[0], *bursts.cells(batches)]]
+        result.figures[f"{load}: batches"] = asdict(batches)
+        return result
 
-        return burst
+    def update(self) -> TrialResult:
+        """The stage is deployed again, with another configuration, while ten jobs run each second."""
+        first, load_s = int(time.time()) + 10, _MARGIN_S + int(2 * self._deployed.took_s)
+        executions = loads.every_second(self._engine, first, load_s, "updated")
+        time.sleep(max(0.0, first + 5 - time.time()))
+        began = time.time()
+        self._deployed.again({"logLevel": "WARNING"})
+        took_s = time.time() - began
+        late, wrong = self._measure(executions, first - 5, len(executions))
+        return lateness("An update under load", f"10 a second, updated in {took_s:.0f} s", late, wrong)
+
+    def frozen(self) -> TrialResult:
+        """One execution of one attempt, after nothing for minutes: a frozen environment, connections that are gone."""
+        time.sleep(self._size.frozen_s)
+        at = int(time.time()) + 5
+        executions = loads.register(
+            self._engine,
+            "frozen",
+            [at],
+            retry={"max_attempts": 1},
+            target=self._engine.target | {"invocation": "RequestResponse"},
+        )
+        late, wrong = self._measure(executions, at - 5, 1)
+        return lateness("After a freeze", f"nothing for {self._size.frozen_s} s", late, wrong)
 
     def delays(self) -> TrialResult:
         """A queue and a function alone: how late SQS and Lambda deliver a delayed message, without Minute8."""
@@ -181,7 +234,7 @@ class Trials:
         request = {"start_at": rfc3339(end - hours * _HOUR_S), "end_at": rfc3339(end), "concurrency": 2}
         tenants = Tenants(DynamoTable(self._stage.client("dynamodb"), f"{self._stage.name}-tenants"))
         key = tenants.api_keys.create_key(_TENANT, "write", SystemClock().now())[0]
-        with Client(self._api_url, key) as client:
+        with Client(self._deployed.api_url, key) as client:
             started = client.start_backfill("hourly", request)
             calls = self._until_called(since, lambda name: started["backfill_id"] in name, hours)
         took_s = max(calls.values(), default=since) - since

@@ -24,7 +24,7 @@ from moto import mock_aws
 from scripts import parameters
 from scripts.build_layer import ROOT
 from scripts.package_for_aws import package
-from scripts.verify.environment import THROWAWAY
+from scripts.verify.account import THROWAWAY
 
 pytestmark = pytest.mark.embedded
 

@@ -1,4 +1,4 @@
-"""A small `make verify` on its own embedded AWS, as the owner of an account would run it."""
+"""A small `make verify`, as the owner of an account runs it, by a user with exactly the published policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_small_verification_finds_no_problem_and_leaves_nothing(tmp_path: Path
     done = subprocess.run(
         [
             *(sys.executable, "-m", "scripts.verify", "--embedded", "--small"),
-            *("--stage", "test", "--output", str(tmp_path)),
+            *("--stage", "trial", "--yes", "--output", str(tmp_path)),
         ],
         cwd=ROOT,
         capture_output=True,
@@ -26,5 +26,5 @@ def test_a_small_verification_finds_no_problem_and_leaves_nothing(tmp_path: Path
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((tmp_path / "verify-test.json").read_text())
+    report = json.loads((tmp_path / "verify-trial.json").read_text())
     assert (report["problems"], report["left_behind"]) == ([], [])

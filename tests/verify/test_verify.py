@@ -14,22 +14,20 @@ from scripts.demo.witness import Call
 from scripts.measure.prices import PRICES
 from scripts.verify import __main__ as command
 from scripts.verify import costs
-from scripts.verify.environment import StageError
+from scripts.verify.account import StageError
 from scripts.verify.report import Report
 from scripts.verify.results import TrialResult, allowed
 from scripts.verify.trials import SMALL, Size
 
 
-class FakeEnvironment:
-    """An environment that notes each deployment and removal."""
+class FakeAccount:
+    """An account that notes each deployment and removal."""
 
-    stage, region, is_aws = "trial", "eu-central-1", False
+    stage, region = "trial", "eu-central-1"
 
     def __init__(self, fails: BaseException | None = None) -> None:
         self.done: list[str] = []
         self._fails = fails
-
-    def open(self) -> None: ...
 
     def deploy(self, params: Mapping[str, str]) -> str:
         self.done.append("deployed")
@@ -37,10 +35,9 @@ class FakeEnvironment:
             raise self._fails
         return "https://api.example"
 
-    def remove(self) -> None:
+    def remove(self) -> tuple[list[Any], list[str]]:
         self.done.append("removed")
-
-    def close(self) -> None: ...
+        return [], []
 
 
 @pytest.fixture
@@ -55,21 +52,18 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             return planned
 
     monkeypatch.setattr(command, "Trials", Trials)
-    for name in ("Stage", "Engine", "_remove_bare", "_remove_logs"):
+    for name in ("Stage", "Engine"):
         monkeypatch.setattr(
             command, name, lambda *_: type("Any", (), {"stage": type("S", (), {"client": None})})
         )
     monkeypatch.setattr(command.costs, "memories", lambda *_: {})
-    monkeypatch.setattr(command.functions, "remove", lambda *_: None)
-    monkeypatch.setattr(command, "leftovers", lambda *_: [])
     return planned
 
 
-def verified(environment: FakeEnvironment, output: Path) -> tuple[int, dict[str, Any], str]:
+def verified(account: FakeAccount, output: Path) -> tuple[int, dict[str, Any], str]:
     """The exit status, the JSON and the page."""
-    status = command.verify(
-        environment, SMALL, Report(environment.stage, environment.region, "AWS", {}), output
-    )
+    report = Report(account.stage, account.region, "the embedded AWS", {})
+    status = command.verify(account, SMALL, report, output)  # type: ignore[arg-type]
     page = (output / "verify-trial.md").read_text()
     return status, json.loads((output / "verify-trial.json").read_text()), page
 
@@ -77,8 +71,8 @@ def verified(environment: FakeEnvironment, output: Path) -> tuple[int, dict[str,
 def test_a_good_verification_says_so_and_removes_all(trials: list[Any], tmp_path: Path) -> None:
     for load in ("40", "500"):
         trials.append((load, lambda load=load: TrialResult("Bursts", ["load", "p50"], [[load, "0.2"]])))
-    status, content, page = verified(environment := FakeEnvironment(), tmp_path)
-    assert (status, content["is_well"], environment.done) == (0, True, ["deployed", "removed"])
+    status, content, page = verified(account := FakeAccount(), tmp_path)
+    assert (status, content["is_well"], account.done) == (0, True, ["deployed", "removed"])
     assert page.count("**Bursts**") == 1
     assert "| 40 | 0.2 |\n| 500 | 0.2 |" in page
 
@@ -97,8 +91,8 @@ def test_whatever_happens_in_a_trial_everything_is_removed(
 
     called: list[str] = []
     trials += [("first", first), ("second", lambda: called.append("second") or TrialResult("Second"))]
-    code, content, page = verified(environment := FakeEnvironment(), tmp_path)
-    assert (code, content["is_well"], environment.done) == (status, False, ["deployed", "removed"])
+    code, content, page = verified(account := FakeAccount(), tmp_path)
+    assert (code, content["is_well"], account.done) == (status, False, ["deployed", "removed"])
     assert bool(called) == later
     assert content["problems"] and content["problems"][0] in page
 
@@ -106,19 +100,8 @@ def test_whatever_happens_in_a_trial_everything_is_removed(
 def test_a_deployment_that_fails_or_is_stopped_is_removed(trials: list[Any], tmp_path: Path) -> None:
     broken = RuntimeError("the console does not build")
     for fails, status in ((StageError("no such region"), 1), (broken, 1), (KeyboardInterrupt(), 130)):
-        code, content, _ = verified(environment := FakeEnvironment(fails), tmp_path)
-        assert (code, content["is_complete"], environment.done) == (status, False, ["deployed", "removed"])
-
-
-def test_what_is_left_or_cannot_be_removed_is_a_problem(
-    trials: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment = FakeEnvironment()
-    monkeypatch.setattr(environment, "remove", lambda: (_ for _ in ()).throw(StageError("in use")))
-    monkeypatch.setattr(command, "leftovers", lambda *_: ["table minute8-trial-runs"])
-    status, content, page = verified(environment, tmp_path)
-    assert (status, content["left_behind"]) == (1, ["table minute8-trial-runs"])
-    assert "could not remove the stage: in use" in page
+        code, content, _ = verified(account := FakeAccount(fails), tmp_path)
+        assert (code, content["is_complete"], account.done) == (status, False, ["deployed", "removed"])
 
 
 def test_above_a_dollar_it_asks() -> None:

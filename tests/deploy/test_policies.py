@@ -1,0 +1,91 @@
+"""The published policies: they allow what the precheck asks for and what CloudFormation calls, and fit into IAM."""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from scripts.build_layer import ROOT
+from scripts.precheck import DEPLOY_POLICY, NEEDED, NEEDED_BY_VERIFY, POLICIES
+
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html, without white space.
+MAX_CHARACTERS = 6_144
+# Called for properties that the template does not use, or by the service itself.
+OTHER_SERVICES = (
+    *("ec2", "elasticfilesystem", "firehose", "kinesis", "kms", "s3files", "s3tables"),
+    *("secretsmanager", "xray"),
+)
+NOT_ACTIONS = {"s3:REST.PUT.OBJECT"}
+# No role of the template has a boundary.
+UNUSED = {"iam:DeleteRolePermissionsBoundary", "iam:PutRolePermissionsBoundary"}
+
+
+def statements(policy: Path) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = json.loads(policy.read_text())["Statement"]
+    return content
+
+
+def allows(policies: tuple[Path, ...], action: str, arn: str | None = None) -> bool:
+    """Whether a statement allows the action, on this ARN or on some."""
+    for statement in (statement for policy in policies for statement in statements(policy)):
+        actions, resources = statement["Action"], statement["Resource"]
+        actions = [actions] if isinstance(actions, str) else actions
+        resources = [resources] if isinstance(resources, str) else resources
+        if any(fnmatchcase(action.lower(), pattern.lower()) for pattern in actions) and (
+            arn is None or any(fnmatchcase(arn, pattern) for pattern in resources)
+        ):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.stem)
+def test_iam_takes_the_policy(policy: Path) -> None:
+    assert len(re.sub(r"\s", "", policy.read_text())) < MAX_CHARACTERS
+    assert {statement["Effect"] for statement in statements(policy)} == {"Allow"}
+    assert all(statement["Sid"].isalnum() for statement in statements(policy))
+
+
+@pytest.mark.parametrize(("policies", "needed"), [((DEPLOY_POLICY,), NEEDED), (POLICIES, NEEDED_BY_VERIFY)])
+def test_the_policies_allow_what_is_asked_of_iams_simulator(policies: tuple[Path, ...], needed: Any) -> None:
+    refused = []
+    for pattern, actions in needed.items():
+        resource = pattern.format(region="eu-west-1", account="123456789012", stage="prod")
+        arn = resource if resource == "*" else f"arn:aws:{resource}"
+        refused += [f"{action} on {arn}" for action in actions if not allows(policies, action, arn)]
+    assert refused == []
+
+
+def test_the_policy_allows_what_cloudformation_calls_for_the_templates_resources() -> None:
+    """AWS's schema of a resource lists what its handlers call with the user's rights."""
+    written = [ROOT / "serverless.yml", *(ROOT / "deploy").glob("*.yml")]
+    types = {name for path in written for name in re.findall(r"Type: (AWS::\w+::\w+)\s", path.read_text())}
+    types |= {  # those that the framework makes
+        *("AWS::ApiGatewayV2::Api", "AWS::ApiGatewayV2::Integration", "AWS::ApiGatewayV2::Route"),
+        *("AWS::ApiGatewayV2::Stage", "AWS::Events::Rule", "AWS::Lambda::EventInvokeConfig"),
+        *(
+            "AWS::Lambda::Function",
+            "AWS::Lambda::LayerVersion",
+            "AWS::Lambda::Permission",
+            "AWS::Logs::LogGroup",
+        ),
+        *("AWS::S3::Bucket", "AWS::S3::BucketPolicy"),
+    }
+    assert len(types) > 20
+    refused = set()
+    for name in types:
+        schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", name).schema
+        called = {
+            action for handler in schema.get("handlers", {}).values() for action in handler["permissions"]
+        }
+        refused |= {
+            action
+            for action in called - NOT_ACTIONS - UNUSED
+            if action.partition(":")[0] not in OTHER_SERVICES and not allows((DEPLOY_POLICY,), action)
+        }
+    assert refused == set()
