@@ -103,12 +103,14 @@ def warm_up(engine: Engine, runs: int = 100) -> None:
     lateness_of(engine, register(engine, "warm", [int(time.time()) + 10 + runs // 6] * runs))
 
 
-def every_second(engine: Engine, first: int, seconds: int, name: str = "steady") -> list[Execution]:
-    """Ten jobs that fire every second."""
+def every_second(
+    engine: Engine, first: int, seconds: int, name: str = "steady", count: int = 10
+) -> list[Execution]:
+    """So many jobs that fire every second."""
     bounds = {"start_at": rfc3339(first), "end_at": rfc3339(first + seconds)}
     definitions = {"schedule": {"cron": "* * * * * *", **bounds}, "target": engine.target}
     jobs = engine.stage.register(
-        [Registration(f"tenant-{number}", name, definitions) for number in range(10)]
+        [Registration(f"tenant-{number}", name, definitions) for number in range(count)]
     )
     return [execution for job in jobs for execution in expected(job, 0, first + seconds)]
 

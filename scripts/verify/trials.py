@@ -49,6 +49,7 @@ class Size:
     bursts: tuple[int, ...] = (40, 500, 5_000)
     delayed: int = 200
     backfill: int = 168
+    updated_jobs: int = 10
     frozen_s: int = 360
     patience_s: int = 600
 
@@ -60,6 +61,7 @@ SMALL: Final = Size(
     bursts=(20,),
     delayed=10,
     backfill=40,
+    updated_jobs=1,
     frozen_s=5,
     patience_s=60,
 )
@@ -191,15 +193,16 @@ class Trials:
         return result
 
     def update(self) -> TrialResult:
-        """The stage is deployed again, with another configuration, while ten jobs run each second."""
+        """The stage is deployed again, with another configuration, while jobs run each second."""
         first, load_s = int(time.time()) + 10, _MARGIN_S + int(2 * self._deployed.took_s)
-        executions = loads.every_second(self._engine, first, load_s, "updated")
+        count = self._size.updated_jobs
+        executions = loads.every_second(self._engine, first, load_s, "updated", count)
         time.sleep(max(0.0, first + 5 - time.time()))
         began = time.time()
         self._deployed.again({"logLevel": "WARNING"})
         took_s = time.time() - began
         late, wrong = self._measure(executions, first - 5, len(executions))
-        return lateness("An update under load", f"10 a second, updated in {took_s:.0f} s", late, wrong)
+        return lateness("An update under load", f"{count} a second, updated in {took_s:.0f} s", late, wrong)
 
     def frozen(self) -> TrialResult:
         """One execution of one attempt, after nothing for minutes: a frozen environment, connections that are gone."""
