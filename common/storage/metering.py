@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from common.errors import Busy
+
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 
@@ -90,8 +92,15 @@ def in_threads(
         return list(pool.map(for_request, arguments))
 
 
+# Codes of a partition, table or account that takes no more at the moment, after botocore's own tries.
+_THROTTLED: Final = ("ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded")
+
+
 class MeteredClient:
-    """A DynamoDB client that counts on the present meter what its requests cost."""
+    """A DynamoDB client that counts on the present meter what its requests cost.
+
+    A request that DynamoDB throttles raises Busy: its client may send it again.
+    """
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -102,14 +111,25 @@ class MeteredClient:
             return call
 
         def counted(**request: Any) -> Any:
-            if (meter := _present.get()) is None:
-                return call(**request)
-            answer = call(**request, ReturnConsumedCapacity="TOTAL")
-            units = _units(answer.get("ConsumedCapacity") or ())
-            meter.add(**{"read_units" if name in _READS else "write_units": units})
+            meter = _present.get()
+            try:
+                answer = call(**request, **({"ReturnConsumedCapacity": "TOTAL"} if meter else {}))
+            except Exception as error:
+                if _code(error) not in _THROTTLED:
+                    raise
+                raise Busy("the tables take no more of this data at the moment; try again later") from error
+            if meter:
+                units = _units(answer.get("ConsumedCapacity") or ())
+                meter.add(**{"read_units" if name in _READS else "write_units": units})
             return answer
 
         return counted
+
+
+def _code(error: Exception) -> str:
+    # botocore's connection errors also have a response, which is None.
+    response = getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
 
 
 def _units(consumed: Any) -> float:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from common.platform.request_rate import MAX_DEBT_S, PROCESSOR_S, RequestRate
 from common.storage import keys
@@ -169,3 +170,43 @@ def test_operators_and_unknown_callers_are_charged_nothing(office: Office) -> No
     assert office.operator("GET", "/v1/tenants").status == 200
     assert {caller("GET", "/v1/jobs").status for caller in office.nobody.values()} == {401}
     assert used_of(office, "alice") == before
+
+
+def test_a_throttled_partition_is_the_tenant_s_alone_and_said_at_both_doors(
+    office: Office, aws: Callable[..., Any]
+) -> None:
+    """alice's jobs take no more reads. bob's requests succeed, and so do alice's that read no job."""
+    world, alice, bob = office.world, aws("alice"), aws("bob")
+    query = world.dynamodb.query
+
+    def throttled(**request: Any) -> Any:
+        if request["ExpressionAttributeValues"][":pk"] == {"S": "alice"}:
+            error: Any = {"Error": {"Code": "ProvisionedThroughputExceededException", "Message": "later"}}
+            raise ClientError(error, "Query")
+        return query(**request)
+
+    world.dynamodb.query = throttled
+    refused = office.alice("GET", "/v1/jobs")
+    assert (refused.status, refused.problem, refused.headers["retry-after"]) == (503, "busy", "1")
+    assert refusal(alice.list_schedules)[:2] == (429, "ThrottlingException")
+    assert office.bob("GET", "/v1/jobs").status == 200
+    bob.list_schedules()
+    assert office.alice("GET", "/v1/tenant").status == 200
+
+
+def test_a_search_costs_the_same_whatever_the_payloads_are(
+    office: Office, aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At both doors. Each of alice's payloads takes 25 read units; a small job takes a twentieth of one."""
+    for caller, payload in ((office.alice, "x" * 100_000), (office.bob, "x")):
+        for n in range(20):
+            sent = {**job(cron="0 3 * * *"), "payload": payload}
+            assert caller("PUT", f"/v1/jobs/job-{n}", sent).status == 201
+    units: list[float] = []
+    monkeypatch.setattr(RequestRate, "settle", lambda _, meter, now: units.append(meter.read_units))
+    for caller in (office.alice, office.bob):
+        assert caller("GET", "/v1/jobs?tag=nobody").json["jobs"] == []
+    for tenant in ("alice", "bob"):
+        aws(tenant).list_schedules(NamePrefix="nobody")
+    assert units[0] == pytest.approx(units[1], abs=3)
+    assert units[2] == pytest.approx(units[3], abs=3)

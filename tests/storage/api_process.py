@@ -72,6 +72,21 @@ BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
 }
 
 
+# Reads of what hostile tenants store, and what is stored before each.
+LISTS = {
+    "health of jobs with full calendars": "/v1/jobs?limit=200&health=true",
+    "what is coming of jobs with full calendars": "/v1/upcoming?limit=1000",
+    "the density of jobs with full calendars": "/v1/density",
+    "what was expected of jobs with full calendars": "/v1/expected?limit=200",
+    "a search beside deleted jobs": "/v1/jobs?tag=nobody",
+    "what was expected beside deleted jobs": "/v1/expected?limit=200",
+    "all runs beside deleted jobs": "/v1/runs",
+    "a list of payloads of nothing but values": "/v1/jobs?limit=200",
+    "an export of payloads of nothing but values": "/v1/jobs/_export",
+}
+BODIES |= {name: (("GET", url, "application/json"), bytes) for name, url in LISTS.items()}
+
+DELETED_JOBS = 15_000
 FULL_CALENDARS = 10
 """So many calendars exclude every date for 68 years."""
 
@@ -86,7 +101,7 @@ def _full_calendars() -> Iterator[tuple[tuple[str, str, str], bytes]]:
     exclude = {"calendars": [f"full-{number}" for number in range(FULL_CALENDARS)]}
     lines = (
         {
-            "job_id": f"never-{n}",
+            "job_id": f"0never-{n}",
             "schedule": {"cron": f"{n % 60} 3 * * *", "exclude": exclude},
             "target": LAMBDA,
         }
@@ -95,8 +110,38 @@ def _full_calendars() -> Iterator[tuple[tuple[str, str, str], bytes]]:
     yield BULK, "\n".join(map(json.dumps, lines)).encode()
 
 
+def _deleted_jobs() -> Iterator[tuple[tuple[str, str, str], bytes]]:
+    """What thousands of deleted jobs leave. Nothing bounds their number; deleting them here would take minutes."""
+    from common.storage import aws, keys
+    from common.storage.table import Table
+
+    table = Table(aws.dynamodb(), os.environ["JOBS_TABLE"])
+    table.put_many(
+        [
+            {**keys.former_job("alice", f"deleted-{n:05}"), "tenant": "alice", "job_id": f"deleted-{n:05}"}
+            for n in range(DELETED_JOBS)
+        ]
+    )
+    yield BULK, definition("1", "live").encode()
+
+
+def _worst_payloads() -> Iterator[tuple[tuple[str, str, str], bytes]]:
+    """Jobs that are the first of each list."""
+    lines = (definition(WORST_PAYLOAD, f"00-{n:02}") for n in range(30))
+    yield BULK, "\n".join(lines).encode()
+
+
 # Requests that are made before the measured one.
-BEFORE = {"a list of jobs with full calendars": _full_calendars}
+BEFORE: dict[str, Callable[[], Iterator[tuple[tuple[str, str, str], bytes]]]] = {
+    name: before
+    for end, before in (
+        ("full calendars", _full_calendars),
+        ("deleted jobs", _deleted_jobs),
+        ("payloads of nothing but values", _worst_payloads),
+    )
+    for name in BODIES
+    if name.endswith(end) and BODIES[name][0][0] == "GET"
+}
 
 
 def _event(call: tuple[str, str, str], body: bytes) -> dict[str, object]:

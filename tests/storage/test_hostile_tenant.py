@@ -1,9 +1,27 @@
-"""A tenant that sends the worst allowed requests: the API's function stays within its memory and time."""
+"""A tenant that sends the worst allowed requests: the API's function stays within its memory and time.
+
+What one tenant could do to others, or to itself only by chance, and the tests that hold its bound:
+
+| what a tenant does | tests |
+| --- | --- |
+| lists of jobs with full calendars | tests/storage/test_hostile_tenant.py, tests/api/test_budgets.py |
+| jobs of a throttled partition in a batch | tests/flows/test_neighbours.py |
+| jobs of a throttled partition, read by the API | tests/api/test_costs_of_requests.py |
+| payloads of nothing but values | tests/executor/test_hostile_batch.py, tests/storage/test_hostile_tenant.py |
+| searches in many or large jobs | tests/api/test_costs_of_requests.py, tests/platform/test_request_rate.py |
+| failures of a job with a large payload | tests/flows/test_failure_streaks.py, tests/flows/test_large_payloads.py |
+| thousands of deleted jobs | tests/api/test_deleted_jobs.py, tests/storage/test_hostile_tenant.py |
+| removals of large groups | tests/platform/test_removal.py |
+| a window of jobs with long ids | tests/flows/test_reconcile.py |
+| names that hang | tests/executor/test_resolver.py |
+| subscriptions to slow addresses | tests/notices/test_hostile.py |
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,15 +32,21 @@ import pytest
 
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from tests.storage.api_process import BODIES
+from tests.storage.api_process import BODIES, LISTS
 from tests.worlds import TABLES, make_tables
 
 ROOT = Path(__file__).parents[2]
 # serverless.yml: apiMemoryMb. The measurement includes the interpreter and Lambda's runtime.
 MEMORY_MB = 256
 # Of a whole processor. The deployed function has a seventh of one for 29 s; a bulk request stops writing at 18 s.
-CPU_S = {"a list of jobs with full calendars": 2.0}
-STATUS = {"nothing": 200, "two million lines": 413, "a job": 201, "a calendar": 201, "one line of 4 MiB": 200}
+CPU_S = dict.fromkeys(("a list of jobs with full calendars", *LISTS), 3.0)
+STATUS = dict.fromkeys(LISTS, 200) | {
+    "nothing": 200,
+    "two million lines": 413,
+    "a job": 201,
+    "a calendar": 201,
+    "one line of 4 MiB": 200,
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +68,11 @@ def environment(dynamodb_local: Any) -> Iterator[dict[str, str]]:
     yield environment
     for name in TABLES:
         dynamodb_local.delete_table(TableName=f"hostile-{name}")
+
+
+def test_the_tests_of_each_row_exist() -> None:
+    for path in re.findall(r"tests/[a-z_/]+\.py", __doc__):
+        assert (ROOT / path).exists(), path
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -8,7 +8,9 @@ from itertools import count
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
+from common.errors import Busy
 from common.storage.keys import Key
 from common.storage.metering import Meter, in_threads, metered, present_meter
 from common.storage.table import Query, Table, Transaction
@@ -147,3 +149,26 @@ def test_what_a_request_raises_is_counted_up_to_there(table: Table) -> None:
         table.get(SMALL)
         raise ZeroDivisionError
     assert meter.read_units == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "is_busy"),
+    [
+        ("ProvisionedThroughputExceededException", True),
+        ("ThrottlingException", True),
+        ("RequestLimitExceeded", True),
+        ("ValidationException", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["get", "get many", "query", "put", "update"])
+def test_a_throttled_partition_is_busy(world: World, code: str, is_busy: bool, name: str) -> None:
+    """With and without a meter."""
+    table = _filled(world.table("jobs"))
+
+    def throttled(_: str) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "later"}}, "any")
+
+    world.dynamodb.before = throttled
+    for meter in (None, Meter(lambda: 0.0)):
+        with pytest.raises(Busy if is_busy else ClientError), metered(meter):
+            WORK[name][0](table)
