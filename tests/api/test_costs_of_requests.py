@@ -18,7 +18,7 @@ from tests.worlds import job
 
 QUOTA = 100
 JOBS = 400
-# Each job takes 4 KiB: a search in all of them costs 400 units, which count as 40 requests.
+# Each job takes 4 KiB: an export costs over 400 units, which count as over 40 requests.
 LARGE = {
     "note": "x" * 500,
     "tags": [f"{n:02}" + "t" * 60 for n in range(20)],
@@ -30,7 +30,7 @@ LARGE = {
 
 
 @pytest.fixture
-def searched(office: Office) -> Office:
+def exported(office: Office) -> Office:
     """alice has many large jobs and a small quota; bob has the same quota."""
     for first in range(0, JOBS, 100):
         lines = tuple({"job_id": f"job-{first + n:03}", **job(**LARGE)} for n in range(100))
@@ -47,40 +47,39 @@ def used_of(office: Office, tenant: str) -> float:
     return max(0.0, (item["used_until_us"] / 1e6 - office.world.clock.now() + 60) * QUOTA / 60)
 
 
-def test_searches_are_throttled_by_what_they_read(searched: Office) -> None:
-    """A hostile tenant sends searches that find nothing. Another tenant sends its whole quota meanwhile."""
-    search = "/v1/jobs?tag=nobody&limit=200"
-    statuses = [searched.alice("GET", search).status for _ in range(10)]
+def test_exports_are_throttled_by_what_they_read(exported: Office) -> None:
+    """A hostile tenant reads everything, again and again. Another tenant sends its whole quota meanwhile."""
+    statuses = [exported.alice("GET", "/v1/jobs/_export").status for _ in range(10)]
     throttled = statuses.index(429)
     assert statuses == [200] * throttled + [429] * (10 - throttled)
     assert throttled in (2, 3), "each counts as some 40 of 100 requests"
-    refused = searched.alice("GET", "/v1/tenant")
+    refused = exported.alice("GET", "/v1/tenant")
     wait_s = int(refused.headers["retry-after"])
     assert 1 <= wait_s <= MAX_DEBT_S
-    assert [searched.bob("GET", "/v1/tenant").status for _ in range(QUOTA + 1)] == [200] * QUOTA + [429]
-    searched.world.clock.sleep(wait_s)
-    assert searched.alice("GET", "/v1/tenant").status == 200
+    assert [exported.bob("GET", "/v1/tenant").status for _ in range(QUOTA + 1)] == [200] * QUOTA + [429]
+    exported.world.clock.sleep(wait_s)
+    assert exported.alice("GET", "/v1/tenant").status == 200
 
 
-def test_one_search_overdraws_and_the_next_request_waits(searched: Office) -> None:
-    searched.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 10}})
-    searched.world.clock.sleep(MAX_DEBT_S)
-    assert searched.alice("GET", "/v1/jobs?tag=nobody").status == 200
-    wait_s = int(searched.alice("GET", "/v1/tenant").headers["retry-after"])
+def test_one_export_overdraws_and_the_next_request_waits(exported: Office) -> None:
+    exported.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 10}})
+    exported.world.clock.sleep(MAX_DEBT_S)
+    assert exported.alice("GET", "/v1/jobs/_export").status == 200
+    wait_s = int(exported.alice("GET", "/v1/tenant").headers["retry-after"])
     assert 120 < wait_s < MAX_DEBT_S, "40 requests of 10 a minute"
-    searched.world.clock.sleep(wait_s - 1)
-    assert searched.alice("GET", "/v1/tenant").status == 429
-    searched.world.clock.sleep(1)
-    assert searched.alice("GET", "/v1/tenant").status == 200
+    exported.world.clock.sleep(wait_s - 1)
+    assert exported.alice("GET", "/v1/tenant").status == 429
+    exported.world.clock.sleep(1)
+    assert exported.alice("GET", "/v1/tenant").status == 200
 
 
 def test_the_endpoint_of_eventbridge_charges_and_refuses_alike(
-    searched: Office, aws: Callable[..., Any]
+    exported: Office, aws: Callable[..., Any]
 ) -> None:
     alice, bob = aws("alice"), aws("bob")
     for n in range(3):
         alice.create_schedule(**schedule(Name=f"s{n}"))
-    searched.world.clock.sleep(60)
+    exported.world.clock.sleep(60)
     answered = 0
     while answered < 10:
         try:
@@ -96,7 +95,7 @@ def test_the_endpoint_of_eventbridge_charges_and_refuses_alike(
     assert 1 <= wait_s <= MAX_DEBT_S
     assert refusal(alice.get_schedule, Name="s1")[:2] == (429, "ThrottlingException")
     bob.list_schedules()
-    searched.world.clock.sleep(wait_s)
+    exported.world.clock.sleep(wait_s)
     alice.get_schedule(Name="s1")
 
 
