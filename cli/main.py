@@ -8,12 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.table import Commands
+from cli.rest_of_list import remember_words
 from cli.session import Session
 from common.version import VERSION
 
 
 class _Guarded(Commands):
     """Prints refusals on stderr and sets the exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        remember_words(ctx, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

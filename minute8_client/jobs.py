@@ -124,7 +124,7 @@ class JobCalls:
     def jobs(self, /, **filters: Any) -> ListSteps[Job]:
         """All jobs, page by page while they are consumed; `wanted` as for `jobs_page`."""
         return pages(
-            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, **filters),
+            lambda cursor: JobCalls.jobs_page.request(cursor=cursor, **{"limit": 200, **filters}),
             lambda page: page["jobs"],
         )
 
@@ -132,7 +132,9 @@ class JobCalls:
     def jobs_with_health(self, /, **filters: Any) -> ListSteps[tuple[Job, JobHealth]]:
         """All jobs with their health; `wanted` as for `jobs_page`."""
         return pages(
-            lambda cursor: JobCalls.jobs_page.request(limit=200, cursor=cursor, health=True, **filters),
+            lambda cursor: JobCalls.jobs_page.request(
+                cursor=cursor, health=True, **{"limit": 200, **filters}
+            ),
             lambda page: [(job, page["health"][job["job_id"]]) for job in page["jobs"]],
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from cli import output
 from cli.options import AsJson, Limit, Since, Until, with_options
 from cli.output import console, print_json
 from cli.platform import Stage, platform
+from cli.rest_of_list import listed
 from cli.session import session
 from cli.time_range import range_of
 from common.timing.instants import relative
@@ -65,11 +65,11 @@ def audit(
     }
     if tenant_id is None and not filters.platforms:
         with session(ctx).client() as client:
-            entries = list(islice(client.audit(**query), filters.limit))
+            entries = listed(ctx, client.audit(**query), filters.limit, "changes")
     else:
         with platform(ctx, stage) as api:
             read = api.audit_of(tenant_id, **query) if tenant_id else api.operator_audit(**query)
-            entries = list(islice(read, filters.limit))
+            entries = listed(ctx, read, filters.limit, "changes")
     if as_json:
         print_json(entries)
         return

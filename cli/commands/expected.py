@@ -13,6 +13,7 @@ import typer
 from cli import output
 from cli.options import AsJson, Limit, Since, Until, with_options
 from cli.output import console, print_json, seconds, state
+from cli.rest_of_list import say_more
 from cli.session import session
 from cli.time_range import range_of
 from common.history.expected import QUIET, TO_COME
@@ -73,6 +74,7 @@ def expected(
         pages = client.expected(job_id, from_at=from_at, until_at=until_at, problems=filters.problems)
         for page in islice(pages, filters.max_pages):
             read.add(page)
+    _say_rest(ctx, read, filters)
     if as_json:
         view = {"counts": read.counts, "known_from_at": read.known_from_at}
         print_json(view | {"expected": read.instants[: filters.limit], "complete": not read.cursor})
@@ -90,12 +92,16 @@ def _print_expected(read: _ExpectedPages, filters: ExpectedFilters, now: float, 
     if instants:
         columns = ("DUE", "", *(("JOB",) if with_job else ()), "STATUS", "WHY", "RUN")
         out.print(output.table(columns, [_row(fire, now, with_job) for fire in instants[: filters.limit]]))
-    if len(instants) > filters.limit:
-        typer.echo(f"minute8: {len(instants) - filters.limit} more; --limit lists more of them", err=True)
-    if read.cursor:
-        typer.echo("minute8: the range holds more; --most looks further", err=True)
     for name, known_from_at in read.known_from_at.items():
         typer.echo(f"minute8: {name}: when it was due is known from {known_from_at} on", err=True)
+
+
+def _say_rest(ctx: typer.Context, read: _ExpectedPages, filters: ExpectedFilters) -> None:
+    more = len(read.instants) - filters.limit
+    if more > 0:
+        say_more(ctx, f"there are {more} more due instants", "--limit", filters.limit, short="-n")
+    if read.cursor:
+        say_more(ctx, "the range holds more", "--most", filters.max_pages)
 
 
 def _attention_first(fire: ExpectedFire) -> tuple[int, float]:

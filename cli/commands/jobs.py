@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
 import typer
@@ -16,6 +15,7 @@ from cli import output
 from cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
 from cli.options import AsJson, JobId, complete_states, complete_tags, with_options
 from cli.output import console, field_text, print_json, schedule_words, seconds, state, target_words, why
+from cli.rest_of_list import listed
 from cli.session import session
 from common.timing.instants import relative, when
 from minute8_client import Client, definition_in
@@ -23,6 +23,9 @@ from minute8_client.shapes import Fire, Job, JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
+# A page with health takes a query for each job.
+_LISTED_JOBS: Final = 100
+_MAX_PAGE_JOBS: Final = 200
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
 _PRINTED_FIRES = 3
 _SCHEDULE_WORD_FIELDS = ("cron", "every", "at", "timezone")
@@ -110,7 +113,10 @@ class JobFilters:
 @with_options
 def list_jobs(
     ctx: typer.Context,
-    limit: Annotated[int | None, typer.Option(min=1, help="List at most this many; all if left out.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="List at most this many; else 100, with --json all."),
+    ] = None,
     *,
     filters: JobFilters,
     health: Annotated[
@@ -125,11 +131,13 @@ def list_jobs(
     now = session(ctx).clock.now()
     with_health = not as_json if health is None else health
     jobs: list[tuple[Job, JobHealth | None]]
+    limit = limit or (None if as_json else _LISTED_JOBS)
+    query = filters.query() | ({"limit": min(limit + 1, _MAX_PAGE_JOBS)} if limit else {})
     with session(ctx).client() as client:
-        if with_health:
-            jobs = list(islice(client.jobs_with_health(**filters.query()), limit))
-        else:
-            jobs = [(job, None) for job in islice(client.jobs(**filters.query()), limit)]
+        without_health = ((job, None) for job in client.jobs(**query))
+        read: Iterable[tuple[Job, JobHealth | None]]
+        read = client.jobs_with_health(**query) if with_health else without_health
+        jobs = listed(ctx, read, limit, "jobs") if limit else list(read)
     if as_json:
         print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
         return

@@ -226,7 +226,10 @@ def list_letters(
         return
     _print_letters(ctx, page["letters"])
     if page["more"]:
-        typer.echo("minute8: there may be more", err=True)
+        typer.echo(
+            f"minute8: there may be more, once these are sent again or deleted: minute8 dead-letters list {queue}",
+            err=True,
+        )
 
 
 @dead_letters_app.command()

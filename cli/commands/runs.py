@@ -26,6 +26,7 @@ from cli.options import (
     with_options,
 )
 from cli.output import console, print_json, seconds, state, why
+from cli.rest_of_list import listed, say_more
 from cli.session import session
 from cli.time_range import range_of, since_at
 from common.errors import NotFound
@@ -81,7 +82,7 @@ def list_runs(
     now = session(ctx).clock.now()
     query = filters.query(now)
     with session(ctx).client() as client:
-        runs = list(islice(client.runs(job_id, **query), limit))
+        runs = listed(ctx, client.runs(job_id, **query), limit, "runs")
     if as_json:
         print_json(runs)
         return
@@ -209,7 +210,7 @@ def summary(
     if not last["complete"]:
         jobs_remain = last["complete_from_at"] in (None, last["until_at"])
         upto = "not all jobs are read" if jobs_remain else f"complete from {last['complete_from_at']} on"
-        typer.echo(f"minute8: there are more runs ({upto}); --most reads on", err=True)
+        say_more(ctx, f"there are more runs ({upto})", "--most", max_pages)
 
 
 def _day_row(day: Mapping[str, Any]) -> tuple[object, ...]:
@@ -262,13 +263,13 @@ def failures(
     rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
         if groups:
-            by_error = client.failure_groups(**query)[:limit]
-            listed: object = by_error
+            by_error = listed(ctx, client.failure_groups(**query), limit, "groups")
+            shown: object = by_error
             columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST RUN")
             rows = [_group_row(group, now) for group in by_error]
         else:
-            runs = list(islice(client.failures(**query), limit))
-            listed = runs
+            runs = listed(ctx, client.failures(**query), limit, "failures")
+            shown = runs
             columns = ("FAILED", "JOB", "WHY", "RUN")
             rows = [
                 (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"])
@@ -278,7 +279,7 @@ def failures(
             # Raises NotFound: a mistyped id must not look as if all went well.
             client.get_job(filters.job_id)
     if as_json:
-        print_json(listed)
+        print_json(shown)
         return
     console().print(output.table(columns, rows) if rows else "no failures")
 

@@ -13,6 +13,7 @@ from cli import output
 from cli.options import AsJson, Limit
 from cli.output import console, print_json
 from cli.platform import operator_api
+from cli.rest_of_list import listed, say_more
 from cli.session import session
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, crowded
@@ -31,7 +32,7 @@ def upcoming(
     """List the next executions of all jobs, the earliest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        executions = list(islice(client.upcoming(until_at=_until(within, now)), limit))
+        executions = listed(ctx, client.upcoming(until_at=_until(within, now)), limit, "executions")
     if as_json:
         print_json(executions)
         return
@@ -76,6 +77,8 @@ def density(
     }
     if platform:
         figures["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
+    if not figures["complete"]:
+        say_more(ctx, "there are more jobs", "--most", max_pages)
     if as_json:
         print_json(figures)
         return
@@ -104,7 +107,7 @@ def clock_changes(
                 (job["job_id"], job["timezone"], job["before_at"] or "-", job["after_at"] or "-")
                 for job in changed
             ]
-            listed: object = changed
+            shown: object = changed
         else:
             moved = sorted(client.clock_changes(), key=lambda job: (job["change_at"], job["job_id"]))
             columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
@@ -112,9 +115,9 @@ def clock_changes(
                 (relative(job["change_at"], now), job["job_id"], job["timezone"], job["text"])
                 for job in moved
             ]
-            listed = moved
+            shown = moved
     if as_json:
-        print_json(listed)
+        print_json(shown)
         return
     console().print(output.table(columns, rows) if rows else "no job is moved")
 
@@ -187,8 +190,6 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
         )
     for tenant, count in figures.get("tenants", {}).items():
         out.print(f"tenant {tenant}: {count}", markup=False)
-    if not figures["complete"]:
-        typer.echo("minute8: there are more jobs; --most reads on", err=True)
 
 
 def _proposals(minute: Mapping[str, Any]) -> str:

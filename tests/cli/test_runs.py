@@ -123,11 +123,11 @@ def test_what_does_not_fit_in_one_answer_is_put_together(few_at_once: None, desk
     assert (summary.json["total"]["runs"], summary.json["complete"], summary.err) == (18, True, "")
     part = desk("runs", "summary", "--most", "2", "--json")
     assert (part.json["total"]["runs"], part.json["complete"]) == (8, False)
-    assert part.err == "minute8: there are more runs (not all jobs are read); --most reads on\n"
+    more = "minute8 runs summary --json --most 20"
+    assert part.err == f"minute8: there are more runs (not all jobs are read): {more}\n"
     part = desk("runs", "summary", "a", "--most", "1")
-    assert (
-        part.err == "minute8: there are more runs (complete from 2026-11-21T03:15:01Z on); --most reads on\n"
-    )
+    words = "there are more runs (complete from 2026-11-21T03:15:01Z on)"
+    assert part.err == f"minute8: {words}: minute8 runs summary a --most 10\n"
 
 
 def test_watching_shows_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
