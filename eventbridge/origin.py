@@ -20,7 +20,7 @@ KIND: Final = "eventbridge"
 KNOWN_FOR_S: Final = 30 * 60
 MAX_KNOWN: Final = 32
 # Of the payload of a request, and of its other fields. An item has at most 400 KB.
-MAX_BYTES: Final = 144 * 1024
+MAX_BYTES: Final = 272 * 1024
 
 # The attributes of a job that a schedule determines.
 _JOB_FIELDS: Final = (

@@ -11,7 +11,7 @@ from api.http.requests import Request
 from api.services import Services
 from common.platform.credential import Role
 
-# A payload has at most 128 KiB; its JSON may contain escapes and spaces.
+# A payload has at most 256 KiB; its JSON may contain escapes and spaces.
 MAX_BODY: Final = 512 * 1024
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"

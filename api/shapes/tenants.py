@@ -54,7 +54,7 @@ class QuotaPatch(RequestBody):
         description="The shortest time between two fires of a job.", default=None, ge=1
     )
     payload_bytes: int | None = Field(
-        description="The largest payload as JSON.", default=None, ge=1, le=128 * 1024
+        description="The largest payload as JSON.", default=None, ge=1, le=256 * 1024
     )
     requests_per_minute: int | None = Field(
         description="The largest number of API requests a minute, of all keys together, by what they cost.",

@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from common.errors import InvalidInput
 from common.jobs.job import MAX_ATTEMPTS, Retry
 from common.jobs.payload_formats import PayloadFormats, format_of
-from common.jobs.placeholders import check_payload
+from common.jobs.placeholders import RENDERED_BYTES, check_payload
 from common.registration import target_definitions
 from common.registration.problems import invalid_input
 from common.registration.schedule_text import TOLERANCE_S
@@ -47,7 +47,7 @@ class Limits:
 
     longest_timeout_s: int = 290
     shortest_interval_s: int = 1
-    payload_bytes: int = 128 * 1024
+    payload_bytes: int = 256 * 1024
     # The spread of jobs that name none and no second of their own.
     spread_s: int = 0
     plain_http: bool = False
@@ -316,12 +316,17 @@ def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadForma
 
 
 def payload_text(payload: object, limits: Limits, *, placeholders: bool = True) -> str:
-    """The payload as compact JSON. Raises InvalidInput if it is too large or has unknown placeholders."""
+    """The payload as compact JSON. Raises InvalidInput if it is too large or has unknown placeholders.
+
+    Without placeholders it is a text that the target gets as it is, so its own bytes count.
+    """
     if placeholders:
         check_payload(payload)
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    if (size := len(text.encode())) > limits.payload_bytes:
-        raise InvalidInput(
-            "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
-        )
+    sent, most = text, min(limits.payload_bytes, RENDERED_BYTES)
+    if not placeholders and isinstance(payload, str):
+        sent, most = payload, limits.payload_bytes
+    size = len(sent.encode(errors="replace"))
+    if size > most:
+        raise InvalidInput("payload", f"has {size} bytes", accepted=f"at most {most} bytes of JSON")
     return text

@@ -28,7 +28,7 @@ _MAX_QUOTAS: Final = {
     "jobs": 10_000_000,
     "executions_per_day": 10_000_000_000,
     "shortest_interval_s": 366 * DAY_S,
-    "payload_bytes": 128 * 1024,
+    "payload_bytes": 256 * 1024,
     "requests_per_minute": 1_000_000,
 }
 

@@ -181,6 +181,22 @@ def _request(name: str, body: dict[str, Any], now: float) -> SchedulerRequest:
     return SchedulerRequest("CreateSchedule", "alice", now, name, {}, body, account, "signature")
 
 
+def test_an_input_can_have_256_kib(office: Office, aws: Aws) -> None:
+    """https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html"""
+    most, client = 256 * 1024, aws()
+    text = f'"{"ä" * ((most - 2) // 2)}"'
+    assert len(text.encode()) == most
+    message = refusal(client.create_schedule, **schedule(Target=target(Input=text)))[2]
+    assert message.startswith("Target.Input: has 262144 bytes; accepted: at most 131072"), message
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"payload_bytes": most}})
+    office.world.clock.sleep(60)
+    client = aws()
+    client.create_schedule(**schedule(Target=target(Input=text)))
+    assert client.get_schedule(Name="nightly")["Target"]["Input"] == text
+    longer = schedule(Target=target(Input=text[:-1] + ' "'), Name="longer")
+    assert refusal(client.create_schedule, **longer)[:2] == (400, "ValidationException")
+
+
 def test_a_flexible_window_does_not_include_its_end(office: Office, aws: Aws) -> None:
     window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 1}
     aws().create_schedule(**schedule("rate(1 day)", FlexibleTimeWindow=window))

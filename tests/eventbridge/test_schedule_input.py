@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.jobs.placeholders import RENDERED_BYTES
 from common.registration.definition import Limits, parse_definition
-from eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, max_bytes
+from eventbridge.schedule_input import MAX_BYTES, PAYLOAD_FORMATS, input_text, is_json, max_bytes
 from executor.targets.events import event_body, message_body
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
@@ -96,7 +95,7 @@ def test_what_an_input_may_be(kind: str, payload: object, refused_by: tuple[str,
 
 
 def test_what_an_input_can_grow_to_is_bounded() -> None:
-    largest = "<aws.scheduler.schedule-arn>" * (RENDERED_BYTES // 200)
+    largest = "<aws.scheduler.schedule-arn>" * (MAX_BYTES // 200)
     definition("sqs", largest)
     with pytest.raises(InvalidInput, match="can grow"):
         definition("sqs", largest + "<aws.scheduler.schedule-arn>" * 2)

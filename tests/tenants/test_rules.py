@@ -45,7 +45,7 @@ def test_what_is_given_changes_and_null_is_the_default() -> None:
         ({"quotas": {"jobs": -1}}, "quotas.jobs"),
         ({"quotas": {"jobs": 1.5}}, "quotas.jobs"),
         ({"quotas": {"shortest_interval_s": 0}}, "quotas.shortest_interval_s"),
-        ({"quotas": {"payload_bytes": 128 * 1024 + 1}}, "quotas.payload_bytes"),
+        ({"quotas": {"payload_bytes": 256 * 1024 + 1}}, "quotas.payload_bytes"),
         ({"quotas": {"moons": 1}}, "quotas.moons"),
         ({"quotas": []}, "quotas"),
         ({"allowed_targets": "*"}, "allowed_targets"),
