@@ -16,7 +16,6 @@ from common.errors import Busy, ItemTooLarge, Minute8Error
 from common.storage import aws
 from common.storage.conflicts import ConditionFailed, TransactionConflict, refused_write, retry_on_conflict
 from common.storage.keys import Index, Key, key_of
-from common.storage.metering import MeteredClient
 from common.storage.wire import (
     MAX_ITEM_BYTES,
     Expression,
@@ -139,6 +138,8 @@ class Table:
 
     def metered(self) -> Table:
         """The same table; the present meter counts what its requests cost."""
+        from common.storage.metering import MeteredClient  # only the API meters
+
         client: Any = MeteredClient(self.client)
         return Table(client, self.name, self._sleep)
 

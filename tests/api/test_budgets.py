@@ -56,15 +56,15 @@ def test_a_page_that_computes_times_ends_at_its_budget_and_nothing_is_left_out(
     for n in range(JOBS):
         timing = {"cron": f"{n} */6 * * *", "timezone": "Europe/Berlin"}
         assert office.alice("PUT", f"/v1/jobs/job-{n}", job(**timing)).status == 201
-    whole = pages_of(office, path)
-    assert len(whole) == 1, "without a limit to its time"
+    in_one_page = pages_of(office, path)
+    assert len(in_one_page) == 1, "without a limit to its time"
     ticks = itertools.count()
     monkeypatch.setattr(time, "thread_time", lambda: next(ticks) * PAGE_CPU_S / 2)
     pages = pages_of(office, path)
     assert len(pages) > 1
     for name in ("executions", "expected", "moved"):
         listed = [json.dumps(entry, sort_keys=True) for page in pages for entry in page.get(name, ())]
-        in_one = [json.dumps(entry, sort_keys=True) for entry in whole[0].get(name, ())]
+        in_one = [json.dumps(entry, sort_keys=True) for entry in in_one_page[0].get(name, ())]
         assert sorted(listed) == sorted(in_one)
         assert len(set(listed)) == len(listed)
 
