@@ -11,12 +11,13 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from scripts import build_layer, console, parameters, signing_masters
+from scripts import build_layer, concurrency, console, parameters, signing_masters
 from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
 
 _OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
@@ -49,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"deploy: {error}", file=sys.stderr)
         return 2
     console.build()
+    osls_options += _of_account(session, options.stage, region, parameters.given_in(osls_options))
     command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *osls_options]
     environment = os.environ | {"NODE_NO_WARNINGS": "1"}
     if status := subprocess.run(command, cwd=build_layer.ROOT, env=environment, check=False).returncode:
@@ -64,6 +66,22 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(next_steps(options.stage, region, outputs["ApiUrl"]))
     return 0
+
+
+def _of_account(
+    session: botocore.session.Session, stage: str, region: str, given: Mapping[str, str]
+) -> list[str]:
+    """Arguments with the parameters that depend on the account. What somebody has chosen stays."""
+    try:
+        account = concurrency.account_of(session.create_client("lambda", region_name=region), stage)
+    except (BotoCoreError, ClientError) as error:
+        print(
+            f"deploy: the account's concurrency is not known, so none is reserved: {error}", file=sys.stderr
+        )
+        return []
+    params = concurrency.parameters_for(account, parameters.chosen(stage, given))
+    print(concurrency.described(account, params))
+    return parameters.arguments_of(params)
 
 
 def outputs_of(session: botocore.session.Session, stage: str, region: str) -> dict[str, str]:

@@ -103,7 +103,7 @@ _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=
 
 def read(stage: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """All parameters of a stage, as text: the defaults, then the stage's, then these overrides."""
-    params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
+    params = _stored()
     merged = {**params["default"], **params.get(stage, {}), **overrides}
     # PyYAML reads an unquoted `off` as false; osls does not.
     return {
@@ -111,6 +111,16 @@ def read(stage: str, overrides: Mapping[str, str]) -> dict[str, str]:
         for name, value in merged.items()
         if not isinstance(value, dict)
     }
+
+
+def chosen(stage: str, given: Mapping[str, str]) -> frozenset[str]:
+    """The parameters that the stage has in `serverless.yml`, and those that are `given`. They can be off, too."""
+    return frozenset(_stored().get(stage, {})) | given.keys()
+
+
+def _stored() -> Mapping[str, Mapping[str, Any]]:
+    params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
+    return params
 
 
 def given_in(arguments: Sequence[str]) -> dict[str, str]:
@@ -191,9 +201,6 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
             yield f"{least_name} and {most_name}: give both or none"
         elif all(map(str.isdecimal, pair)) and int(pair[0]) > int(pair[1]):
             yield f"{least_name}={pair[0]} is more than {most_name}={pair[1]}"
-    at_once, reserved = params["maximumConcurrency"], params["executorReservedConcurrency"]
-    if at_once.isdecimal() and reserved.isdecimal() and int(at_once) > int(reserved):
-        yield f"maximumConcurrency={at_once} is more than executorReservedConcurrency={reserved}: it throttles polls"
     if texts["jwtIssuer"] and not texts["jwtAudience"]:
         yield "jwtAudience: it must be given with jwtIssuer"
     for name in ("jwtIssuer", "jwksUrl"):

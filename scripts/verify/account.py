@@ -26,6 +26,8 @@ THROWAWAY: Final = {
     "dashboards": OFF,
     "savedQueries": OFF,
     "platformLogLevel": "INFO",
+    "apiReservedConcurrency": OFF,
+    "executorReservedConcurrency": OFF,
 }
 _PATIENCE_S: Final = 1_800
 _LOOK_EVERY_S: Final = 3

@@ -52,7 +52,6 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"leastUnits": "50", "mostUnits": "20"}, "leastUnits=50 is more than mostUnits=20"),
         ({"platformLogLevel": "ERROR"}, "platformLogLevel=ERROR is not valid; accepted: DEBUG, INFO, WARN"),
         ({"apiAccessLog": "false"}, "apiAccessLog=false is not valid; accepted: true, off"),
-        ({"maximumConcurrency": "20", "executorReservedConcurrency": "10"}, "it throttles polls"),
         ({"apiThrottleRate": "0"}, "from 1 to 10000"),
         ({"warmReads": "45000"}, "from 12000 to 40000"),
         ({"visibilityTimeoutS": "400"}, "there is no such parameter"),
