@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _of_account(
-    session: botocore.session.Session, stage: str, region: str, given: Mapping[str, str]
+    session: botocore.session.Session, stage: str, region: str, values: Mapping[str, str]
 ) -> list[str]:
     """Arguments with the parameters that depend on the account. What somebody has chosen stays."""
     try:
@@ -79,7 +79,7 @@ def _of_account(
             f"deploy: the account's concurrency is not known, so none is reserved: {error}", file=sys.stderr
         )
         return []
-    params = concurrency.parameters_for(account, parameters.chosen(stage, given))
+    params = concurrency.parameters_for(account, parameters.chosen(stage, values))
     print(concurrency.described(account, params))
     return parameters.arguments_of(params)
 

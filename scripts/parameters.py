@@ -113,9 +113,9 @@ def read(stage: str, overrides: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def chosen(stage: str, given: Mapping[str, str]) -> frozenset[str]:
-    """The parameters that the stage has in `serverless.yml`, and those that are `given`. They can be off, too."""
-    return frozenset(_stored().get(stage, {})) | given.keys()
+def chosen(stage: str, overrides: Mapping[str, str]) -> frozenset[str]:
+    """The parameters that the stage has in `serverless.yml`, and the overrides. They can be off, too."""
+    return frozenset(_stored().get(stage, {})) | overrides.keys()
 
 
 def _stored() -> Mapping[str, Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from scripts.build_layer import ROOT
 from scripts.concurrency import Account, described, parameters_for
 
 OWN, CEILING = "executorReservedConcurrency", "apiReservedConcurrency"
-AT_ONCE, QUOTA = "maximumConcurrency", "accountConcurrency"
+MAXIMUM, QUOTA = "maximumConcurrency", "accountConcurrency"
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ AT_ONCE, QUOTA = "maximumConcurrency", "accountConcurrency"
         (10, 3, (), "off", "off", "2"),
         # What somebody has chosen stays.
         (1_000, 1_000, (OWN,), None, "100", "800"),
-        (1_000, 1_000, (OWN, CEILING, AT_ONCE, QUOTA), None, None, None),
+        (1_000, 1_000, (OWN, CEILING, MAXIMUM, QUOTA), None, None, None),
         (1_000, 1_000, ("minimumPollers", "maximumPollers"), "off", "100", "800"),
     ],
 )
@@ -40,9 +40,9 @@ def test_what_a_stage_gets_of_an_account(
     quota: int, free: int, chosen: tuple[str, ...], own: str | None, ceiling: str | None, at_once: str | None
 ) -> None:
     params = parameters_for(Account(quota, free), frozenset(chosen))
-    given = {QUOTA: str(quota)} if QUOTA not in chosen else {}
-    expected = {OWN: own, CEILING: ceiling, AT_ONCE: at_once}
-    assert params == given | {name: value for name, value in expected.items() if value is not None}
+    account_quota = {QUOTA: str(quota)} if QUOTA not in chosen else {}
+    expected = {OWN: own, CEILING: ceiling, MAXIMUM: at_once}
+    assert params == account_quota | {name: value for name, value in expected.items() if value is not None}
     assert parameters.problems("prod", parameters.read("prod", params)) == []
     reserved = sum(int(params[name]) for name in (OWN, CEILING) if params.get(name, "off") != "off")
     assert reserved == 0 or free - reserved >= 100
@@ -85,22 +85,22 @@ def test_the_stage_dev_takes_nothing_from_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "mapping", "executors"),
+    ("chosen", "mapping", "executors"),
     [
         ({}, 900, "900"),  # the bare template, in an account of 1,000
         ({OWN: "500"}, 500, "500"),
         ({OWN: "1"}, 2, "2"),
-        ({AT_ONCE: "20"}, 20, "20"),
-        ({AT_ONCE: "20", OWN: "10"}, 10, "10"),
+        ({MAXIMUM: "20"}, 20, "20"),
+        ({MAXIMUM: "20", OWN: "10"}, 10, "10"),
         ({QUOTA: "10"}, 5, "5"),
         ({QUOTA: "5000"}, 1_000, "1000"),
-        ({AT_ONCE: "off"}, 2, "off"),  # the condition leaves the number out
+        ({MAXIMUM: "off"}, 2, "off"),  # the condition leaves the number out
     ],
 )
 def test_the_queue_starts_no_more_executors_than_there_can_be(
-    given: dict[str, str], mapping: int, executors: str
+    chosen: dict[str, str], mapping: int, executors: str
 ) -> None:
-    params = parameters.read("prod", given)
+    params = parameters.read("prod", chosen)
     script = (
         "const params = JSON.parse(process.argv[1]);"
         "require('./deploy/numbers.js')({resolveVariable: async (name) => params[name.slice('param:'.length)]})"
