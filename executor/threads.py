@@ -66,12 +66,21 @@ class Task:
         return self.claimed.claim.lease_until if self.claimed else 0.0
 
     @property
+    def attempt(self) -> Admitted | None:
+        """The admitted attempt, until it is recorded."""
+        if isinstance(self.progress, Admitted):
+            return self.progress
+        return self.claimed.attempt if self.claimed else None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the payload takes long to read or prepare. False if that is not known yet."""
+        return self.attempt is not None and self.attempt.job.payload.is_large
+
+    @property
     def is_event(self) -> bool:
-        """Whether the call waits for nothing: no result, and no payload. False if that is not known yet."""
-        attempt = self.progress if isinstance(self.progress, Admitted) else None
-        if self.claimed:
-            attempt = self.claimed.attempt
-        return attempt is not None and not attempt.is_awaited and not attempt.job.payload.is_large
+        """Whether the call waits for no result. False if that is not known yet."""
+        return self.attempt is not None and not self.attempt.is_awaited
 
     @property
     def is_ready_event(self) -> bool:
@@ -137,21 +146,29 @@ Unsent = deque[tuple[Task, Future[Report]]]
 
 
 def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Task]:
-    """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread."""
+    """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread.
+
+    Those with a large payload come last: preparing it takes the processor from others.
+    """
     answers, unsent = AnswerPoll[Task](), Unsent()
     tasks: list[Task] = []
+    large: list[Task] = []
     sent = 0
     for portion in executor.prepare(deliveries):
         for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
             task = Task(executor, delivery, progress)
             tasks.append(task)
-            if sent == MAX_EVENT_THREADS and task.is_ready_event:
+            if task.is_large:
+                large.append(task)
+            elif sent == MAX_EVENT_THREADS and task.is_ready_event:
                 unsent.append((task, task.future))
             elif task.send(answers):
                 task.future.set_running_or_notify_cancel()
                 sent += 1
             else:
                 task.wait_for_thread(event_threads() if task.is_event else call_threads())
+    for task in large:
+        task.wait_for_thread(call_threads())
     if sent:
         _in_a_thread(call_threads(), lambda: _receive(answers, unsent))
     return tasks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import INSERTS_A_REQUEST
 from common.tenants.rules_cache import KnownTenants
-from executor import threads
+from executor import calling, threads
 from executor.batch import execute_batch
 from executor.messages import Message
 from tests.faults.stage import send_in_steps, staged
@@ -283,3 +285,46 @@ def test_a_claim_that_needs_more_requests_lets_the_first_ones_go_on(
     stage.run(executions)
     assert (requests, stage.waited_in_vain) == ([INSERTS_A_REQUEST, 5], [])
     assert len(stage.world.target.calls) == len(executions)
+
+
+@pytest.mark.parametrize("invocation", ["Event", "RequestResponse"])
+def test_the_batchs_thread_handles_no_neighbours_bytes_and_small_ones_go_out_first(
+    monkeypatch: pytest.MonkeyPatch, invocation: str
+) -> None:
+    """43,600 values in 128 KiB with a placeholder; as an item of its own, and in the job's item as earlier versions."""
+    parsed: list[int] = []
+    rendered: list[tuple[str, int]] = []
+    loads, event, main = json.loads, calling.event, threading.current_thread()
+
+    def parse(text: Any, **options: Any) -> Any:
+        if threading.current_thread() is main:
+            parsed.append(len(text))
+        return loads(text, **options)
+
+    def render(job: Job, payload: str, *rest: Any) -> Any:
+        rendered.append((threading.current_thread().name, len(payload)))
+        return event(job, payload, *rest)
+
+    with staged("2026-11-21T03:12:00Z") as stage:
+        world = stage.restore()
+        hostile: list[Any] = [[]] * 43_600 + ["{{fire_time}}"]
+        send_in_steps(stage)
+        jobs = world.table("jobs")
+        names = {f"hostile-{n}": hostile for n in range(9)} | {"quiet": {"small": "{{fire_time}}"}}
+        for name, payload in names.items():
+            world.registry.create(
+                "alice", name, job(at="2026-11-21T03:15:00Z", payload=payload, invocation=invocation)
+            )
+        for name in ("hostile-0", "hostile-1"):
+            item = jobs.get(keys.job("alice", name))
+            jobs.put({**(item or {}), "payload": json.dumps(hostile)})
+        message = due_together(world)
+        monkeypatch.setattr(json, "loads", parse)
+        monkeypatch.setattr(calling, "event", render)
+        _, failed = execute_batch(world.executor, [message], world.redelivery)
+    assert failed == []
+    assert len(rendered) == len(names)
+    assert max(parsed, default=0) < 1_000
+    assert max((size for thread, size in rendered if thread == main.name), default=0) < 1_000
+    if invocation == "Event":
+        assert rendered[0] == (main.name, len('{"small":"{{fire_time}}"}'))
