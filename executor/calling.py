@@ -92,7 +92,7 @@ def _call(
     payload = _payload(claimed.attempt, payload_of)
     if isinstance(payload, Outcome):
         return Called(claimed, payload, began_at)
-    outgoing.reset()
+    outgoing.reset(may_be_repeated=claimed.attempt.job.on_crash != "fail")
     outcome = yield from _outcome(claimed.attempt, payload, claimed.claim.token, formats)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s

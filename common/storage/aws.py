@@ -233,7 +233,26 @@ def in_lambda() -> bool:
 
 
 def _create_client(service: str, **options: Any) -> Any:
-    return _session().create_client(service, verify=roots(), **options)
+    return not_trusting_idle_connections(_session().create_client(service, verify=roots(), **options))
+
+
+def not_trusting_idle_connections(client: Any) -> Any:
+    """Have a client close its connections before a request if it was idle for long, as in a frozen environment."""
+    from common.storage.last_use import MAX_IDLE_S, LastUse, socket_options
+
+    used, lock = LastUse(), threading.Lock()
+
+    def before_send(**_: object) -> None:
+        nonlocal used
+        with lock:  # no other thread takes a connection from a pool that is being closed
+            if not used.is_within(MAX_IDLE_S):
+                client.close()  # the next request opens a new one
+            used = LastUse()
+
+    client.meta.events.register("before-send", before_send)
+    # botocore has no setting for them.
+    client._endpoint.http_session._socket_options[:] = socket_options()
+    return client
 
 
 def roots() -> str | None:

@@ -11,198 +11,35 @@ from __future__ import annotations
 import io
 import json
 import os
-import socket
-import ssl
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Final, NoReturn
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import (
-    BotoCoreError,
-    ConnectionClosedError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    ReadTimeoutError,
-    SSLError,
-)
+from botocore.exceptions import BotoCoreError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from common.errors import Busy
 from common.storage import outgoing
-from common.storage.http_answer import Answer, NotHttp, Response
+from common.storage.connections import MAX_BYTES, Connections, Repeat
+from common.storage.http_answer import Response
 from common.storage.signing import Credentials, Request, Service, sign
 from common.storage.steps import Steps, at_once
 
-# DynamoDB answers with at most 16 MB of items.
-MAX_BYTES: Final = 64 * 1024 * 1024
 # Lambda's results have up to 6 MB, and only the beginning is used.
 _RESULT_BYTES: Final = 256 * 1024
-_READ_BYTES: Final = 64 * 1024
-# The system takes so much without waiting, for a connection that carries nothing else.
-SEND_BUFFER_BYTES: Final = 8 * 1024
 # A request that serves several tenants. Each of them then makes its own.
 _ONCE_S: Final = 1.0
 _ERROR_BYTES: Final = 200
-# A read without any time would fail in another way than by its time limit.
-_MIN_READ_S: Final = 0.001
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
 _received: ContextVar[AWSResponse | BotoCoreError | None] = ContextVar("_received", default=None)
-
-
-class _Connection:
-    def __init__(self, connected: socket.socket) -> None:
-        self.socket = connected
-
-    def is_usable(self) -> bool:
-        """Whether nothing but TLS's own records came since the last answer. An endpoint that closes sends its end."""
-        self.socket.settimeout(0)
-        try:
-            self.socket.recv(1)
-        except (
-            BlockingIOError,
-            ssl.SSLWantReadError,
-        ):  # nothing, or the session tickets that follow a handshake
-            return True
-        except OSError:
-            return False
-        return False
-
-    def receive(self, max_bytes: int) -> tuple[Response, bool]:
-        """The next answer, and whether the connection can be used again. Raises NotHttp, OSError.
-
-        Of a failure the whole body is read: botocore reads its error from it.
-        """
-        answer = Answer()
-        while not answer.is_complete:
-            answer.feed(self.socket.recv(_READ_BYTES))
-            if (
-                answer.body_bytes >= (max_bytes if answer.status < 300 else MAX_BYTES)
-                and not answer.is_complete
-            ):
-                return answer.response(max_bytes), False
-        return answer.response(max_bytes if answer.status < 300 else MAX_BYTES), answer.keeps_alive()
-
-    def close(self) -> None:
-        self.socket.close()
-
-
-class Connections:
-    """The connections to an endpoint, as many as there are requests at once. At most `max_idle` are kept."""
-
-    def __init__(
-        self, url: SplitResult, roots: str | None, *, connect_timeout_s: float, max_idle: int
-    ) -> None:
-        """`roots` is the file of the certificates to trust; it is read once. None: the endpoint has no TLS."""
-        self._url = url.geturl()
-        self._host = url.hostname or ""
-        self._port = url.port or (443 if roots else 80)
-        self._roots = roots
-        self._connect_timeout_s = connect_timeout_s
-        self._max_idle = max_idle
-        self._idle: list[_Connection] = []
-        weakref.finalize(self, _close_all, self._idle)
-
-    def warm_up(self, count: int = 1) -> None:
-        """Have so many connections open, if nothing else uses some. Raises as `exchange`."""
-        opened: list[_Connection] = []
-        try:
-            opened.extend(self._take() for _ in range(count))
-        finally:
-            for connection in opened:
-                self._give_back(connection)
-
-    def exchange(self, request: bytes, read_timeout_s: float, max_bytes: int = MAX_BYTES) -> Steps[Response]:
-        """Send a request once, and return the answer; of the body of a success at most `max_bytes`.
-
-        The first step sends it if a connection is kept and the request is short; the next one may connect otherwise.
-
-        Raises botocore's own errors: EndpointConnectionError, ConnectTimeoutError, SSLError, ReadTimeoutError, and
-        ConnectionClosedError, also for an answer that is not HTTP.
-        """
-        connection = self._kept() if len(request) <= SEND_BUFFER_BYTES else None
-        if connection is None:
-            yield None
-            connection = self._take()
-        is_reusable = False
-        try:
-            connection.socket.settimeout(read_timeout_s)
-            outgoing.note_sent()
-            connection.socket.sendall(request)
-            ends_at = time.monotonic() + read_timeout_s
-            yield connection.socket
-            connection.socket.settimeout(max(_MIN_READ_S, ends_at - time.monotonic()))
-            response, is_reusable = connection.receive(max_bytes)
-        except TimeoutError as error:
-            raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
-        except (OSError, NotHttp) as error:
-            raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
-        finally:
-            if is_reusable:
-                self._give_back(connection)
-            else:
-                connection.close()
-        return response
-
-    def _take(self) -> _Connection:
-        return self._kept() or self._connected()
-
-    def _kept(self) -> _Connection | None:
-        while self._idle:
-            try:
-                connection = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            if connection.is_usable():
-                return connection
-            connection.close()
-        return None
-
-    def _give_back(self, connection: _Connection) -> None:
-        if len(self._idle) < self._max_idle:
-            self._idle.append(connection)
-        else:
-            connection.close()
-
-    def _connected(self) -> _Connection:
-        try:
-            plain = socket.create_connection((self._host, self._port), self._connect_timeout_s)
-        except TimeoutError as error:
-            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
-        except OSError as error:
-            raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
-        try:
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self._roots:
-                plain = _trusting(self._roots).wrap_socket(plain, server_hostname=self._host)
-        except TimeoutError as error:
-            plain.close()
-            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
-        except OSError as error:
-            plain.close()
-            raise SSLError(endpoint_url=self._url, error=error) from error
-        return _Connection(plain)
-
-
-def _close_all(connections: list[_Connection]) -> None:
-    for connection in connections:
-        connection.close()
-
-
-@cache
-def _trusting(roots: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificate and name
-    context.load_verify_locations(roots)
-    return context
 
 
 class Requests:
@@ -240,8 +77,11 @@ class Requests:
         *,
         read_timeout_s: float | None = None,
         max_bytes: int = MAX_BYTES,
+        repeat: Repeat = Repeat.ALWAYS,
     ) -> Steps[Response | Any]:
         """The answer if it is a success; else what `by_botocore` returns, which makes the same request.
+
+        By default the request may be made twice, as botocore would.
 
         Raises what botocore raises.
         """
@@ -251,7 +91,7 @@ class Requests:
         received: AWSResponse | BotoCoreError
         try:
             timeout_s = read_timeout_s or self.read_timeout_s
-            response = yield from self.connections.exchange(encoded, timeout_s, max_bytes)
+            response = yield from self.connections.exchange(encoded, timeout_s, max_bytes, repeat)
         except BotoCoreError as error:
             received = error
         else:
@@ -319,7 +159,9 @@ class _DirectClient:
         by_botocore = getattr(self._client, call)
         again = _raise_failure if self._is_once else lambda: by_botocore(**arguments)
         limit_s = _ONCE_S if self._is_once else None
-        response = at_once(self.requests.send(request, again, read_timeout_s=limit_s))
+        # Without a second attempt, silence ends at the limit: what follows opens its own connections.
+        repeat = Repeat.UNSEEN if self._is_once else Repeat.ALWAYS
+        response = at_once(self.requests.send(request, again, read_timeout_s=limit_s, repeat=repeat))
         return json.loads(response.body) if isinstance(response, Response) else response
 
 
@@ -377,6 +219,7 @@ class DirectLambda(_DirectClient):
             read_timeout_s=self._read_timeout_s(),
             # Lambda has accepted an event by its status: a body that breaks off does not matter.
             max_bytes=0 if request["InvocationType"] == "Event" else _RESULT_BYTES,
+            repeat=Repeat.UNSEEN if outgoing.may_be_repeated() else Repeat.NEVER,
         )
         if not isinstance(response, Response):
             return response

@@ -33,7 +33,7 @@ class Answer:
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
-        self._has_head = False
+        self.has_head = False
         self._head_bytes = 0
         self._head_lines = 0
         self.body_bytes = 0
@@ -46,11 +46,11 @@ class Answer:
     def feed(self, received: bytes) -> None:
         """Take in bytes of the connection. No bytes: the service has closed the connection. Raises NotHttp."""
         if not received:
-            if not self._has_head or self._has_length():
+            if not self.has_head or self._has_length():
                 raise NotHttp("the answer breaks off")
             self.is_complete = True  # without a length, the body ends with the connection
             return
-        if not self._has_head:
+        if not self.has_head:
             self._head_bytes += len(received)
         try:
             self._parser.feed_data(received)
@@ -60,7 +60,7 @@ class Answer:
             self.is_followed = True
         if self.is_complete and not received.endswith(self._end()):
             self.is_followed = True  # the parser passes over empty lines
-        if not self._has_head and self._head_bytes > _MAX_HEAD_BYTES:
+        if not self.has_head and self._head_bytes > _MAX_HEAD_BYTES:
             raise NotHttp("too many bytes of headers, or of interim answers")
 
     def response(self, max_bytes: int) -> Response:
@@ -99,7 +99,7 @@ class Answer:
         if self._parser.get_http_version() != "1.1":
             raise NotHttp(f"HTTP of version {self._parser.get_http_version()}")
         if self.status >= 200:
-            self._has_head = True
+            self.has_head = True
 
     def on_body(self, body: bytes) -> None:
         if not self.is_complete:

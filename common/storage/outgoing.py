@@ -1,4 +1,4 @@
-"""The time at which the calling thread sent its last request, measured just before the first byte."""
+"""What a thread's call notes about its request: when it went out, and whether it may be made twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import time
 from contextvars import ContextVar
 
 _sent_at: ContextVar[float | None] = ContextVar("_sent_at", default=None)
+_may_be_repeated: ContextVar[bool] = ContextVar("_may_be_repeated", default=True)
 
 
-def reset() -> None:
-    """Forget the last request before a call: `seconds_since_sent` is None until the next one."""
+def reset(*, may_be_repeated: bool = True) -> None:
+    """Forget the last request before a call: `seconds_since_sent` is None until the next one.
+
+    `may_be_repeated`: a request that the endpoint has most likely not seen may be made once more.
+    """
     _sent_at.set(None)
+    _may_be_repeated.set(may_be_repeated)
+
+
+def may_be_repeated() -> bool:
+    """Whether a request that the endpoint has most likely not seen may be made once more."""
+    return _may_be_repeated.get()
 
 
 def note_sent() -> None:

@@ -14,8 +14,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from common.storage import aws
 from common.storage.table import Table
 from scripts.embedded.process import free_port
+from tests.storage.endpoint import Endpoint
 from tests.waiting import wait_until
 from tests.worlds import TABLES, make_tables
 
@@ -103,3 +105,17 @@ def tables(engine: tuple[str, Any]) -> dict[str, Table]:
     prefix = f"contract{next(_numbers)}"
     make_tables(engine[1], prefix)
     return {name: Table(engine[1], f"{prefix}-{name}") for name in TABLES}
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    server = Endpoint()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    for client in (aws.dynamodb, aws.sqs):
+        client.cache_clear()
+    yield server
+    for client in (aws.dynamodb, aws.sqs):
+        client.cache_clear()
+    server.close()

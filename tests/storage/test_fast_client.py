@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,92 +16,17 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 from common.errors import Busy
 from common.storage import aws, fast_client
 from common.storage.conflicts import ConditionFailed
-from common.storage.fast_client import Connections, DirectDynamoDB, DirectLambda
+from common.storage.connections import Connections
+from common.storage.fast_client import DirectDynamoDB, DirectLambda
 from common.storage.steps import at_once
 from common.storage.table import Table
 from common.storage.wire import Expression
+from tests.storage.endpoint import OK, Endpoint, answer, refused
 
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:report:$LATEST"
 INVOKE = {"FunctionName": ARN, "InvocationType": "Event", "Payload": b'{"a": 1}', "LogType": "None"}
 AWAITED: Any = INVOKE | {"InvocationType": "RequestResponse", "LogType": "Tail"}
 TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=0;Lineage=fc8b4ff1:0|é"
-Reply = bytes | Callable[[socket.socket], bytes]
-
-
-class Endpoint:
-    """Takes whole requests, and answers each with the next of `replies`, the last one for ever.
-
-    It closes the connection behind an empty reply, and behind each if `closes`.
-    """
-
-    def __init__(self) -> None:
-        self.replies: list[Reply] = [OK]
-        self.closes = False
-        self.requests: list[bytes] = []
-        self.connections = 0
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._server.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._server.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
-
-    def _talk(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            while request := _request(connection):
-                self.requests.append(request)
-                reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-                connection.sendall(answer := reply if isinstance(reply, bytes) else reply(connection))
-                if not answer or self.closes or b"Connection: close" in answer:
-                    return
-
-
-def _request(connection: socket.socket) -> bytes:
-    received = b""
-    while b"\r\n\r\n" not in received or len(received.partition(b"\r\n\r\n")[2]) < _length(received):
-        if not (part := connection.recv(65536)):
-            return b""
-        received += part
-    return received
-
-
-def _length(request: bytes) -> int:
-    return int(request.partition(b"\r\nContent-Length: ")[2].partition(b"\r\n")[0])
-
-
-def answer(status: int, body: bytes, *headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
-
-
-def refused(code: str, status: int = 400, **more: Any) -> bytes:
-    return answer(status, json.dumps({"__type": f"x#{code}", "message": "m", **more}).encode())
-
-
-@pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    server = Endpoint()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    for client in (aws.dynamodb, aws.sqs):
-        client.cache_clear()
-    yield server
-    for client in (aws.dynamodb, aws.sqs):
-        client.cache_clear()
-    server.close()
 
 
 @pytest.fixture

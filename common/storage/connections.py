@@ -1,0 +1,254 @@
+"""Kept connections to an endpoint of AWS.
+
+Lambda freezes an environment between two invocations, and purges the connections of one that stays frozen. A connection
+that was idle for long is not used, and one that fails before it answers is replaced.
+https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+import time
+import weakref
+from enum import Enum
+from functools import cache
+from typing import Final
+from urllib.parse import SplitResult
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from common.storage import outgoing
+from common.storage.http_answer import Answer, NotHttp, Response
+from common.storage.last_use import MAX_IDLE_S, LastUse, socket_options
+from common.storage.steps import Steps
+
+# DynamoDB answers with at most 16 MB of items.
+MAX_BYTES: Final = 64 * 1024 * 1024
+_READ_BYTES: Final = 64 * 1024
+# The system takes so much without waiting, for a connection that carries nothing else.
+SEND_BUFFER_BYTES: Final = 8 * 1024
+# A read without any time would fail in another way than by its time limit.
+_MIN_READ_S: Final = 0.001
+# A connection that is made ready for later is still young enough when it is used.
+_READY_IDLE_S: Final = MAX_IDLE_S / 2
+# A purged connection is reset within a round trip. After this time a function may have begun its work.
+_RESET_S: Final = 1.0
+# How long a kept connection may be silent before the request is made on a new one.
+_SILENT_S: Final = 2.0
+
+
+class Repeat(Enum):
+    """Whether a request is made once more on a new connection after a kept one failed before any byte of an answer."""
+
+    NEVER = "never"
+    # Only if the endpoint has most likely not seen it: the connection broke at once, or nothing was acknowledged.
+    UNSEEN = "unseen"
+    # Also if the connection is silent: for reads, and for writes that may be made twice.
+    ALWAYS = "always"
+
+
+class _Connection:
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
+        self.last_use = LastUse()
+        # Whether a byte has come since the last request.
+        self.has_answered = False
+
+    def is_usable(self) -> bool:
+        """Whether nothing but TLS's own records came since the last answer. An endpoint that closes sends its end."""
+        self.socket.settimeout(0)
+        try:
+            self.socket.recv(1)
+        except (
+            BlockingIOError,
+            ssl.SSLWantReadError,
+        ):  # nothing, or the session tickets that follow a handshake
+            return True
+        except OSError:
+            return False
+        return False
+
+    def send(self, request: bytes, timeout_s: float) -> None:
+        """Send a whole request. Raises OSError."""
+        self.has_answered = False
+        self.socket.settimeout(timeout_s)
+        outgoing.note_sent()
+        self.socket.sendall(request)
+
+    def receive(self, max_bytes: int, first_byte_s: float, read_timeout_s: float) -> tuple[Response, bool]:
+        """The next answer, and whether the connection can be used again. Raises NotHttp, OSError.
+
+        Of a failure the whole body is read: botocore reads its error from it.
+        """
+        answer = Answer()
+        self.socket.settimeout(max(_MIN_READ_S, first_byte_s))
+        while not answer.is_complete:
+            received = self.socket.recv(_READ_BYTES)
+            if received and not self.has_answered:
+                self.has_answered = True
+                self.socket.settimeout(max(_MIN_READ_S, read_timeout_s))
+            answer.feed(received)
+            if not answer.has_head or answer.is_complete:
+                continue
+            if answer.body_bytes >= (max_bytes if answer.status < 300 else MAX_BYTES):
+                return answer.response(max_bytes), False
+        self.last_use = LastUse()
+        return answer.response(max_bytes if answer.status < 300 else MAX_BYTES), answer.keeps_alive()
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Connections:
+    """The connections to an endpoint, as many as there are requests at once. At most `max_idle` are kept."""
+
+    def __init__(
+        self, url: SplitResult, roots: str | None, *, connect_timeout_s: float, max_idle: int
+    ) -> None:
+        """`roots` is the file of the certificates to trust; it is read once. None: the endpoint has no TLS."""
+        self._url = url.geturl()
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if roots else 80)
+        self._roots = roots
+        self._connect_timeout_s = connect_timeout_s
+        self._max_idle = max_idle
+        self._idle: list[_Connection] = []
+        weakref.finalize(self, _close_all, self._idle)
+
+    def warm_up(self, count: int = 1) -> None:
+        """Have so many connections open that stay young enough for a while. Raises as `exchange`."""
+        opened: list[_Connection] = []
+        try:
+            opened.extend(self._kept(_READY_IDLE_S) or self._connected() for _ in range(count))
+        finally:
+            for connection in opened:
+                self._give_back(connection)
+
+    def exchange(
+        self,
+        request: bytes,
+        read_timeout_s: float,
+        max_bytes: int = MAX_BYTES,
+        repeat: Repeat = Repeat.NEVER,
+    ) -> Steps[Response]:
+        """Send a request, and return the answer; of the body of a success at most `max_bytes`.
+
+        The first step sends it if a connection is kept and the request is short; the next one may connect otherwise.
+
+        Raises botocore's own errors: EndpointConnectionError, ConnectTimeoutError, SSLError, ReadTimeoutError, and
+        ConnectionClosedError, also for an answer that is not HTTP.
+        """
+        kept = self._kept() if len(request) <= SEND_BUFFER_BYTES else None
+        if kept is None:
+            yield None
+            kept = self._kept()
+        if kept is not None:
+            sent_at = time.monotonic()
+            first_byte_s = min(read_timeout_s, _SILENT_S) if repeat is Repeat.ALWAYS else read_timeout_s
+            try:
+                return (yield from self._once(kept, request, first_byte_s, read_timeout_s, max_bytes))
+            except BotoCoreError as error:
+                if kept.has_answered or not _is_repeated(repeat, error, time.monotonic() - sent_at):
+                    raise
+            _close_all(self._idle)  # they were idle across the same freeze
+            yield None
+        fresh = self._connected()
+        return (yield from self._once(fresh, request, read_timeout_s, read_timeout_s, max_bytes))
+
+    def _once(
+        self,
+        connection: _Connection,
+        request: bytes,
+        first_byte_s: float,
+        read_timeout_s: float,
+        max_bytes: int,
+    ) -> Steps[Response]:
+        is_reusable = False
+        try:
+            connection.send(request, read_timeout_s)
+            sent_at = time.monotonic()
+            yield connection.socket
+            waited_s = time.monotonic() - sent_at
+            response, is_reusable = connection.receive(
+                max_bytes, first_byte_s - waited_s, read_timeout_s - waited_s
+            )
+        except (OSError, NotHttp) as error:
+            if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
+                raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
+            raise ConnectionClosedError(endpoint_url=self._url, error=error) from error
+        finally:
+            if is_reusable:
+                self._give_back(connection)
+            else:
+                connection.close()
+        return response
+
+    def _kept(self, max_idle_s: float = MAX_IDLE_S) -> _Connection | None:
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if connection.last_use.is_within(max_idle_s) and connection.is_usable():
+                return connection
+            connection.close()
+        return None
+
+    def _give_back(self, connection: _Connection) -> None:
+        if len(self._idle) < self._max_idle:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _connected(self) -> _Connection:
+        try:
+            plain = socket.create_connection((self._host, self._port), self._connect_timeout_s)
+        except TimeoutError as error:
+            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
+        except OSError as error:
+            raise EndpointConnectionError(endpoint_url=self._url, error=error) from error
+        try:
+            for option in socket_options():
+                plain.setsockopt(*option)
+            if self._roots:
+                plain = _trusting(self._roots).wrap_socket(plain, server_hostname=self._host)
+        except TimeoutError as error:
+            plain.close()
+            raise ConnectTimeoutError(endpoint_url=self._url, error=error) from error
+        except OSError as error:
+            plain.close()
+            raise SSLError(endpoint_url=self._url, error=error) from error
+        return _Connection(plain)
+
+
+def _is_repeated(repeat: Repeat, error: BotoCoreError, after_s: float) -> bool:
+    if repeat is Repeat.ALWAYS:
+        return True
+    if repeat is Repeat.NEVER or not isinstance(error, ConnectionClosedError):
+        return False
+    is_unacknowledged = getattr(error.__cause__, "errno", None) == errno.ETIMEDOUT
+    return after_s < _RESET_S or is_unacknowledged
+
+
+def _close_all(connections: list[_Connection]) -> None:
+    while connections:
+        try:
+            connections.pop().close()
+        except IndexError:  # another thread was faster
+            return
+
+
+@cache
+def _trusting(roots: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificate and name
+    context.load_verify_locations(roots)
+    return context
