@@ -25,7 +25,7 @@ OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     (
         "executor.handler",
-        79,
+        80,
         {"croniter", "common.jobs.store", "common.timing.zones", "common.tenants.web_address"},
     ),
     ("executor.completion.handler", 58, {"croniter", "common.jobs.store", "common.planning.due_index"}),
