@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.jobs.job import Job
-from common.jobs.large_texts import LargeTexts
 from executor.fair_cache import FairCache
+
+if TYPE_CHECKING:
+    from common.jobs.large_texts import LargeTexts
 
 # Of the memory of 512 MB.
 MAX_KEPT_BYTES: Final = 16 * 1024 * 1024

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.events import Events
-from common.jobs.large_texts import LargeTexts
 from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
@@ -28,6 +27,7 @@ from executor.targets import Kind
 if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
     from common.jobs.ended import EndedJobs
+    from common.jobs.large_texts import LargeTexts
     from common.jobs.store import JobStore
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
@@ -47,7 +47,7 @@ def executor(
 
     The modules of retries, backfills and last runs are imported on first use: most batches do not need them.
     """
-    runs, payloads = Runs(tables.runs), Payloads(LargeTexts(tables.jobs))
+    runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
     postponed = _postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
     run_end = RunEnd(
@@ -88,6 +88,15 @@ def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
         from common.planning.postponed import Postponed
 
         return Postponed(due, queue, clock)
+
+    return on_first_use(build)
+
+
+def _large_texts(jobs: Table) -> LargeTexts:
+    def build() -> LargeTexts:
+        from common.jobs.large_texts import LargeTexts
+
+        return LargeTexts(jobs)
 
     return on_first_use(build)
 
