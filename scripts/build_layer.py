@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
 
 # What the functions call: their own tables, queue and bus, and targets.
-SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
+SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
 
 # CPython 3.13 as WebAssembly: its compiled modules are those of any platform.
 _COMPILER = ROOT / "node_modules" / "pyodide"
@@ -134,6 +134,8 @@ def _trim(data: Path) -> None:
     prefixes = set()
     for path in data.glob("*/*/service-2.json.gz"):
         model = json.loads(gzip.decompress(path.read_bytes()), object_hook=_undocumented)
+        for parameter in model.get("clientContextParams", {}).values():
+            parameter["documentation"] = ""  # of S3; the only text that a client reads
         prefixes.add(model["metadata"]["endpointPrefix"])
         path.write_bytes(gzip.compress(json.dumps(model).encode(), mtime=0))
     for path in data.glob("endpoints.json"):

@@ -90,13 +90,15 @@ _OPTIONAL_NUMBERS: Final = frozenset(
 _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl"),
-        *("outcomeSenders", "apiPathPrefix", "alarmTopicArn"),
+        *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport"),
     }
 )
 # Each parameter that can be off.
 OPTIONAL: Final = (
     _OPTIONAL_NUMBERS | _OPTIONAL_TEXTS | {name for name, words in _WORDS.items() if OFF in words}
 )
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 
@@ -215,6 +217,8 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     ):
         if not _is_within(params[name], least_share, most_share):
             yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"
+    if texts["runsExport"] and not _BUCKET.match(texts["runsExport"]):
+        yield f"runsExport={texts['runsExport']} is not valid; accepted: the name of a bucket of S3, or {OFF}"
     if texts["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", texts["alarmTopicArn"]):
         yield f"alarmTopicArn={texts['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
 

@@ -127,6 +127,12 @@ def events() -> EventBridgeClient:
 
 
 @cache
+def s3() -> Any:
+    """The client for the bucket of exported runs."""
+    return _create_client("s3", config=_own_config())
+
+
+@cache
 def sts() -> STSClient:
     """The client for STS. It runs within a run's lease, so it tries once and waits briefly."""
     client: STSClient = _create_client("sts", config=_brief_config())

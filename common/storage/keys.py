@@ -5,6 +5,7 @@
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | jobs    | tenant                       | LISTED#portion                  | what lists of jobs search and sort by  |
+| jobs    | tenant                       | EXPORTED#day                    | what of a day's runs is exported       |
 | jobs    | tenant                       | STREAK#job_id                   | a job's failures in a row              |
 | jobs    | tenant#job_id#text           | sha256 of the text              | a large payload of a job               |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
@@ -43,6 +44,7 @@
 | runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
 | runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
+| due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
@@ -146,6 +148,15 @@ def job_text(tenant: str, job_id: str, sha256: str) -> Key:
 
 def texts_of_job(tenant: str, job_id: str) -> str:
     return f"{tenant}#{job_id}#text"
+
+
+def exported_day(tenant: str, date: str) -> Key:
+    return {"pk": tenant, "sk": f"EXPORTED#{date}"}
+
+
+def export_mark(look: int) -> Key:
+    """How far the export is with its first, second or third look at days."""
+    return {"pk": "EXPORT", "sk": str(look)}
 
 
 def subscription(tenant: str, name: str) -> Key:

@@ -58,6 +58,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"jwtIssuer": "https://issuer"}, "jwtAudience"),
         ({"jwtIssuer": "http://issuer", "jwtAudience": "a"}, "https://"),
         ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
+        ({"runsExport": "s3://history"}, "the name of a bucket of S3, or off"),
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),

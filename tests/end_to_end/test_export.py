@@ -1,0 +1,61 @@
+"""The deployed exporter writes the runs of a past day to a bucket, which DuckDB or Athena can read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from typing import Any
+
+import pytest
+
+from common.projection.entry import RunEntry
+from common.projection.state import ProjectionStates
+from common.projection.windows import ProjectedRuns
+from common.storage import keys
+from common.storage.table import Table, Tables
+from common.timing.instants import DAY_S, compact_time, rfc3339
+from common.timing.windows import window_start
+from scripts.embedded import Embedded
+from scripts.embedded.deployment import client
+
+pytestmark = pytest.mark.embedded
+
+
+def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:
+    s3, dynamodb = client(embedded, "s3"), client(embedded, "dynamodb")
+    s3.create_bucket(Bucket="minute8-test-history")
+    tables = Tables(lambda name: Table(dynamodb, f"minute8-test-{name}"))
+    day = int(time.time()) // DAY_S * DAY_S - 3 * DAY_S
+    fire_at, name = day + 3_600, f"{compact_time(day + 3_600)}#1"
+    record = {
+        **keys.run("historic", "report", name),
+        "tenant": "historic",
+        "job_id": "report",
+        "status": "succeeded",
+        "fire_at": fire_at,
+        "due_at": fire_at,
+        "schedule_revision": 1,
+        "lateness_s": 0.012,
+        "attempt": 1,
+    }
+    tables.runs.put(record)
+    tables.tenants.put({**keys.tenant_listing("historic"), "tenant_id": "historic"})
+    ProjectedRuns(tables.runs).merge(
+        "historic",
+        window_start(fire_at),
+        {(name, "report"): RunEntry.of_record(record)},
+        int(time.time()) + DAY_S,
+    )
+    states = ProjectionStates(tables.due, tables.runs)
+    if states.read() is None:
+        states.begin(day, day)
+    tables.due.put({**keys.export_mark(0), "day": day, "after": ""})
+    answer = client(embedded, "lambda").invoke(FunctionName="minute8-test-exporter", Payload=b"{}")
+    done = json.loads(answer["Payload"].read())
+    assert "FunctionError" not in answer, done
+    assert (done["complete"], done["problems"]) == (True, []) and done["runs"] >= 1
+    name = f"minute8-test/runs/tenant=historic/day={rfc3339(day)[:10]}/part-0000.json.gz"
+    stored = s3.get_object(Bucket="minute8-test-history", Key=name)["Body"].read()
+    (line,) = [json.loads(text) for text in gzip.decompress(stored).splitlines()]
+    assert (line["job_id"], line["fire_at"], line["status"]) == ("report", rfc3339(fire_at), "succeeded")
