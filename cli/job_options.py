@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -129,25 +129,24 @@ def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
 def definition_of(**options: Any) -> dict[str, Any]:
     """The parts of a job definition that the options set. The API validates them."""
     values = {name: value for name, value in options.items() if value not in (None, [])}
-    definition = {name: values[name] for name in _JOB if name in values}
+    definition = _of(_JOB, values)
     if "payload" in definition:
         definition["payload"] = read_payload(definition["payload"])
-    schedule = {name: values[name] for name in _SCHEDULE if name in values}
-    if exclude := {name: values[name] for name in _EXCLUDE if name in values}:
-        schedule["exclude"] = exclude
-    if pace := {name: values[name] for name in _PACE if name in values}:
-        schedule["pace"] = pace
-    parts = {
-        "schedule": schedule,
-        "target": _target(values),
-        "retry": {name: values[name] for name in _RETRY if name in values},
-    }
-    return definition | {name: part for name, part in parts.items() if part}
+    schedule = _without_empty(_of(_SCHEDULE, values), exclude=_of(_EXCLUDE, values), pace=_of(_PACE, values))
+    return _without_empty(definition, schedule=schedule, target=_target(values), retry=_of(_RETRY, values))
+
+
+def _of(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in options if name in values}
+
+
+def _without_empty(fields: dict[str, Any], **parts: dict[str, Any]) -> dict[str, Any]:
+    return fields | {name: part for name, part in parts.items() if part}
 
 
 def _target(values: dict[str, Any]) -> dict[str, Any]:
-    target = target_in(values["target"]) if "target" in values else {}
-    target |= {name: values[name] for name in _TARGET if name in values and name != "target"}
+    options = _of(_TARGET, values)
+    target = (target_in(options.pop("target")) if "target" in options else {}) | options
     if "headers" in target:
         target["headers"] = dict(_header(text) for text in target["headers"])
     return target

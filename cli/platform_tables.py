@@ -177,14 +177,14 @@ class TablesPlatform:
 
     def _audit(self, owner: str, filters: Mapping[str, str | None]) -> Iterator[AuditEntry]:
         entry_filter = EntryFilter.of({name: text for name, text in filters.items() if text is not None})
-        entries, next_place = self.store.audit.page(owner, entry_filter, limit=_ENTRIES_IN_PAGE)
+        entries, following = self.store.audit.page(owner, entry_filter, limit=_ENTRIES_IN_PAGE)
         while True:
             names = self.store.api_keys.author_names(owner, {entry.by for entry in entries})
             yield from (cast(AuditEntry, entry_view(entry, names)) for entry in entries)
-            if not next_place:
+            if not following:
                 return
-            entries, next_place = self.store.audit.page(
-                owner, entry_filter, limit=_ENTRIES_IN_PAGE, before_id=next_place
+            entries, following = self.store.audit.page(
+                owner, entry_filter, limit=_ENTRIES_IN_PAGE, before_id=following
             )
 
     def holds(self) -> list[Hold]:

@@ -179,10 +179,20 @@ def stage_problems(stage: str) -> list[str]:
 
 def _problems(params: Mapping[str, str]) -> Iterator[str]:
     defaults = read("", {})
+    yield from _unknown_names(params, defaults)
+    yield from _bad_values(params, defaults)
+    yield from _bad_pairs(params)
+    yield from _bad_texts({name: "" if params[name] == OFF else params[name] for name in _OPTIONAL_TEXTS})
+
+
+def _unknown_names(params: Mapping[str, str], defaults: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(params.keys() - defaults.keys()):
         near = difflib.get_close_matches(name, defaults, n=1)
         meant = f"did you mean {near[0]}?" if near else "docs/deploying.md lists them"
         yield f"{name}: there is no such parameter; {meant}"
+
+
+def _bad_values(params: Mapping[str, str], defaults: Mapping[str, str]) -> Iterator[str]:
     for name, words in _WORDS.items():
         if params[name] not in words:
             yield f"{name}={params[name]} is not valid; accepted: {', '.join(words)}"
@@ -196,13 +206,25 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(defaults.keys() - _WORDS.keys() - _NUMBERS.keys()):
         if not params[name]:
             yield f"{name} is empty; accepted: a value{f', or {OFF}' if name in _OPTIONAL_TEXTS else ''}"
-    texts = {name: "" if params[name] == OFF else params[name] for name in _OPTIONAL_TEXTS}
+    for name, least_share, most_share in (
+        ("serviceLatenessS", 0.1, 3_600),
+        ("serviceObjective", 0.5, 0.99999),
+    ):
+        if not _is_within(params[name], least_share, most_share):
+            yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"
+
+
+def _bad_pairs(params: Mapping[str, str]) -> Iterator[str]:
     for least_name, most_name in (("minimumPollers", "maximumPollers"), ("leastUnits", "mostUnits")):
         pair = [params[least_name], params[most_name]]
         if pair.count(OFF) == 1:
             yield f"{least_name} and {most_name}: give both or none"
         elif all(map(str.isdecimal, pair)) and int(pair[0]) > int(pair[1]):
             yield f"{least_name}={pair[0]} is more than {most_name}={pair[1]}"
+
+
+def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong with the texts of parameters that can be off; they are empty if they are off."""
     if texts["jwtIssuer"] and not texts["jwtAudience"]:
         yield "jwtAudience: it must be given with jwtIssuer"
     for name in ("jwtIssuer", "jwksUrl"):
@@ -211,16 +233,11 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     for sender in filter(None, texts["outcomeSenders"].split(",")):
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
-    for name, least_share, most_share in (
-        ("serviceLatenessS", 0.1, 3_600),
-        ("serviceObjective", 0.5, 0.99999),
-    ):
-        if not _is_within(params[name], least_share, most_share):
-            yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"
-    if texts["runsExport"] and not _BUCKET.match(texts["runsExport"]):
-        yield f"runsExport={texts['runsExport']} is not valid; accepted: the name of a bucket of S3, or {OFF}"
-    if texts["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", texts["alarmTopicArn"]):
-        yield f"alarmTopicArn={texts['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
+    bucket, topic = texts["runsExport"], texts["alarmTopicArn"]
+    if bucket and not _BUCKET.match(bucket):
+        yield f"runsExport={bucket} is not valid; accepted: the name of a bucket of S3, or {OFF}"
+    if topic and not re.match(r"arn:aws[\w-]*:sns:", topic):
+        yield f"alarmTopicArn={topic} is not valid; accepted: the ARN of an SNS topic"
 
 
 def _is_within(text: str, least: float, most: float) -> bool:

@@ -16,7 +16,7 @@ from common.timing.instants import DAY_S, rfc3339
 _MAX_CURSOR_CHARS: Final = 2_000
 _MAX_KEY: Final = 1_000
 
-Place = TypeVar("Place")
+Parsed = TypeVar("Parsed")
 
 
 def write_cursor(tenant: str, of: str, last: str) -> str:
@@ -45,10 +45,10 @@ def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
     return last
 
 
-def parsed_cursor(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Place]) -> Place | None:
+def parsed_cursor(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Parsed]) -> Parsed | None:
     """What `parse` makes of the text in a cursor; None if the request has no cursor.
 
-    A client can write a cursor itself, so `parse` raises ValueError or TypeError for all that is no place of this list.
+    A client can write a cursor itself, so `parse` raises ValueError or TypeError for every other text.
     Raises InvalidInput.
     """
     text = read_cursor(tenant, of, cursor)

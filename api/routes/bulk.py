@@ -31,7 +31,7 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
-from common.jobs.job import Job, exists
+from common.jobs.job import WITHOUT_PAYLOAD, Job, exists
 from common.planning.execution import execution_id
 from common.registration import bulk
 from common.runs.states import RETRYING
@@ -126,7 +126,7 @@ def export_jobs(services: Services, request: Request) -> Response:
     large: dict[int, Job] = {}
     size, last, headers = 0, after, {}
     # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
-    stored = services.store.list_jobs(request.tenant, after, MAX_LINES + 1, deleted=True)
+    stored = services.store.read_on(request.tenant, after, MAX_LINES + 1)
     for seen, job in enumerate(stored):
         if seen == MAX_LINES or size >= MAX_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
@@ -167,6 +167,9 @@ class _Done:
                 "next_cursor": next_cursor,
             }
         )
+
+    def is_full(self) -> bool:
+        return not self.dry_run and len(self.ids) == MAX_CHANGED
 
     def act(self, name: str, act: Callable[[], object]) -> bool:
         """Do it to one; False if the request must stop before it. Raises Busy if nothing was done."""
@@ -279,13 +282,15 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
     list_name = f"many:{request.path}:{job_filter.list_name}"
     last = read_cursor(request.tenant, list_name, body.cursor)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
-    stored = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
+    stored = services.store.read_on(request.tenant, last, MAX_JOBS_READ + 1, attributes=WITHOUT_PAYLOAD)
     for seen, job in enumerate(stored):
-        full = not done.dry_run and (len(done.ids) == MAX_CHANGED or services.clock.now() >= ends_at)
-        if seen == MAX_JOBS_READ or (job_filter.matches(job) and full):
+        if seen == MAX_JOBS_READ:
             return done.reply(write_cursor(request.tenant, list_name, last))
-        if job_filter.matches(job) and not done.act(job.job_id, partial(act, job.job_id)):
-            return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
+        if job_filter.matches(job):
+            if done.is_full() or (not body.dry_run and services.clock.now() >= ends_at):
+                return done.reply(write_cursor(request.tenant, list_name, last))
+            if not done.act(job.job_id, partial(act, job.job_id)):
+                return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
 
@@ -306,16 +311,16 @@ def _failing_jobs(
         error_type=error["error_type"],
         fingerprint=error["fingerprint"],
     )
-    groups, place = services.history.failed_runs.groups(request.tenant, failed, before)
+    groups, following = services.history.failed_runs.groups(request.tenant, failed, before)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     for job, at in failing_jobs(services, request.tenant, groups, job_filter):
-        late = bool(done.ids) and services.clock.now() >= ends_at
-        full = not done.dry_run and (len(done.ids) == MAX_CHANGED or late)
-        if full or not done.act(job.job_id, partial(act, job.job_id)):
-            place = before
+        late = not body.dry_run and bool(done.ids) and services.clock.now() >= ends_at
+        if done.is_full() or late or not done.act(job.job_id, partial(act, job.job_id)):
+            following = before
             break
         before = at
-    return done.reply(write_cursor(request.tenant, list_name, json.dumps(place)) if place else None)
+    cursor = write_cursor(request.tenant, list_name, json.dumps(following)) if following else None
+    return done.reply(cursor)
 
 
 @ROUTES.add(
@@ -349,7 +354,7 @@ def retry_runs(services: Services, request: Request) -> Response:
     done = _Done(body.dry_run)
     if not done.dry_run:
         services.count_as(request.tenant, request.now, MAX_CHANGED)
-    items, place = services.history.failed_runs.page(
+    items, following = services.history.failed_runs.page(
         request.tenant, failure_filter, limit=MAX_CHANGED, before=before
     )
     for item in items:
@@ -358,7 +363,7 @@ def retry_runs(services: Services, request: Request) -> Response:
             break
         before = float(item["failed_at"]), item["job_id"], item["sk"]
     else:
-        before = place
+        before = following
     return done.reply(write_cursor(request.tenant, list_name, json.dumps(before)) if before else None)
 
 
@@ -386,10 +391,10 @@ def cancel_runs(services: Services, request: Request) -> Response:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
     has_range = body.from_at is not None or until_at is not None
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
-    place = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
-    place = place or RunsCursor.start(request.now, from_at, until_at)
+    cursor = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
+    cursor = cursor or RunsCursor.start(request.now, from_at, until_at)
     page = services.history.tenant_runs.page(
-        request.tenant, place, RunFilter(status=status), limit=MAX_CHANGED
+        request.tenant, cursor, RunFilter(status=status), limit=MAX_CHANGED
     )
     done = _Done(body.dry_run)
     for item in page.runs:
@@ -397,7 +402,7 @@ def cancel_runs(services: Services, request: Request) -> Response:
         if item["job_id"].startswith(prefix):
             act = partial(services.manual.cancel, request.tenant, name, body.note)
             if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
-                return done.reply(write_cursor(request.tenant, list_name, place.to_text()))
+                return done.reply(write_cursor(request.tenant, list_name, cursor.to_text()))
     following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None
     return done.reply(following)
 
@@ -405,7 +410,7 @@ def cancel_runs(services: Services, request: Request) -> Response:
 def failing_jobs(
     services: Services, tenant: str, groups: Sequence[FailureGroup], job_filter: JobFilter
 ) -> Iterator[tuple[Job, FailureCursor]]:
-    """The jobs of these groups, the one that failed last first, each once, with its place among the failures."""
+    """The jobs of these groups, the one that failed last first, each once, with its cursor among the failures."""
     newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
     for start in range(0, len(newest), _LOADED_AT_ONCE):
         loaded_groups = newest[start : start + _LOADED_AT_ONCE]

@@ -379,7 +379,7 @@ def audit_page(services: Services, request: Request, owner: str) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"audit:{entry_filter}"
     before = read_cursor(owner, list_name, request.query.get("cursor"))
-    entries, next_place = services.audit.page(owner, entry_filter, limit=limit, before_id=before)
-    cursor = write_cursor(owner, list_name, next_place) if next_place else None
+    entries, following = services.audit.page(owner, entry_filter, limit=limit, before_id=before)
+    cursor = write_cursor(owner, list_name, following) if following else None
     names = services.tenants.api_keys.author_names(owner, {entry.by for entry in entries})
     return Response({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})

@@ -68,11 +68,10 @@ def list_upcoming(services: Services, request: Request) -> Response:
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
-    place = (
-        parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
-    )
+    text = request.query.get("cursor")
+    cursor = parsed_cursor(request.tenant, list_name, text, _upcoming_cursor_of) or UpcomingCursor()
     executions, following = services.history.upcoming.page(
-        request.tenant, place, start, end, request.now, limit
+        request.tenant, cursor, start, end, request.now, limit
     )
     return Response(
         {
@@ -148,9 +147,10 @@ def density_of_platform(services: Services, request: Request) -> Response:
     """
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    spot = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or DensityCursor()
-    page = platform_density(services.store.index, spot, start, end, request.now)
-    cursor = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
+    text = request.query.get("cursor")
+    cursor = parsed_cursor(keys.OPERATORS, list_name, text, _density_cursor_of) or DensityCursor()
+    page = platform_density(services.store.index, cursor, start, end, request.now)
+    following = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
     return Response(
         {
             "from_at": rfc3339(start),
@@ -166,7 +166,7 @@ def density_of_platform(services: Services, request: Request) -> Response:
                 {"tenant_id": tenant, "executions": count}
                 for tenant, count in page.tenants.most_common(_TENANTS_SHOWN)
             ],
-            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, following) if following else None,
         }
     )
 
@@ -223,7 +223,7 @@ def _job_id_of(text: str) -> str:
     return text
 
 
-def _place_of(text: str) -> UpcomingCursor:
+def _upcoming_cursor_of(text: str) -> UpcomingCursor:
     # A cursor of an earlier version has no last job.
     after_job, at, job_id, last_job = [*json.loads(text), ""][:4]
     named = all(
@@ -235,7 +235,7 @@ def _place_of(text: str) -> UpcomingCursor:
     return UpcomingCursor(after_job, at, job_id, last_job)
 
 
-def _spot_of(text: str) -> DensityCursor:
+def _density_cursor_of(text: str) -> DensityCursor:
     partition, shard, entry = json.loads(text)
     if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
         raise ValueError

@@ -170,16 +170,9 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     out.print(
         job["job_id"], state(job["state"]), *([f"- {job['note']}"] if job["note"] else []), soft_wrap=True
     )
-    last = health["last_run"] if health else None
-    in_row = health["failures_in_row"] if health else 0
     rows = [
         ("next", next_or_late(job, health, now, when)),
-        (
-            "last run",
-            f"{last['status']} {relative(last['fire_at'], now)} {why(last)}".strip() if last else "none",
-        ),
-        ("outcomes", outcomes(health) if health and last else ""),
-        ("failures in a row", in_row or ""),
+        *_health_rows(health, now),
         ("schedule", schedule_words(job["schedule"])),
         ("in words", job.get("schedule_words", "")),
         *(
@@ -205,6 +198,18 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("revision", f"{job['revision']}, changed {when(job['updated_at'], now)}"),
     ]
     out.print(output.table(("", ""), [row for row in rows if str(row[1]) not in ("", "-")]))
+
+
+def _health_rows(health: JobHealth | None, now: float) -> list[tuple[str, object]]:
+    if health is None:
+        return []
+    last = health["last_run"]
+    words = f"{last['status']} {relative(last['fire_at'], now)} {why(last)}".strip() if last else "none"
+    return [
+        ("last run", words),
+        ("outcomes", outcomes(health) if last else ""),
+        ("failures in a row", health["failures_in_row"] or ""),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,16 +172,24 @@ def _change_many(
     with session(ctx).client() as client:
         ids = operation(client)(dry_run=True, **query)["ids"]
         if confirmation.dry_run or not ids:
-            if as_json:
-                print_json({"dry_run": True, "matched": len(ids), "ids": ids})
-                return
-            for name in ids:
-                console().print(name, soft_wrap=True, markup=False)
-            console().print(plural(len(ids), noun))
+            _print_count(ids, noun, as_json)
             return
         if not confirmation.yes and not as_json:
             typer.confirm(f"{verb} {plural(len(ids), noun)}?", abort=True)
         result = operation(client)(**query)
+    _print_done(result, noun, as_json)
+
+
+def _print_count(ids: list[str], noun: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"dry_run": True, "matched": len(ids), "ids": ids})
+        return
+    for name in ids:
+        console().print(name, soft_wrap=True, markup=False)
+    console().print(plural(len(ids), noun))
+
+
+def _print_done(result: ManyDone, noun: str, as_json: bool) -> None:
     done, refused = result["done"], result["refused"]
     if as_json:
         print_json({"dry_run": False, "done": done, "refused": refused})

@@ -140,13 +140,11 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
     minute, hour, day, month, weekday = fields
     if {day, weekday} & {"*", "?"} or not (starred.match(day) or starred.match(weekday)):
         return cron  # either field matches, in both
-    for number, name in enumerate(_WEEKDAY_NAMES):
-        weekday = re.sub(name, str(number), weekday, flags=re.IGNORECASE)
-    month_days, week_days = _numbers(day, 1, 31), {number % 7 for number in _numbers(weekday, 0, 7)}
+    month_days, week_days = _numbers(day, 1, 31), _week_days(weekday)
     if not month_days or not week_days:
         return cron  # the API refuses it with the reason
     if month_days == _ALL_DAYS:
-        return f"{minute} {hour} * {month} {fields[4]}"
+        return f"{minute} {hour} * {month} {weekday}"
     if len(week_days) == 7:
         return f"{minute} {hour} {day} {month} *"
     weeks = [number for number, week in enumerate(_WEEKS, 1) if week <= month_days]
@@ -157,6 +155,12 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
         )
     nth = ",".join(f"{number}#{week}" for week in weeks for number in sorted(week_days))
     return f"{minute} {hour} * {month} {nth}"
+
+
+def _week_days(field: str) -> set[int]:
+    for number, name in enumerate(_WEEKDAY_NAMES):
+        field = re.sub(name, str(number), field, flags=re.IGNORECASE)
+    return {number % 7 for number in _numbers(field, 0, 7)}
 
 
 def _numbers(field: str, low: int, high: int) -> set[int]:

@@ -17,7 +17,7 @@ from common.jobs.failures import FailureCounts
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_live_job
 from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing, exists
+from common.jobs.job import ACTIVE, DELETED, Job, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
 from common.jobs.revisions import deleted, paused, resumed
@@ -95,31 +95,30 @@ class JobStore:
         job = existing(Job.from_item(item) if item else None, job_id, None)
         return self.failures.counted([job])[0]
 
-    def list_jobs(
+    def list_jobs(self, tenant: str, limit: int = 100) -> Iterator[Job]:
+        """A tenant's first jobs by their ids, at most `limit`. It reads past deleted ones."""
+        exist = Expression("#state <> :deleted", {":deleted": DELETED})
+        return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, limit=limit, where=exist))
+
+    def read_on(
         self,
         tenant: str,
-        after: str = "",
-        limit: int = 100,
+        after: str,
+        limit: int,
+        *,
         page: int | None = None,
-        payloads: bool = True,
-        deleted: bool = False,
+        attributes: tuple[str, ...] = (),
     ) -> Iterator[Job]:
-        """A tenant's jobs after the id `after`, by their ids, at most `limit`. A request reads `page` jobs, or 1 MB.
+        """The jobs after the id `after`, at most `limit`, with deleted ones that earlier versions left for 15 days.
 
-        With `deleted` also those that earlier versions left for 15 days. Otherwise it reads past them.
+        So it reads `limit` items at most. A request reads `page` jobs, or 1 MB; of each job these `attributes`, or all.
         """
-        items = self.jobs.query(
-            Query(
-                tenant,
-                sk_prefix=keys.JOB_PREFIX,
-                after=keys.job(tenant, after) if after else None,
-                limit=limit,
-                where=None if deleted else Expression("#state <> :deleted", {":deleted": DELETED}),
-                page=page,
-                attributes=() if payloads else WITHOUT_PAYLOAD,
-            )
-        )
-        return (Job.from_item(item) for item in items)
+        after_key = keys.job(tenant, after) if after else None
+        jobs = Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, limit=limit)
+        return self._read(replace(jobs, page=page, attributes=attributes))
+
+    def _read(self, jobs: Query) -> Iterator[Job]:
+        return (Job.from_item(item) for item in self.jobs.query(jobs))
 
     @property
     def texts(self) -> LargeTexts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,34 +53,45 @@ def problems(
     calls = list(calls)
     due_by_id = {execution.execution_id: execution for execution in due}
     called = {call.execution_id for call in calls}
-    sentences = []
-    for execution_id, execution in due_by_id.items():
-        run = runs.get(execution_id)
-        if run is None:
-            sentences.append(f"missing: {execution_id} was due and has no run")
-        elif run["status"] not in EXPLAINED:
-            sentences.append(f"unexplained: {execution_id} is still {run['status']}")
-        elif run["status"] == SKIPPED and not run.get("reason"):
-            sentences.append(f"unexplained: {execution_id} was skipped without a reason")
-        elif run["status"] in (SUCCEEDED, DISPATCHED) and execution_id not in called:
-            sentences.append(f"missing: {execution_id} is {run['status']}, but its target was not called")
-        elif run["status"] != SKIPPED and run["lateness_s"] < 0:
-            sentences.append(
-                f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
-            )
+    return [
+        *(
+            sentence
+            for execution in due_by_id.values()
+            if (sentence := _problem_of(execution, runs.get(execution.execution_id), called))
+        ),
+        *_doubled(calls),
+        *_early(calls, due_by_id),
+    ]
+
+
+def _problem_of(execution: Execution, run: Mapping[str, Any] | None, called: Collection[str]) -> str | None:
+    execution_id = execution.execution_id
+    if run is None:
+        return f"missing: {execution_id} was due and has no run"
+    if run["status"] not in EXPLAINED:
+        return f"unexplained: {execution_id} is still {run['status']}"
+    if run["status"] == SKIPPED and not run.get("reason"):
+        return f"unexplained: {execution_id} was skipped without a reason"
+    if run["status"] in (SUCCEEDED, DISPATCHED) and execution_id not in called:
+        return f"missing: {execution_id} is {run['status']}, but its target was not called"
+    if run["status"] != SKIPPED and run["lateness_s"] < 0:
+        return f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
+    return None
+
+
+def _doubled(calls: Iterable[Call]) -> Iterator[str]:
     times: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: call.at):
         times[call.execution_id, call.attempt].append(call.at)
     for (execution_id, attempt), at in times.items():
         if len(at) > 1:
             after = ", ".join(f"{later - at[0]:.3f}" for later in at[1:])
-            sentences.append(
-                f"doubled: {execution_id} attempt {attempt} called its target {len(at)} times, again after {after} s"
-            )
+            yield f"doubled: {execution_id} attempt {attempt} called its target {len(at)} times, again after {after} s"
+
+
+def _early(calls: Iterable[Call], due_by_id: Mapping[str, Execution]) -> Iterator[str]:
     for call in calls:
-        if call.execution_id in due_by_id and call.at < due_by_id[call.execution_id].due_at:
-            early_s = due_by_id[call.execution_id].due_at - call.at
-            sentences.append(
-                f"early: {call.execution_id} called its target {early_s:.3f} s before it was due"
-            )
-    return sentences
+        execution = due_by_id.get(call.execution_id)
+        if execution and call.at < execution.due_at:
+            early_s = execution.due_at - call.at
+            yield f"early: {call.execution_id} called its target {early_s:.3f} s before it was due"
