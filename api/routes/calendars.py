@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
@@ -13,6 +13,9 @@ from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
 from common.registration.calendar_store import CalendarStore
 from common.timing.instants import rfc3339
+
+if TYPE_CHECKING:
+    from api.shapes.calendars import NewCalendar
 
 ROUTES = Routes()
 
@@ -35,8 +38,9 @@ def put_calendar(services: Services, request: Request) -> Response:
     none yet. The same dates change nothing. `conflict`: the tenant has 100 calendars.
     One read and one transaction.
     """
+    body: NewCalendar = request.shaped()
     calendar = _calendars(services).put(
-        request.tenant, request.path["name"], request.object(), request.now, request.expected_revision()
+        request.tenant, request.path["name"], body.model_dump(), request.now, request.expected_revision()
     )
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 

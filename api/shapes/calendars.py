@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from api.shapes.base import Instant, NextCursor, RequestBody, ResponseBody, Revision
+from api.shapes.base import Instant, NextCursor, RequestBody, ResponseBody, Revision, checked
+from common.registration.calendar_sources import check_dates, check_source, refuse_unresolved
 
 
 class NewCalendar(RequestBody):
@@ -18,13 +19,14 @@ class NewCalendar(RequestBody):
         },
     )
 
-    dates: list[str] = Field(
+    dates: Annotated[list[str], checked(check_dates)] = Field(
         description="Local dates. A job that names the calendar does not fire on them, in its own time zone.",
         examples=[["2026-12-24"]],
     )
-    source: dict[str, Any] | None = Field(
+    source: Annotated[dict[str, Any] | None, checked(check_source)] = Field(
         default=None, description="A small note of where the dates are from."
     )
+    _refuse_unresolved = model_validator(mode="before")(refuse_unresolved)
 
 
 class CalendarView(ResponseBody):

@@ -29,17 +29,48 @@ _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,8}")
 Resolved = tuple[tuple[str, ...], dict[str, Any]]
 
 
-def dates_of(raw: object, now: int) -> Resolved:
-    """The dates of a calendar that lists its dates. Raises InvalidInput, also if it does not list them."""
+def refuse_unresolved(fields: object) -> object:
+    """The fields, unless they name a source that only the command resolves. Raises InvalidInput."""
     for kind in _KINDS[1:]:
-        if isinstance(raw, Mapping) and raw.get(kind) is not None:
+        if isinstance(fields, Mapping) and fields.get(kind) is not None:
             raise InvalidInput(
                 kind,
                 "is not resolved here",
                 accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their'
                 " dates",
             )
-    return resolved(raw, now)
+    return fields
+
+
+def check_dates(field: str, dates: object) -> list[str]:
+    """The dates as they were given. Raises InvalidInput."""
+    if not isinstance(dates, list | tuple):
+        raise InvalidInput(field, "is not a list", value=dates, accepted='a list such as ["2026-12-24"]')
+    if len(dates) > MAX_DATES:
+        raise InvalidInput(field, f"are {len(dates)}", accepted=f"at most {MAX_DATES} dates")
+    for position, text in enumerate(dates):
+        if not is_date(text):
+            accepted = "a date such as 2026-12-24"
+            raise InvalidInput(f"{field}.{position}", "is not a date", value=text, accepted=accepted)
+    return list(dates)
+
+
+def check_source(field: str, source: object) -> dict[str, Any]:
+    """The description of a source, without empty fields; None says nothing. Raises InvalidInput."""
+    if source is None:
+        return {}
+    if (
+        not isinstance(source, Mapping)
+        or not all(key and _is_small(value) for key, value in source.items())
+        or len(str(source)) > MAX_SOURCE_CHARS
+    ):
+        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
+        raise InvalidInput(field, "must be a small object", value=source, accepted=accepted)
+    return {key: value for key, value in source.items() if value is not None}
+
+
+def _is_small(value: object) -> bool:
+    return value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 53)
 
 
 def resolved(raw: object, now: int) -> Resolved:
@@ -73,25 +104,8 @@ def resolved(raw: object, now: int) -> Resolved:
 
 
 def _of_dates(fields: Mapping[str, Any], year: int) -> Resolved:
-    dates, source = fields["dates"], fields.get("source", {})
-    if not isinstance(dates, list | tuple):
-        raise InvalidInput("dates", "is not a list", value=dates, accepted='a list such as ["2026-12-24"]')
-    if len(dates) > MAX_DATES:
-        raise InvalidInput("dates", f"are {len(dates)}", accepted=f"at most {MAX_DATES} dates")
-    for position, text in enumerate(dates):
-        if not is_date(text):
-            raise InvalidInput(
-                f"dates.{position}", "is not a date", value=text, accepted="a date such as 2026-12-24"
-            )
-    small = isinstance(source, Mapping) and all(
-        key and (value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 53))
-        for key, value in source.items()
-    )
-    if not small or len(str(source)) > MAX_SOURCE_CHARS:
-        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
-        raise InvalidInput("source", "must be a small object", value=source, accepted=accepted)
-    note = {key: value for key, value in source.items() if value is not None}
-    return _ascending(dates), note or {"kind": "dates"}
+    source = check_source("source", fields.get("source"))
+    return _ascending(check_dates("dates", fields["dates"])), source or {"kind": "dates"}
 
 
 def _of_icalendar(fields: Mapping[str, Any], year: int) -> Resolved:

@@ -21,7 +21,7 @@ from itertools import islice
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.jobs.calendars import DELETING, Calendar, Calendars
 from common.jobs.job import DELETED
-from common.registration.calendar_sources import dates_of
+from common.registration.calendar_sources import resolved
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
@@ -54,14 +54,14 @@ class CalendarStore(Calendars):
     def put(
         self, tenant: str, name: str, raw: object, now: float, expected_revision: int | None = None
     ) -> Calendar:
-        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.dates_of` takes.
+        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
 
         Nothing is stored if nothing changes. With the expected revision NONE_YET it only creates.
         Raises InvalidInput, Conflict, Busy; with an expected revision RevisionMismatch and NotFound. Nothing is stored
         then.
         """
         check_calendar_name(name, "name")
-        dates, source = dates_of(raw, int(now))
+        dates, source = resolved(raw, int(now))
 
         def attempt() -> Calendar:
             addition = Addition(self.table, keys.additions(tenant, "calendars"))

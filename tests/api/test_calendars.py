@@ -59,13 +59,13 @@ def test_a_job_that_names_no_calendar_of_the_tenants_is_refused(office: Office) 
 
 def test_a_bad_calendar_is_refused_by_name(office: Office) -> None:
     for body, field in (
-        ({}, "calendar"),
+        ({}, "dates"),
         ({"dates": ["2026-13-01"]}, "dates.0"),
         ({"dates": "2026-12-25"}, "dates"),
         ({"dates": [], "country": "DE"}, "country"),
         ({"country": "DE"}, "country"),
         ({"icalendar": "BEGIN:VCALENDAR"}, "icalendar"),
-        ({"colour": "red", "dates": []}, "calendar"),
+        ({"colour": "red", "dates": []}, "colour"),
     ):
         refused = office.alice("PUT", "/v1/calendars/holidays", body)
         assert (refused.status, refused.json["errors"][0]["field"]) == (400, field), body

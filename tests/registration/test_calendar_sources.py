@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from common.errors import InvalidInput
-from common.registration.calendar_sources import dates_of, resolved
+from common.registration.calendar_sources import refuse_unresolved, resolved
 from common.registration.icalendar_dates import all_day_dates
 from tests.worlds import at
 
@@ -149,4 +149,4 @@ def test_every_day_of_the_horizon_fits() -> None:
 def test_who_takes_dates_alone_says_who_resolves(raw: object) -> None:
     """The API answers the same with and without the libraries, on a laptop and in Lambda."""
     with pytest.raises(InvalidInput, match="the minute8 command resolves"):
-        dates_of(raw, NOW)
+        refuse_unresolved(raw)
