@@ -1,13 +1,20 @@
-"""EventBridge Scheduler, as `aws scheduler get-schedule` prints: one schedule, a list, or one per line.
+"""Schedules of EventBridge Scheduler as jobs: of an AWS account, or as `aws scheduler get-schedule` prints them.
 
 The jobs are those that EventBridge Scheduler's API here makes of the same schedules, apart from what is named in notes.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import Progress
 
 from cli.sources.source_job import (
     Defaults,
@@ -20,12 +27,17 @@ from cli.sources.source_job import (
     payload_of,
 )
 from common.errors import InvalidInput
+from common.storage.aws import new_session
 from common.texts import NAME_CHARS
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, instant, moment
 from eventbridge.names import DEFAULT_GROUP, AwsAccount, job_id_of
 from eventbridge.shapes import without_nulls
 
+# Before the name of a group, in place of a file. Without a name: all groups.
+PREFIX: Final = "eventbridge:"
+# AWS accepts some tens of requests a second per account; botocore slows down if AWS throttles.
+_THREADS: Final = 8
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.
 KNOWN: Known = {
     **dict.fromkeys(
@@ -222,3 +234,39 @@ def _input_notes(schedule: Mapping[str, Any], defaults: Defaults) -> Iterator[st
         yield "Target.Input arrives as `payload` in the event, beside `minute8`"
     if "<aws.scheduler.execution-id>" in text:
         yield "<aws.scheduler.execution-id> differs between attempts, {{execution_id}} does not"
+
+
+def client() -> Any:
+    """The client for the account and region of the AWS credentials. Raises botocore's errors."""
+    from botocore.config import Config
+
+    config = Config(retries={"mode": "adaptive", "total_max_attempts": 10}, max_pool_connections=_THREADS)
+    return new_session().create_client("scheduler", config=config)
+
+
+def fetch(scheduler: Any, group: str) -> str:
+    """All schedules of a group, or of all groups, with a progress bar on a terminal.
+
+    Raises botocore's errors: if an account cannot be read completely, nothing is imported.
+    """
+    pages = scheduler.get_paginator("list_schedules").paginate(**({"GroupName": group} if group else {}))
+    names = [(schedule["GroupName"], schedule["Name"]) for page in pages for schedule in page["Schedules"]]
+
+    def get(group_and_name: tuple[str, str]) -> dict[str, Any]:
+        group, name = group_and_name
+        schedule: dict[str, Any] = scheduler.get_schedule(GroupName=group, Name=name)
+        schedule.pop("ResponseMetadata", None)
+        return schedule
+
+    with (
+        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
+        ThreadPoolExecutor(_THREADS) as pool,
+    ):
+        schedules = list(progress.track(pool.map(get, names), len(names), description="reading"))
+    return json.dumps(schedules, default=_instant)
+
+
+def _instant(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"no JSON for {value!r}")

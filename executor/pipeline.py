@@ -180,14 +180,16 @@ class Executor:
     def _admit(self, loaded: Loaded, now: float) -> Admitted | Decided:
         execution = loaded.execution
         rules = self.tenants.rules(execution.tenant, now)
-        job, kept_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
+        job, retention_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
         if isinstance(job, Skip):
-            return Decided(Claim(execution, loaded.message_id, now, now, kept_s=kept_s), loaded.job, job)
+            return Decided(
+                Claim(execution, loaded.message_id, now, now, retention_s=retention_s), loaded.job, job
+            )
         kind = self.kinds[job.target["kind"]]
         is_awaited = kind.is_awaited(job.target)
         timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
-        claim = Claim(execution, loaded.message_id, now, lease_until, kept_s=kept_s)
+        claim = Claim(execution, loaded.message_id, now, lease_until, retention_s=retention_s)
         return Admitted(claim, job, kind, timeout_s, is_awaited)
 
     def _job_to_call(self, loaded: Loaded, rules: TenantRules | None, now: float) -> Job | Skip:
@@ -267,7 +269,7 @@ def _is_plain(loaded: Loaded) -> bool:
 
 def _kept_s(rules: TenantRules | None) -> int:
     """Write nothing for a deleted tenant: nobody could read it, and its name may be used again."""
-    return rules.runs_kept_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
+    return rules.run_retention_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
 def _awaits_attempt(record: Item, execution: Execution) -> bool:

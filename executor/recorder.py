@@ -103,7 +103,7 @@ class Recorder:
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
         if execution.attempt == 1:
-            if not self.runs.skip(execution, skip.reason, skip.detail, now, claim.kept_s):
+            if not self.runs.skip(execution, skip.reason, skip.detail, now, claim.retention_s):
                 return self._skip_too_late(claim, job, skip)
             self.run_end.skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)

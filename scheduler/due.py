@@ -35,8 +35,8 @@ from scheduler.pacing import PaceKeeper
 from scheduler.skipped import SkipRecorder
 from scheduler.summary import TickSummary
 
-# A tick holds at most this many empty shards in memory to drop them, and as many misfiled shards to file them.
-MAX_UNTIDY_SHARDS: Final = 200_000
+# A tick holds at most this many empty shards in memory to drop them, and as many wrongly_listed shards to file them.
+MAX_REPAIRED_SHARDS: Final = 200_000
 # After a deployment or a rollback, code of an earlier version may write for this long.
 _DISTRUST_S: Final = DAY_S
 # A longer window was left by an outage: it has so many listings that reading the whole directory costs less.
@@ -46,39 +46,39 @@ _CHECKED_AT_S: Final = 3 * 3_600 + 3_000
 # One batch read; common/storage/table.py.
 _BATCH_SIZE: Final = 100
 _SHARDS_BETWEEN_CLOCK_READS: Final = 1_600
-_MAX_TIDYING_S: Final = 60
+_MAX_REPAIR_S: Final = 60
 
 
 @dataclass(slots=True)
-class Untidy:
+class DirectoryRepairs:
     """The shards that reading the directory found empty, or listed at the wrong times."""
 
     empty: list[Listing] = field(default_factory=list)
-    misfiled: list[Listing] = field(default_factory=list)
+    wrongly_listed: list[Listing] = field(default_factory=list)
 
     def note(self, listings: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
-        """Pass on the listings of shards with entries, and note the listings that are to be tidied."""
+        """Pass on the listings of shards with entries, and note the listings that need a repair."""
         for listing in listings:
             if isinstance(listing, BadShard):
                 yield listing
             elif listing.shard.jobs <= 0:
-                if len(self.empty) < MAX_UNTIDY_SHARDS:
+                if len(self.empty) < MAX_REPAIRED_SHARDS:
                     self.empty.append(listing)
             else:
-                if not listing.is_right and len(self.misfiled) < MAX_UNTIDY_SHARDS:
-                    self.misfiled.append(listing)
+                if not listing.is_right and len(self.wrongly_listed) < MAX_REPAIRED_SHARDS:
+                    self.wrongly_listed.append(listing)
                 yield listing
 
 
 def due_shards(
-    index: DueIndex, quarantine: Quarantine, mark: Mark, summary: TickSummary, untidy: Untidy
+    index: DueIndex, quarantine: Quarantine, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
 ) -> Iterator[Shard]:
     """The shards that may fire in the open window.
 
     Unreadable ones are quarantined after all are read, and therefore before the mark moves.
     """
     unreadable: list[BadShard] = []
-    for listing in _recurring(index, mark, summary, untidy):
+    for listing in _recurring(index, mark, summary, repairs):
         if isinstance(listing, BadShard):
             unreadable.append(listing)
         else:
@@ -88,49 +88,52 @@ def due_shards(
             unreadable.append(shard)
         else:
             yield shard
-    if untidy.misfiled:
-        index.file_anew(summary.now)
+    if repairs.wrongly_listed:
+        index.distrust_listings(summary.now)
     for_each(unreadable, lambda bad: quarantine.add_group(bad.name, mark.window, bad.problem, summary.now))
 
 
-def tidy(index: DueIndex, untidy: Untidy, clock: Clock) -> None:
-    """List misfiled shards anew, and drop empty ones. After a minute the rest is left to later ticks.
+def repair_directory(index: DueIndex, repairs: DirectoryRepairs, clock: Clock) -> None:
+    """List wrongly listed shards anew, and drop empty ones. After a minute the rest is left to later ticks.
 
     Ticks may read the whole directory. So the directory must be emptied as fast as tenants can fill it.
     """
-    stop_at = clock.now() + _MAX_TIDYING_S
+    stop_at = clock.now() + _MAX_REPAIR_S
 
-    def file(misfiled: list[Listing]) -> None:
+    def file(wrongly_listed: list[Listing]) -> None:
         with suppress(TransactionConflict):  # a registration is writing one of the shards
-            index.directory.open(misfiled)
+            index.directory.open(wrongly_listed)
 
-    for listings, tidy_batch in ((untidy.misfiled, file), (untidy.empty, index.directory.drop_empty)):
+    for listings, repair_batch in (
+        (repairs.wrongly_listed, file),
+        (repairs.empty, index.directory.drop_empty),
+    ):
         for first in range(0, len(listings), _SHARDS_BETWEEN_CLOCK_READS):
             if clock.now() >= stop_at:
                 return
             portion = listings[first : first + _SHARDS_BETWEEN_CLOCK_READS]
             for_each(
-                [portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], tidy_batch
+                [portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], repair_batch
             )
 
 
 def _recurring(
-    index: DueIndex, mark: Mark, summary: TickSummary, untidy: Untidy
+    index: DueIndex, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
 ) -> Iterator[Listing | BadShard]:
     if _reads_all(mark, summary.now):
-        yield from _due(untidy.note(index.directory.all()), mark.window, summary)
+        yield from _due(repairs.note(index.directory.all()), mark.window, summary)
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
     while batch := list(islice(listed, _BATCH_SIZE)):
         yield from (listing for listing in batch if isinstance(listing, BadShard))
         readable = [listing for listing in batch if isinstance(listing, Listing)]
-        yield from untidy.note(index.directory.counted(readable))
+        yield from repairs.note(index.directory.counted(readable))
 
 
 def _reads_all(mark: Mark, now: float) -> bool:
     checks = [(at - _CHECKED_AT_S) // DAY_S for at in (mark.planned_until - 1, mark.planning_until - 1)]
     return (
-        not mark.is_filed
+        not mark.trusts_listings
         or now < mark.filing.since + _DISTRUST_S
         or mark.planning_until - mark.planned_until > _MAX_LISTED_WINDOW_S
         or checks[0] < checks[1]

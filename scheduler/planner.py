@@ -39,7 +39,7 @@ from common.storage import keys
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
-from scheduler.due import EntryPlanner, ShardWork, Untidy, due_shards, tidy
+from scheduler.due import DirectoryRepairs, EntryPlanner, ShardWork, due_shards, repair_directory
 from scheduler.pacing import PaceCarryover, PaceKeeper
 from scheduler.skipped import SkipRecorder
 from scheduler.summary import TickSummary
@@ -104,7 +104,7 @@ class Planner:
     def enqueue_postponed(self, mark: Mark, summary: TickSummary, stop_at: float) -> bool:
         """Enqueue postponed executions of the window. Returns whether some may remain, for lack of time."""
         skipped = self._skip_recorder(summary)
-        for enqueued in self.postponed.hand_over(mark.planning_until, stop_at):
+        for enqueued in self.postponed.enqueue_due(mark.planning_until, stop_at):
             if isinstance(enqueued, BadEntry):
                 skipped.bad_entry(enqueued, mark.planned_until)
             else:
@@ -134,7 +134,7 @@ class Planner:
         send_late_until: float = 0,
     ) -> None:
         log = self.index.planned.writer(self.clock.now())
-        near = self.postponed.keep_far(log.recording(executions))
+        near = self.postponed.postpone_distant(log.recording(executions))
         planned, refused = self.queue.send_packs(
             packed(near, self.pack_from), send_late_until=send_late_until
         )
@@ -187,13 +187,13 @@ class WindowPlanner:
         """Plan the open window. Returns the stored mark."""
         if self.fan_out and mark.is_divided:
             return self._resume_divided(self.fan_out, mark, summary)
-        index, untidy = self.planner.index, Untidy()
-        due = due_shards(index, self.planner.quarantine, mark, summary, untidy)
+        index, repairs = self.planner.index, DirectoryRepairs()
+        due = due_shards(index, self.planner.quarantine, mark, summary, repairs)
         if self.fan_out is None:
             mark = self._plan_alone(chain.from_iterable(grouped_by_pace(due)), mark, summary)
         else:
             mark = self._plan_or_divide(self.fan_out, due, mark, summary)
-        tidy(index, untidy, self.planner.clock)
+        repair_directory(index, repairs, self.planner.clock)
         return mark
 
     def _plan_or_divide(

@@ -53,7 +53,7 @@ class Scheduler:
 
     def _read_mark(self, now: float) -> Mark:
         mark = self.planner.index.ensure_mark(now)
-        return mark if mark.is_filed else self.planner.index.file_anew(now)
+        return mark if mark.trusts_listings else self.planner.index.distrust_listings(now)
 
     def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:
         """Enqueue the executions of registrations that committed and were then interrupted.
@@ -76,11 +76,11 @@ class Scheduler:
 
     def _take_up_open_window(self, mark: Mark) -> Mark:
         """Count another try of a window that an earlier tick did not finish. Planners count tries of their own."""
-        return self.planner.index.take_up(mark) if mark.is_open and not mark.is_divided else mark
+        return self.planner.index.count_try(mark) if mark.is_open and not mark.is_divided else mark
 
     def _remove_stale_shares(self, mark: Mark) -> None:
         if self.fan_out:
-            self.fan_out.shares.sweep(mark.planned_until)
+            self.fan_out.shares.remove_stale(mark.planned_until)
 
     def _plan_windows(self, mark: Mark, summary: TickSummary) -> tuple[Mark, bool]:
         """Plan the open window, then the next one. Returns the stored mark, and whether postponed executions remain."""

@@ -68,8 +68,8 @@ def expected_of_job(services: Services, request: Request) -> Response:
     list_name = f"expected:{job_id}:{_filter_text(request)}"
     cursor = _read_cursor(request, list_name)
     begin = cursor.at if cursor and cursor.at is not None else start
-    kept_s = kept_s_of(services, request)
-    query = ExpectedQuery(request.tenant, begin, end, request.now, kept_s, limit)
+    retention_s = kept_s_of(services, request)
+    query = ExpectedQuery(request.tenant, begin, end, request.now, retention_s, limit)
     page = services.history.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
@@ -98,8 +98,8 @@ def list_expected(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"expected::{_filter_text(request)}"
     cursor = _read_cursor(request, list_name)
-    kept_s = kept_s_of(services, request)
-    query = ExpectedQuery(request.tenant, start, end, request.now, kept_s, limit)
+    retention_s = kept_s_of(services, request)
+    query = ExpectedQuery(request.tenant, start, end, request.now, retention_s, limit)
     pages, next_cursor = services.history.expected.of_tenant(query, cursor)
     return Response(
         {
@@ -132,7 +132,7 @@ def span_of(request: Request) -> tuple[int, int]:
 def kept_s_of(services: Services, request: Request) -> int:
     """How long the tenant's runs are kept."""
     rules = services.known_tenants.rules(request.tenant, request.now)
-    return rules.runs_kept_s if rules else 0
+    return rules.run_retention_s if rules else 0
 
 
 def known_from(page: JobPage, start: int) -> str | None:
@@ -225,8 +225,8 @@ def explain_job(services: Services, request: Request) -> Response:
     def names_of(authors: Iterable[str]) -> dict[str, str]:
         return services.tenants.api_keys.author_names(request.tenant, authors)
 
-    kept_s = kept_s_of(services, request)
-    query = ExpectedQuery(request.tenant, at, at + 1, request.now, kept_s)
+    retention_s = kept_s_of(services, request)
+    query = ExpectedQuery(request.tenant, at, at + 1, request.now, retention_s)
     explained = services.history.expected.explain(query, job_id, blocks, names_of)
     if explained.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound

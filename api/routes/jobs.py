@@ -18,7 +18,7 @@ from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Quer
 from api.routes.job_lists import SEARCH, search_of, searched
 from api.services import Services
 from api.views import coming_fires, job_view, run_view
-from common.budget import CpuBudget
+from common.clock import CpuBudget
 from common.errors import InvalidInput, NotFound
 from common.history.expected import AsOf
 from common.history.health import Health

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,14 +19,19 @@ from cli.job_files import yaml_text
 from cli.options import AsJson, ExitCode, with_options
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
-from cli.sources.readers import READERS, format_of
-from cli.sources.source_job import Defaults, SourceJob
-from eventbridge import account
-from eventbridge.account import PREFIX, fetch
+from cli.sources import cronjob_yaml, crontab
+from cli.sources.source_job import Defaults, SourceJob, read_ndjson
+from eventbridge import importing
 from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.
 _JOBS_IN_REQUEST = 200
+READERS: Mapping[str, Callable[[str, Defaults], Iterator[SourceJob]]] = {
+    "ndjson": read_ndjson,
+    "crontab": crontab.read,
+    "cronjob": cronjob_yaml.read,
+    "eventbridge": importing.read,
+}
 
 Action = Literal["new", "changed", "same", "refused"]
 _ACTIONS: dict[str, Action] = {"created": "new", "replaced": "changed", "unchanged": "same"}
@@ -100,8 +105,8 @@ def import_jobs(
 
 def _source_jobs(file: str, options: ImportOptions) -> Iterator[SourceJob]:
     source = options.source
-    if file.startswith(PREFIX) and source in (None, "eventbridge"):
-        text, source = fetch(account.client(), file.removeprefix(PREFIX)), "eventbridge"
+    if file.startswith(importing.PREFIX) and source in (None, "eventbridge"):
+        text, source = importing.fetch(importing.client(), file.removeprefix(importing.PREFIX)), "eventbridge"
     else:
         text = _text(file)
         source = source or format_of(file, text)
@@ -225,3 +230,13 @@ def _view(step: Step) -> dict[str, Any]:
         "notes": list(job.notes),
         "definition": job.definition or None,
     }
+
+
+def format_of(name: str, text: str) -> str:
+    """The format that a file probably has."""
+    if name.endswith((".yaml", ".yml")):
+        return "cronjob"
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return "crontab"
+    return "eventbridge" if '"ScheduleExpression"' in text else "ndjson"

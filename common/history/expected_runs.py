@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.budget import CpuBudget
+from common.clock import CpuBudget
 from common.history.expected import AsOf, InstantOutcome, Record, count_by_status, outcomes
 from common.history.explain import Explanation, Reason, explain
 from common.history.schedule_history import (
@@ -185,13 +185,13 @@ class ExplainedInstant:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedQuery:
-    """A tenant's due instants in [start, end), at most `limit`, at the time `now`. Runs are kept for `kept_s`."""
+    """A tenant's due instants in [start, end), at most `limit`, at the time `now`. Runs are kept for `retention_s`."""
 
     tenant: str
     start: int
     end: int
     now: float
-    kept_s: int
+    retention_s: int
     limit: int = 1
 
 
@@ -334,13 +334,13 @@ class ExpectedRuns:
 
     def _past(self, query: ExpectedQuery, from_at: int) -> _TenantPast:
         """The tenant's past since `from_at`, and the mark as it is stored."""
-        audited = self._audited(query.tenant, min(from_at, query.now), query.kept_s)
+        audited = self._audited(query.tenant, min(from_at, query.now), query.retention_s)
         mark = self._index.mark()
         planned_until = mark.planned_until if mark else -math.inf
-        as_of = AsOf(query.now, planned_until, query.now - audited.kept_s)
+        as_of = AsOf(query.now, planned_until, query.now - audited.retention_s)
         return _TenantPast(query.tenant, audited, CalendarReader(Calendars(self._jobs), query.tenant), as_of)
 
-    def _audited(self, tenant: str, from_at: float, kept_s: int) -> AuditedChanges:
+    def _audited(self, tenant: str, from_at: float, retention_s: int) -> AuditedChanges:
         """The tenant's audit since `from_at`, or as far back as a call reads."""
         since = EntryFilter(from_at=max(0, math.floor(from_at)))
         entries, more = self._audit.page(tenant, since, limit=MAX_ENTRIES)
@@ -357,7 +357,7 @@ class ExpectedRuns:
             if entry.action in CHANGES:
                 changes.setdefault(entry.subject, []).append(entry)
         return AuditedChanges(
-            changes, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days))
+            changes, read_from_at, min(RETENTION_S, retention_s, *(days * DAY_S for days in kept_days))
         )
 
     def _page(

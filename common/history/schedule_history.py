@@ -177,7 +177,7 @@ class AuditedChanges:
 
     changes: Mapping[str, list[Entry]]
     read_from_at: float
-    kept_s: int
+    retention_s: int
 
     def of_job(self, job_id: str, job: Job | None) -> list[Entry]:
         """The changes of a job that had been made when the job was read, the latest first."""

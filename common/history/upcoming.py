@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Final
 
-from common.budget import CpuBudget
+from common.clock import CpuBudget
 from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob

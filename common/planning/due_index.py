@@ -84,7 +84,7 @@ class Mark:
         return self.is_open and self.divided_until == self.planning_until
 
     @property
-    def is_filed(self) -> bool:
+    def trusts_listings(self) -> bool:
         """Only code that files the directory as this version does has announced windows."""
         return self.filing.version == FILING and self.filing.until == self.planning_until
 
@@ -163,7 +163,7 @@ class DueIndex:
             announced = conflict.existing
         return _mark(announced)
 
-    def take_up(self, mark: Mark) -> Mark:
+    def count_try(self, mark: Mark) -> Mark:
         """Count a further try of the open window, in case the window kills this tick too. Returns the stored mark."""
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :end",
@@ -186,7 +186,7 @@ class DueIndex:
             moved = conflict.existing
         return _mark(moved)
 
-    def file_anew(self, now: float) -> Mark:
+    def distrust_listings(self, now: float) -> Mark:
         """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
         change = Expression(
             "SET #filing = :filing, #filed_since = :now, #filed_until = #planning_until",

@@ -51,7 +51,7 @@ class Postponed:
         if execution.visible_at < self._index.ensure_mark(self._clock.now()).planning_until:
             self._queue.send([execution])
 
-    def keep_far(self, executions: Iterable[Execution]) -> Iterator[Execution]:
+    def postpone_distant(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         """Store executions that SQS cannot delay until they are due. Yields the others, which the caller enqueues.
 
         The stored executions are durable when the iterator ends. Raises Busy.
@@ -78,7 +78,7 @@ class Postponed:
         announced = self._index.ensure_mark(self._clock.now()).planning_until
         yield from (execution for execution in executions if execution.visible_at < announced)
 
-    def hand_over(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
+    def enqueue_due(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
         """Enqueue the executions that are due before `until`, and delete them. Yields counts and bad entries.
 
         Reads a page of each partition in turn, so that earlier executions come first; after `stop_at` no more pages.

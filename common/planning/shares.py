@@ -129,7 +129,7 @@ class Shares:
     def record(self, window: Window, drafts: Iterable[ShareDraft]) -> Mark:
         """Record all shares, unless another tick has divided or finished the window. Returns the stored mark.
 
-        The shares count once the mark names their division. If the tick stops before that, `sweep` removes them.
+        The shares count once the mark names their division. If the tick stops before that, `remove_stale` removes them.
         """
         division = 1 + secrets.randbelow(_MAX_DIVISION_SHARES)
         recorded = []
@@ -190,7 +190,7 @@ class Shares:
         if mark and mark.is_divided and mark.planning_until == end and not self.unconfirmed(mark):
             self._index.finish_planning(end)
 
-    def sweep(self, planned_until: int) -> None:
+    def remove_stale(self, planned_until: int) -> None:
         """Remove shares of windows that are planned: their tick recorded them too late."""
         between = keys.begins_between(0, planned_until)
         for item in self._table.query(Query(keys.SHARES, sk_between=between, attributes=("pk", "sk"))):

@@ -34,7 +34,7 @@ class Claim:
     lease_until: float
     # When the call goes out: foreseen in a claim, measured in a finish. None: not known.
     called_at: float | None = None
-    kept_s: int = RETENTION_S
+    retention_s: int = RETENTION_S
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
@@ -62,7 +62,7 @@ def claim_fields(claim: Claim, status: str) -> Item:
         "claim_token": claim.token,
         "started_at": claim.starts_at,
         "lease_until": claim.lease_until,
-        "expires_at": int(claim.started_at) + claim.kept_s,
+        "expires_at": int(claim.started_at) + claim.retention_s,
         "schedule_revision": execution.schedule_revision,
         "trigger": execution.trigger,
         "due_at": execution.due_at,
@@ -116,7 +116,7 @@ def finish_update(
     if retry_at is None:
         removed.append("#next_attempt_at")
     else:  # the retry may be later than the record would expire
-        written |= {"next_attempt_at": retry_at, "expires_at": int(retry_at) + claim.kept_s}
+        written |= {"next_attempt_at": retry_at, "expires_at": int(retry_at) + claim.retention_s}
     if status == FAILED:
         written |= {"failed_tenant": execution.tenant, "failed_at": finished_at}
     words = [f"#{name} = :{name}" for name in written]

@@ -102,11 +102,11 @@ class Runs:
         return True
 
     def skip(
-        self, execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S
+        self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
     ) -> bool:
         """Record that an execution will not run, and why. False if it already has a record."""
         self.note_late(execution, execution.visible_at, STARTED_AFTER_S, now)
-        item = _skipped(execution, reason, detail, now, kept_s)
+        item = _skipped(execution, reason, detail, now, retention_s)
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:
             self._table.put({**_key(execution), **item}, waiting)
@@ -263,7 +263,9 @@ def _is_own(claim: Claim, record: Item) -> bool:
     return record.get("claim_token") == claim.token
 
 
-def _skipped(execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S) -> Item:
+def _skipped(
+    execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
+) -> Item:
     return {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
@@ -275,7 +277,7 @@ def _skipped(execution: Execution, reason: str, detail: str, now: float, kept_s:
         "reason": reason,
         "detail": detail,
         "finished_at": now,
-        "expires_at": int(now) + kept_s,
+        "expires_at": int(now) + retention_s,
     }
 
 

@@ -56,7 +56,7 @@ class TenantRules:
     spread_s: int | None = None
 
     @property
-    def runs_kept_s(self) -> int:
+    def run_retention_s(self) -> int:
         """How long the tenant's runs are kept."""
         return self.retention_days * DAY_S
 

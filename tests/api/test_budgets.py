@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.routes import jobs
-from common.budget import PAGE_CPU_S
+from common.clock import PAGE_CPU_S
 from tests.api.calls import Office
 from tests.worlds import job
 
@@ -75,7 +75,7 @@ def test_a_page_with_health_ends_at_its_budget(office: Office, monkeypatch: pyte
     for name in names:
         assert office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 3 * * *")).status == 201
     spent = iter([False] * (JOBS - 1) + [True] + [False] * 100)
-    monkeypatch.setattr("common.budget.CpuBudget.is_spent", property(lambda _: next(spent)))
+    monkeypatch.setattr("common.clock.CpuBudget.is_spent", property(lambda _: next(spent)))
     first, second = pages_of(office, "/v1/jobs?limit=200&health=true")
     for page, expected in ((first, names[:2]), (second, names[2:])):
         assert [job_["job_id"] for job_ in page["jobs"]] == list(page["health"]) == expected
@@ -88,7 +88,7 @@ def test_the_pages_of_what_is_coming_keep_to_the_jobs_of_the_first(
     for n in range(4):
         assert office.alice("PUT", f"/v1/jobs/job-{n}", job(cron=f"{n} * * * *")).status == 201
     spent = iter([False, True])
-    monkeypatch.setattr("common.budget.CpuBudget.is_spent", property(lambda _: next(spent, False)))
+    monkeypatch.setattr("common.clock.CpuBudget.is_spent", property(lambda _: next(spent, False)))
     page = office.alice_reads("GET", "/v1/upcoming?limit=3").json
     assert {entry["job_id"] for entry in page["executions"]} == {"job-0", "job-1"}
     assert office.alice("PUT", "/v1/jobs/job-0a", job(cron="30 * * * *")).status == 201

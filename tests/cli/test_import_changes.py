@@ -16,8 +16,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.commands.transfer import READERS
 from cli.sources import cronjob_yaml
-from cli.sources.readers import READERS
 from cli.sources.source_job import Defaults, SourceJob, literal, payload_of
 from common.errors import InvalidInput
 from common.jobs.placeholders import check_payload, render

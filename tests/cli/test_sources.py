@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.sources.readers import READERS, format_of
+from cli.commands.transfer import READERS, format_of
 from cli.sources.source_job import Defaults, SourceJob
 from common.ids import check_id
 from common.registration.definition import Limits, parse_definition

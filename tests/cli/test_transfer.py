@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from cli.commands import transfer
 from cli.options import ExitCode
 from common.platform.tenants import Tenants
-from eventbridge import account
+from eventbridge import importing
 from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -163,7 +163,7 @@ def test_an_import_takes_a_one_off_that_is_past_if_asked_to(desk: Desk) -> None:
 def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """EventBridge Scheduler with 120 schedules, more than one page, and one in another group."""
     client = boto3.client("scheduler", region_name="us-east-1")
-    monkeypatch.setattr(account, "client", lambda: client)
+    monkeypatch.setattr(importing, "client", lambda: client)
     client.create_schedule_group(Name="billing")
     settings = {"FlexibleTimeWindow": {"Mode": "OFF"}, "Target": {"Arn": ARN, "RoleArn": ROLE}}
     for n in range(120):

@@ -85,11 +85,11 @@ def test_every_outcome_can_be_stored(
 
 
 @pytest.mark.parametrize(
-    ("given_s", "kept_s"),
+    ("given_s", "retention_s"),
     [(1e130, MAX_RETRY_AFTER_S), (math.inf, MAX_RETRY_AFTER_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
 )
-def test_a_wish_is_clamped(given_s: float, kept_s: float | None) -> None:
-    assert Outcome(ok=False, retry_after_s=given_s).retry_after_s == kept_s
+def test_a_wish_is_clamped(given_s: float, retention_s: float | None) -> None:
+    assert Outcome(ok=False, retry_after_s=given_s).retry_after_s == retention_s
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_what_was_announced_meanwhile_is_sent_as_well(world: World) -> None:
     """A tick whose clock is ahead has announced the window, and may have read it before this is stored."""
     execution = Execution("alice", "job", int(world.clock.now()), int(world.clock.now()) + 1_000, 1)
     mark = world.index.ensure_mark(world.clock.now())
-    assert list(world.scheduler.planner.postponed.keep_far([execution, execution])) == []
+    assert list(world.scheduler.planner.postponed.postpone_distant([execution, execution])) == []
     world.index.begin_planning(mark, mark.planned_until + 1_800, world.clock.now())
-    assert list(world.scheduler.planner.postponed.keep_far([execution])) == [execution]
+    assert list(world.scheduler.planner.postponed.postpone_distant([execution])) == [execution]
     assert len(postponed(world)) == 1

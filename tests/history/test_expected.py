@@ -27,11 +27,11 @@ def status(
     fire_at: int,
     *records: dict[str, Any],
     planned_until: float = NOW + 600,
-    kept_s: int = 30 * DAY,
+    retention_s: int = 30 * DAY,
     era_planned_until: float = math.inf,
 ) -> str:
     due = DueInstant(fire_at, fire_at, 1, era_planned_until)
-    (outcome,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - kept_s))
+    (outcome,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - retention_s))
     return outcome.status
 
 
@@ -61,7 +61,7 @@ def test_an_instant_without_a_record() -> None:
     assert status(NOW - HOUR) == "overdue"
     assert status(NOW - HOUR - 1) == "no_record"
     assert status(NOW - HOUR - 1, planned_until=NOW - HOUR - 1) == "overdue"  # no tick has planned it
-    assert status(NOW - 2 * DAY, kept_s=DAY) == "not_kept"
+    assert status(NOW - 2 * DAY, retention_s=DAY) == "not_kept"
     assert status(NOW - HOUR, era_planned_until=NOW - HOUR) == "missed"
 
 

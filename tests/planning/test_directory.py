@@ -171,6 +171,6 @@ def iso(now: float) -> str:
 def test_the_mark_of_an_earlier_version_is_read(world: World) -> None:
     announce_as_before(world)
     mark = world.index.ensure_mark(world.clock.now())
-    assert (mark.is_filed, mark.filing.until) == (False, 0)
-    filed = world.index.file_anew(7)
-    assert (filed.is_filed, filed.filing.since) == (True, 7.0)
+    assert (mark.trusts_listings, mark.filing.until) == (False, 0)
+    filed = world.index.distrust_listings(7)
+    assert (filed.trusts_listings, filed.filing.since) == (True, 7.0)

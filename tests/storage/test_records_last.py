@@ -78,17 +78,17 @@ def expires_at(runs: Runs) -> int:
 
 
 def test_a_run_is_kept_until_it_is_over_however_far_away_its_next_attempt_is(runs: Runs) -> None:
-    claim = Claim(FIRST, "m", DUE, DUE + 30, kept_s=DAY_S)
+    claim = Claim(FIRST, "m", DUE, DUE + 30, retention_s=DAY_S)
     runs.claim(claim)
     runs.finish(claim, Outcome(ok=False), DUE + 1, DUE + 14 * DAY_S)
     assert expires_at(runs) == DUE + 15 * DAY_S
-    second = Claim(replace(FIRST, attempt=2), "m", DUE + 14 * DAY_S, DUE + 14 * DAY_S + 30, kept_s=DAY_S)
+    second = Claim(replace(FIRST, attempt=2), "m", DUE + 14 * DAY_S, DUE + 14 * DAY_S + 30, retention_s=DAY_S)
     runs.claim(second)
     assert expires_at(runs) == DUE + 15 * DAY_S
 
 
 def test_a_run_that_is_opened_again_is_kept_again(runs: Runs, tables: dict[str, Table]) -> None:
-    claim = Claim(FIRST, "m", DUE, DUE + 30, kept_s=DAY_S)
+    claim = Claim(FIRST, "m", DUE, DUE + 30, retention_s=DAY_S)
     runs.claim(claim)
     runs.finish(claim, Outcome(ok=False), DUE + 1, None)
     # DynamoDB may take days to remove an expired item; until then it can be opened.
