@@ -35,7 +35,7 @@ def test_the_one_used_longest_ago_goes_first() -> None:
     assert [cache.get(key, 102) for key in "abc"] == [Kept(100, 1), None, Kept(102, 3)]
 
 
-def test_what_is_forgotten_is_gone() -> None:
+def test_a_forgotten_entry_is_gone() -> None:
     cache: Cache[str, int] = Cache(30, 2)
     cache.put("a", 1, 100)
     cache.forget("a")

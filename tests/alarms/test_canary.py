@@ -70,7 +70,7 @@ def create_function(name: str) -> None:
     )
 
 
-def test_it_is_registered_once(stage: Stage) -> None:
+def test_the_canary_is_registered_once(stage: Stage) -> None:
     assert "registered, and due each minute" in canary.register(stage, "prod")
     first = stage.store.get(handler.TENANT, handler.JOB_ID)
     assert canary.register(stage, "prod") == "registered already"

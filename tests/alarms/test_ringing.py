@@ -185,7 +185,7 @@ def test_dead_letters_ring_after_the_last_delivery(stage: Watched) -> None:
     assert stage.minutes_until("dead-letters", "OK", 3)
 
 
-def test_what_cannot_be_planned_rings_and_nothing_else(stage: Watched) -> None:
+def test_only_the_quarantine_alarm_rings_for_an_unplannable_group(stage: Watched) -> None:
     garbage(stage)
     assert stage.minutes_until("quarantine", "ALARM", 40)
     assert stage.ringing == {"quarantine"}

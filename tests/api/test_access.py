@@ -95,7 +95,7 @@ def test_an_internal_failure_reveals_no_details(office: Office, monkeypatch: pyt
     assert "secret" not in refused.text
 
 
-def test_what_cannot_be_a_key_costs_no_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_that_cannot_be_a_key_costs_no_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     key = office.new_key("alice")
 
     def read(*_: Any) -> None:

@@ -127,14 +127,14 @@ def test_refusals_are_exceptions(office: Office) -> None:
     run(office, steps)
 
 
-def test_what_can_be_repeated_is(office: Office) -> None:
+def test_safe_requests_are_repeated(office: Office) -> None:
     minute8, requests, waits = client(office.alice.key, 503, httpx.ReadTimeout("slow"), 429)
     created = asyncio.run(minute8.put_job("report", job(cron="0 3 * * *")))
     assert (created["revision"], len(requests)) == (1, 4)
     assert waits == sorted(waits) and len(waits) == 3 and 0.1 <= waits[0] <= 0.2
 
 
-def test_what_cannot_be_repeated_is_not(office: Office) -> None:
+def test_unsafe_requests_are_not_repeated(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     failures = {502: Unavailable, httpx.ReadTimeout("slow"): Unreachable}
     for failure, raised in failures.items():

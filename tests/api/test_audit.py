@@ -77,7 +77,7 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
     assert float(entry["at"]["N"]) == busy.world.clock.now()
 
 
-def test_a_refused_change_leaves_none(busy: Office) -> None:
+def test_a_refused_change_leaves_no_entry(busy: Office) -> None:
     before = written(busy)
     for method, url, body in (
         ("PUT", "/v1/jobs/report", {"schedule": {"cron": "61 * * * *"}}),
@@ -89,7 +89,7 @@ def test_a_refused_change_leaves_none(busy: Office) -> None:
     assert written(busy) == before
 
 
-def test_what_was_and_what_became_of_it(office: Office) -> None:
+def test_an_entry_has_the_values_before_and_after(office: Office) -> None:
     for method, path, body in (
         ("PUT", "", job(every=60, payload="x" * 2_000)),
         ("PATCH", "", {"timeout_s": 7}),
@@ -114,7 +114,7 @@ def test_what_was_and_what_became_of_it(office: Office) -> None:
     assert created["at"] == "2026-11-21T03:12:00Z"
 
 
-def test_what_is_done_by_hand(busy: Office) -> None:
+def test_manual_commands_are_audited(busy: Office) -> None:
     busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
     busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
     busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
@@ -140,7 +140,7 @@ def test_what_is_done_by_hand(busy: Office) -> None:
     )
 
 
-def test_a_secret_is_not_in_it(office: Office) -> None:
+def test_no_entry_holds_a_secret(office: Office) -> None:
     secrets = {office.alice_admin("GET", "/v1/webhook-secret").json["secret"] for _ in range(2)}
     secrets.add(office.alice_admin("POST", "/v1/webhook-secret/rotate").json["secret"])
     page_of_entries = entries(office.alice_admin, action="webhook_secret")
@@ -196,7 +196,7 @@ def test_a_cursor_made_by_hand_leads_nowhere_else(office: Office, bound: str) ->
     assert office.bob("GET", f"/v1/audit?cursor={forged}").status == 400
 
 
-def test_it_is_the_tenants_own(office: Office) -> None:
+def test_a_tenant_sees_its_own_audit_alone(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(every=60))
     office.bob("PUT", "/v1/jobs/bobs", job(every=60))
     assert {entry["subject"] for entry in entries(office.bob, action="job")} == {"bobs"}
@@ -205,13 +205,13 @@ def test_it_is_the_tenants_own(office: Office) -> None:
     assert office.bob("GET", f"/v1/audit?limit=1&cursor={cursor}").status == 400
 
 
-def test_what_the_platform_does_is_seen_too(office: Office) -> None:
+def test_changes_of_the_platform_are_in_the_tenants_audit(office: Office) -> None:
     (created,) = entries(office.alice_admin, action="tenant")
     assert (created["action"], created["by"]) == ("tenant.created", "aws")
 
 
 @pytest.mark.parametrize("query", ["subject=" + "x" * 201, "action=" + "x" * 201, "from_at=soon", "by=me"])
-def test_what_cannot_be_asked(office: Office, query: str) -> None:
+def test_an_invalid_query_of_the_audit_is_refused(office: Office, query: str) -> None:
     refused = office.alice_admin("GET", f"/v1/audit?{query}")
     assert (refused.status, refused.problem) == (400, "invalid-input")
 

@@ -89,7 +89,7 @@ def test_lines_that_only_create_replace_nothing_and_can_be_sent_again(office: Of
         assert [result for _, result in results_of(again)] == ["unchanged", "unchanged", "refused"]
 
 
-def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(office: Office) -> None:
+def test_jobs_of_a_bulk_request_run_at_once_and_are_counted_and_audited(office: Office) -> None:
     """More lines than one transaction takes, in several groups; one group is due within the announced window."""
     lines = tuple(line(f"job-{n:02}", cron=f"{15 + n % 3} 3 * * *") for n in range(40))
     assert {result for _, result in results_of(office.alice("POST", URL, lines))} == {"created"}
@@ -202,7 +202,7 @@ def test_a_quota_that_others_use_up_meanwhile_refuses_what_no_longer_fits(
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_what_the_time_cuts_off_is_finished_when_sent_again(
+def test_a_bulk_request_cut_off_by_its_time_is_finished_when_sent_again(
     office: Office, monkeypatch: pytest.MonkeyPatch, atomic: bool
 ) -> None:
     write = JobStore._commit

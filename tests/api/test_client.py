@@ -100,14 +100,14 @@ def test_refusals_are_exceptions(office: Office) -> None:
     assert len(transport.requests) == 5  # a refusal is not retried
 
 
-def test_what_can_be_repeated_is(office: Office) -> None:
+def test_safe_requests_are_repeated(office: Office) -> None:
     minute8, transport, waits = client(office.alice.key, 503, httpx.ReadTimeout("slow"), 429)
     assert minute8.put_job("report", job(cron="0 3 * * *"))["revision"] == 1
     assert len(transport.requests) == 4
     assert waits == sorted(waits) and len(waits) == 3 and 0.1 <= waits[0] <= 0.2
 
 
-def test_what_a_lost_try_has_deleted_is_deleted(office: Office) -> None:
+def test_a_repeated_delete_succeeds_after_a_lost_answer(office: Office) -> None:
     minute8, _, _ = client(office.alice.key, 503)
     minute8.delete_job("gone-by-the-try-before")
     with pytest.raises(NotFound):
@@ -120,7 +120,7 @@ def test_a_deletion_that_the_api_fails_at_is_not_taken_for_done(office: Office) 
         minute8.delete_job("never-there")
 
 
-def test_what_cannot_be_repeated_is_not(office: Office) -> None:
+def test_unsafe_requests_are_not_repeated(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     minute8, transport, _ = client(office.alice.key, 502)
     with pytest.raises(Unavailable):
@@ -134,9 +134,7 @@ def test_what_cannot_be_repeated_is_not(office: Office) -> None:
 
 
 @pytest.mark.parametrize("kind", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
-def test_what_was_never_sent_is_repeated_and_has_done_nothing(
-    kind: type[httpx.TransportError], office: Office
-) -> None:
+def test_a_request_that_was_never_sent_is_repeated(kind: type[httpx.TransportError], office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     minute8, _, _ = client(office.alice.key, kind("not connected"))
     assert minute8.pause_job("report", revision=1)["state"] == "paused"
@@ -145,7 +143,7 @@ def test_what_was_never_sent_is_repeated_and_has_done_nothing(
         minute8.delete_job("never-there")
 
 
-def test_it_gives_up(office: Office) -> None:
+def test_the_client_gives_up_after_its_tries(office: Office) -> None:
     minute8, transport, waits = client(office.alice.key, *[503] * 9)
     with pytest.raises(Unavailable) as failed:
         minute8.tenant()
@@ -197,7 +195,7 @@ def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
     assert "If-None-Match" not in transport.requests[-1].headers
 
 
-def test_what_the_client_keeps_of_lists_is_bounded() -> None:
+def test_the_clients_memory_of_lists_is_bounded() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         jobs = "x" * int(request.url.params["limit"])
         return httpx.Response(200, json={"jobs": jobs, "next_cursor": None}, headers={"ETag": 'W/"1"'})

@@ -99,7 +99,7 @@ def test_a_request_takes_a_hundred(office: Office) -> None:
     assert (done["done"], done["more"], counts(office)["planning"]) == (100, True, 27)
 
 
-def test_what_sqs_refuses_stays_and_says_so(office: Office) -> None:
+def test_a_letter_that_sqs_refuses_stays_with_the_reason(office: Office) -> None:
     body, pack = letters_of(office)
     office.letters.refused, office.letters.kept = {body}, {"null", OUTCOME}
     done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
@@ -123,7 +123,7 @@ def test_large_ones_are_sent_in_several_requests() -> None:
     )
 
 
-def test_it_ends_before_the_first_ones_come_back() -> None:
+def test_a_request_ends_before_the_first_letters_are_visible_again() -> None:
     letters, clock = LetterBox(), ManualClock(0)
     letters.put("planning-dead", *["garbage"] * 60, *[SHARE] * 60)
     receive = letters.receive_message
@@ -155,7 +155,7 @@ def test_a_message_that_comes_twice_does_not_end_the_search() -> None:
     assert (len(answered.remaining), answered.more) == (12, False)
 
 
-def test_what_is_not_found_among_a_thousand_may_be_behind_them() -> None:
+def test_a_letter_not_found_among_a_thousand_may_be_behind_them() -> None:
     letters = LetterBox()
     letters.put("planning-dead", *[SHARE] * 1_001)
     last = [*letters.queues[f"{URL.removesuffix('executions')}planning-dead"]][-1]

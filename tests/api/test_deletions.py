@@ -63,7 +63,7 @@ def test_before_they_are_it_can_register_no_job(office: Office) -> None:
     assert (refused.status, refused.problem) == (404, "not-found")
 
 
-def test_nothing_else_can_be_changed_of_it(office: Office) -> None:
+def test_a_tenant_being_deleted_cannot_be_changed(office: Office) -> None:
     deleting(office)
     for method, url, body in (
         ("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 3}}),
@@ -82,7 +82,7 @@ def test_a_tenant_that_is_not_being_removed_has_no_progress(office: Office) -> N
     assert office.operator("DELETE", "/v1/tenants/nobody").status == 404
 
 
-def test_a_new_tenant_of_the_same_name_has_nothing_of_it(office: Office) -> None:
+def test_a_new_tenant_of_the_same_name_finds_nothing_old(office: Office) -> None:
     deleting(office)
     office.world.clock.sleep(60)
     for _ in range(3):

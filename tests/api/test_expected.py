@@ -97,7 +97,7 @@ def test_a_deleted_job_is_remembered_and_an_unknown_one_is_not_found(office: Off
     assert office.bob("GET", f"/v1/expected?{SPAN}").json["by_job"] == []
 
 
-def test_what_is_refused(office: Office) -> None:
+def test_an_invalid_query_is_refused(office: Office) -> None:
     for url in (
         "/v1/expected?from_at=2026-01-01T00:00:00Z&until_at=2026-05-01T00:00:00Z",
         "/v1/expected?limit=5001",

@@ -35,7 +35,7 @@ def furnish(office: Office) -> None:
     office.alice("DELETE", "/v1/jobs/gone")
 
 
-def test_what_is_exported_is_the_same_again_in_an_empty_tenant(office: Office) -> None:
+def test_an_export_makes_the_same_jobs_in_an_empty_tenant(office: Office) -> None:
     furnish(office)
     exported = office.alice_reads("GET", URL)
     assert (exported.status, exported.headers["content-type"]) == (200, "application/x-ndjson")
@@ -105,7 +105,7 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
 
 
 @pytest.mark.parametrize("bound", ["MAX_LINES", "MAX_PAGE_BYTES"])
-def test_it_goes_on_by_cursor_and_holds_each_job_once(
+def test_an_export_goes_on_by_cursor_and_holds_each_job_once(
     office: Office, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     furnish(office)

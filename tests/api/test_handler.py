@@ -32,7 +32,7 @@ def deployed(moto_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
         cached.cache_clear()
 
 
-def test_it_works_from_its_environment_alone(deployed: World) -> None:
+def test_the_handler_works_from_its_environment_alone(deployed: World) -> None:
     tenants = Tenants(Table(deployed.dynamodb, "test-tenants"))
     tenants.create("alice", "", 0, {"allowed_targets": ["*"]})
     alice = Caller(tenants.api_keys.create_key("alice", "write", 0)[0])

@@ -57,9 +57,7 @@ def test_a_record_with_the_whole_job_is_read_as_before(office: Office) -> None:
 
 
 @pytest.mark.parametrize("schedule", [{"cron": "H H * * *"}, {"at": "2026-11-22T03:00:00Z"}, {"every": "7m"}])
-def test_the_answer_is_the_first_ones_though_the_job_was_there_before(
-    office: Office, schedule: dict[str, str]
-) -> None:
+def test_a_repeated_creation_gets_the_first_answer(office: Office, schedule: dict[str, str]) -> None:
     """Its revision has changed since, and its first definition may be invalid now."""
     office.alice("PUT", "/v1/calendars/feasts", {"dates": []})
     body = job() | {"job_id": "report", "schedule": {**schedule, "exclude": {"calendars": ["feasts"]}}}
@@ -105,14 +103,14 @@ def test_a_key_is_one_tenants_and_for_a_day(office: Office) -> None:
     assert len(office.alice("GET", "/v1/jobs").json["jobs"]) == 2
 
 
-def test_what_was_refused_is_judged_again(office: Office) -> None:
+def test_a_refused_request_is_judged_again(office: Office) -> None:
     bad = {**BODY, "schedule": {"cron": "61 * * * *"}}
     assert office.alice("POST", "/v1/jobs", bad, Idempotency_Key="one").status == 400
     assert office.alice("POST", "/v1/jobs", BODY, Idempotency_Key="one").status == 201
 
 
 @pytest.mark.parametrize("key", ["", '""', '"', "x" * 256, "a b", '"é"', "a,\tb", '"a', "a\\b", '"a";x=1'])
-def test_what_is_no_key(office: Office, key: str) -> None:
+def test_an_invalid_idempotency_key_is_refused(office: Office, key: str) -> None:
     before = office.stored()
     refused = office.alice("POST", "/v1/jobs", BODY, Idempotency_Key=key)
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, "Idempotency-Key")

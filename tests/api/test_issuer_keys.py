@@ -167,7 +167,7 @@ def test_an_answer_without_usable_keys_is_refused(
     assert issuer.requested_paths() == ["/keys"]
 
 
-def test_one_unusable_key_spoils_no_other(issuer: Issuer) -> None:
+def test_an_unusable_key_spoils_no_other(issuer: Issuer) -> None:
     good = json.loads(key_set("rsa"))["keys"]
     issuer.tells(
         json.dumps(

@@ -73,7 +73,7 @@ def test_put_creates_and_replaces(office: Office) -> None:
     assert (replaced.json["name"], replaced.json["tags"]) == ("Report", [])
 
 
-def test_what_is_shown_can_be_sent_back(office: Office) -> None:
+def test_a_shown_job_can_be_sent_back(office: Office) -> None:
     sent = job(
         cron="0 3 * * *", payload={"n": 1.5, "text": "é😀", "list": [None, True]}, tags=["x"], catch_up="all"
     )
@@ -118,7 +118,7 @@ def test_a_change_against_an_old_revision_is_refused_with_the_current_one(office
         assert refused.problem == "invalid-input", unreadable
 
 
-def test_what_is_stored_already_makes_no_revision_and_no_audit_entry(office: Office) -> None:
+def test_an_unchanged_job_makes_no_revision_and_no_audit_entry(office: Office) -> None:
     first = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     entries = office.alice_admin("GET", "/v1/audit").json["entries"]
     office.world.clock.sleep(60)
@@ -221,7 +221,7 @@ def test_a_page_of_all_jobs_reads_one_more_than_it_shows(
     assert read == [4]
 
 
-def test_who_am_i(office: Office) -> None:
+def test_a_tenant_sees_its_name_and_the_role_of_its_key(office: Office) -> None:
     answered = office.alice_reads("GET", "/v1/tenant").json
     assert (answered["tenant_id"], answered["name"], answered["key"]["role"]) == ("alice", "Alice", "read")
 

@@ -118,7 +118,7 @@ def test_the_client_changes_all_before_it_returns(fleet: Office, monkeypatch: py
     assert states(fleet) == "aa"
 
 
-def test_what_is_too_busy_is_left_to_the_next_request(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_job_is_left_to_the_next_request(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     pause, busy = JobStore.pause, iter([False, True, False, False, False, False])
 
     def sometimes(store: JobStore, *arguments: Any) -> Any:

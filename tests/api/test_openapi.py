@@ -22,7 +22,7 @@ from tests.api.walk import Call, calls_of_document
 DOCUMENT = document(ROUTES)
 
 
-def test_it_is_served_to_everybody(office: Office) -> None:
+def test_the_document_is_served_without_a_key(office: Office) -> None:
     served = send("GET", "/v1/openapi.json")
     assert (served.status, served.json) == (200, DOCUMENT)
     assert served.json["openapi"] == "3.1.0"

@@ -65,7 +65,7 @@ def test_a_change_is_of_the_revision_that_was_read(office: Office) -> None:
     assert office.operator("GET", "/v1/tenants/alice").json["quotas"]["jobs"] == 3
 
 
-def test_what_is_not_given_stays_and_null_is_the_default(office: Office) -> None:
+def test_absent_fields_stay_and_null_is_the_default(office: Office) -> None:
     settings = {"quotas": {"jobs": 3, "payload_bytes": 9}, "allowed_targets": ["a.example"], "name": "A"}
     office.operator("PATCH", "/v1/tenants/alice", settings)
     changed = office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": None}, "name": None}).json

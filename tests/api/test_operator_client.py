@@ -74,7 +74,7 @@ def test_refusals_are_exceptions(office: Office) -> None:
         next(operator("m8_nothing")[0].tenants())
 
 
-def test_what_the_platform_does_not_allow_has_exceptions_of_its_own(office: Office) -> None:
+def test_refusals_of_the_platform_have_exceptions_of_their_own(office: Office) -> None:
     platform, alice = operator(office.operator.key)[0], client(office.alice.key or "")
     platform.patch_tenant("alice", {"quotas": {"jobs": 0}})
     with pytest.raises(QuotaExceeded) as over:
@@ -94,7 +94,7 @@ def test_what_the_platform_does_not_allow_has_exceptions_of_its_own(office: Offi
         lambda platform: platform.create_operator_key(),
     ],
 )
-def test_what_would_be_made_twice_is_not_repeated(office: Office, make: Callable[[Operator], object]) -> None:
+def test_a_creation_is_not_repeated(office: Office, make: Callable[[Operator], object]) -> None:
     platform, transport = operator(office.operator.key, 502, httpx.ReadTimeout("slow"))
     with pytest.raises(Unavailable):
         make(platform)
@@ -103,7 +103,7 @@ def test_what_would_be_made_twice_is_not_repeated(office: Office, make: Callable
     assert len(transport.requests) == 2
 
 
-def test_what_can_be_repeated_is(office: Office) -> None:
+def test_safe_requests_are_repeated(office: Office) -> None:
     platform, transport = operator(office.operator.key, 502, httpx.ReadTimeout("slow"))
     assert platform.suspend_tenant("alice")["state"] == "suspended"
     assert len(transport.requests) == 3

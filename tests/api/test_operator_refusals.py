@@ -28,7 +28,7 @@ from tests.api.calls import Office
         ([], "body"),
     ],
 )
-def test_what_is_no_tenant(settled: Office, body: Any, field: str) -> None:
+def test_an_invalid_tenant_is_refused(settled: Office, body: Any, field: str) -> None:
     before = settled.stored()
     refused = settled.operator("POST", "/v1/tenants", body)
     assert (refused.status, refused.problem) == (400, "invalid-input")
@@ -43,7 +43,7 @@ def test_what_is_no_tenant(settled: Office, body: Any, field: str) -> None:
     "tenant_id",
     ["OPERATORS#", "TENANTS#", "KEY#x", "DELETIONS#", "a/b", "a#b", "..", "аlice", "x" * 65, "x" * 5000],
 )
-def test_what_cannot_be_a_tenant_names_none(settled: Office, tenant_id: str) -> None:
+def test_an_invalid_tenant_id_names_no_tenant(settled: Office, tenant_id: str) -> None:
     before, path = settled.stored(), f"/v1/tenants/{quote(tenant_id, safe='')}"
     for method, url, body in [
         ("GET", path, None),
@@ -80,7 +80,7 @@ def test_nobody_makes_a_key_of_another_role(settled: Office, role: Any) -> None:
         ({"key": "m8_mine"}, "key"),
     ],
 )
-def test_what_is_no_key(settled: Office, body: dict[str, Any], field: str) -> None:
+def test_an_invalid_key_is_refused(settled: Office, body: dict[str, Any], field: str) -> None:
     before = settled.stored()
     for caller, url, more in [
         (settled.alice_admin, "/v1/keys", {"role": "read"}),

@@ -90,7 +90,9 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
     assert office.operator("GET", "/v1/tenants/nobody/health").problem == "not-found"
 
 
-def test_what_a_change_would_break(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_counts_the_jobs_that_a_change_would_break(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     office.alice("PUT", "/v1/jobs/a", job(cron="* * * * *", payload="x" * 500))
     office.alice("PUT", "/v1/jobs/b", job(every="1h"))
     office.alice("PUT", "/v1/jobs/c", job(every="1h") | {"target": {"kind": "lambda", "arn": OTHER}})

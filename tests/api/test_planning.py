@@ -49,7 +49,7 @@ def test_the_last_windows_and_the_mark(ticked: Office) -> None:
     assert [entry["end_at"] for entry in view(ticked, "?windows=1")["windows"]] == ["2026-11-21T03:40:00Z"]
 
 
-def test_what_is_set_aside_and_what_the_doctor_says_of_it(ticked: Office) -> None:
+def test_the_quarantine_and_the_doctors_findings(ticked: Office) -> None:
     planning = view(ticked)
     (group,) = planning["set_aside"]
     assert (group["kind"], group["name"]) == ("group", "lunar|full#0")

@@ -58,7 +58,7 @@ def test_an_exceeded_quota_is_refused_with_the_figures(office: Office, tenants: 
         ),
     ],
 )
-def test_what_the_platform_does_not_allow(
+def test_jobs_beyond_the_platforms_rules_are_refused(
     office: Office, tenants: Tenants, changes: dict[str, object], field: str
 ) -> None:
     limits = {"shortest_interval_s": 60, "payload_bytes": 100}
@@ -151,7 +151,7 @@ def test_a_bulk_request_counts_as_twenty_or_a_tenth_of_its_lines(
     assert statuses == [200] * remaining + [429]
 
 
-def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenants: Tenants) -> None:
+def test_executions_that_a_change_enqueues_count_as_requests(office: Office, tenants: Tenants) -> None:
     """Otherwise a tenant could enqueue a thousand messages with each request. Each change takes effect at once."""
     tenants.edit("alice", {"quotas": {"requests_per_minute": 100}}, office.world.clock.now())
     changes = [job(every=1, jitter_s=jitter_s) for jitter_s in range(5)]

@@ -39,7 +39,7 @@ def test_the_scheme_is_read_in_any_case(settled: Office) -> None:
     assert send("GET", "/v1/jobs", {"Authorization": f"bearer {settled.alice.key}"}).status == 200
 
 
-def test_a_key_in_the_query_or_body_is_none(settled: Office) -> None:
+def test_a_key_in_the_query_or_a_tenant_in_the_body_is_refused(settled: Office) -> None:
     assert send("GET", f"/v1/jobs?key={settled.alice.key}").status == 401
     body = {**job(cron="0 3 * * *"), "tenant": "bob"}
     assert settled.alice("POST", "/v1/jobs", body).json["errors"][0]["field"] == "tenant"
@@ -202,7 +202,7 @@ def test_odd_queries(settled: Office, query: str) -> None:
         assert refused.json["errors"][0]["field"] == query.split("=")[0]
 
 
-def test_paths_and_methods_that_are_not_there(settled: Office) -> None:
+def test_unknown_paths_and_methods_are_refused(settled: Office) -> None:
     for url in ("/v1/", "/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs/"):
         assert settled.alice("GET", url).problem == "no-such-route", url
     refused = settled.alice("PATCH", "/v1/tenant")

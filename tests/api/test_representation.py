@@ -36,7 +36,7 @@ REVISIONS = ("/v1/jobs/{job_id}", "/v1/calendars/{name}", "/v1/tenants/{tenant_i
         (",;=,,", False),
     ],
 )
-def test_what_takes_gzip(header: str, takes: bool) -> None:
+def test_which_clients_get_gzip(header: str, takes: bool) -> None:
     assert takes_gzip(header) is takes
 
 
@@ -95,7 +95,7 @@ def test_a_short_answer_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("call", [call for call in GETS if call.path not in REVISIONS], ids=str)
-def test_what_has_not_changed_is_not_sent_again(settled: Office, call: Call) -> None:
+def test_an_unchanged_answer_is_not_sent_again(settled: Office, call: Call) -> None:
     caller = settled.operator if call.role == "operator" else settled.alice_admin
     first = caller("GET", call.url)
     again = caller("GET", call.url, If_None_Match=first.headers["etag"], Accept_Encoding="gzip")

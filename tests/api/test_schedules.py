@@ -66,7 +66,7 @@ def test_h_is_what_it_will_be_for_that_job(settled: Office) -> None:
         ([], "body"),
     ],
 )
-def test_what_is_refused(settled: Office, body: Any, field: str) -> None:
+def test_an_invalid_schedule_is_refused(settled: Office, body: Any, field: str) -> None:
     refused = settled.alice("POST", URL, body)
     assert (refused.status, refused.problem) == (400, "invalid-input")
     assert refused.json["errors"][0]["field"].startswith(field)

@@ -260,7 +260,7 @@ def test_an_arn_that_no_group_has_is_refused_by_the_models_pattern(aws: Aws, arn
     assert message.startswith(f"1 validation error detected: Value '{arn}' at 'resourceArn' failed"), message
 
 
-def test_what_is_not_there_is_said_as_aws_says_it(aws: Aws) -> None:
+def test_a_missing_schedule_is_answered_in_awss_words(aws: Aws) -> None:
     client = aws()
     assert refusal(client.get_schedule, Name="a") == (
         404,
@@ -368,7 +368,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_expressed_is_refused_by_name(office: Office, aws: Aws, name: str) -> None:
+def test_an_unsupported_field_is_refused_by_name(office: Office, aws: Aws, name: str) -> None:
     more, words = REFUSED[name]
     before = office.stored()
     request_fields = schedule("cron(0 3 * * ? *)", **more)

@@ -111,7 +111,7 @@ def test_a_cursor_made_by_hand_is_refused_or_harmless(
             assert answer.problem == "invalid-input"
 
 
-def test_what_asks_all_jobs_counts_as_twenty_requests(office: Office) -> None:
+def test_a_list_over_all_jobs_counts_as_twenty_requests(office: Office) -> None:
     quotas = {"quotas": {"requests_per_minute": 62}}
     assert office.operator("PATCH", "/v1/tenants/alice", quotas).status == 200
     answered = [

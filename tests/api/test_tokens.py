@@ -192,7 +192,7 @@ ATTACKS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("raw", ATTACKS.values(), ids=ATTACKS.keys())
-def test_what_is_not_exactly_right_is_refused(still: Office, raw: str) -> None:
+def test_an_inexact_token_is_refused(still: Office, raw: str) -> None:
     before = still.stored()
     refused = Caller(raw)("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     assert (refused.status, refused.problem) == (401, "unauthenticated")
@@ -200,7 +200,7 @@ def test_what_is_not_exactly_right_is_refused(still: Office, raw: str) -> None:
     assert still.stored() == before
 
 
-def test_what_the_attacks_start_from_is_right(still: Office) -> None:
+def test_the_token_that_the_attacks_change_is_valid(still: Office) -> None:
     """Otherwise all tokens would be refused for another reason."""
     for key in ("rsa", "ec", "ed"):
         assert Caller(token(key))("GET", "/v1/jobs").status == 200
@@ -224,7 +224,7 @@ BARELY: dict[str, str] = {
 
 
 @pytest.mark.parametrize("raw", BARELY.values(), ids=BARELY.keys())
-def test_what_is_just_right_is_taken(raw: str) -> None:
+def test_a_token_at_each_bound_is_accepted(raw: str) -> None:
     assert TAKES.authenticate(raw, NOW).tenant == "alice"
 
 
@@ -256,7 +256,7 @@ def test_the_role_is_the_configured_claims(
     assert tokens(**configuration_values).authenticate(signed(claims(**own_claims)), NOW).role == role
 
 
-def test_who_has_no_role_may_be_nobody() -> None:
+def test_a_token_without_a_role_can_be_refused() -> None:
     with pytest.raises(Unauthenticated):
         tokens(JWT_DEFAULT_ROLE="none").authenticate(token(), NOW)
 

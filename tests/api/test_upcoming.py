@@ -198,7 +198,7 @@ def test_a_density_walks_equal_schedules_once_and_each_pace_once(
     assert requests["query"] == 1
 
 
-def test_what_is_refused(office: Office) -> None:
+def test_an_invalid_query_is_refused(office: Office) -> None:
     for url in (
         "/v1/upcoming?until_at=2026-11-21T03:11:59Z",
         "/v1/density?until_at=2026-11-21T03:11:59Z",

@@ -76,7 +76,7 @@ def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
     assert len(new.lateness) == len(warm.lateness) == 50_000
 
 
-def test_what_is_turned_away_four_times_comes_back_after_seconds() -> None:
+def test_a_request_throttled_four_times_comes_back_after_seconds() -> None:
     # One write a second: most of the first ten are throttled again and again.
     setting = replace(WARM, warm_writes=1, again_s=20, max_receives=2, grows=False)
     outcome = burst(10, setting)

@@ -115,7 +115,7 @@ def test_pruning_deletes_what_no_file_has(desk: Desk, tmp_path: Path) -> None:
         ("a.yaml", "", "no jobs"),
     ],
 )
-def test_what_cannot_be_applied_changes_nothing_and_is_not_taken_for_changes(
+def test_an_invalid_file_changes_nothing_and_has_its_own_exit_code(
     desk: Desk, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text)
@@ -133,7 +133,7 @@ def test_a_one_off_that_is_past_is_applied_if_asked_for(desk: Desk, tmp_path: Pa
     assert desk("apply", str(file), "--dry-run").out == "no changes\n"
 
 
-def test_what_show_and_export_print_is_applied_without_a_change(desk: Desk, tmp_path: Path) -> None:
+def test_output_of_show_and_export_is_applied_without_a_change(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text(TWO)
     desk("apply", str(tmp_path))
     before = jobs_of(desk)

@@ -18,7 +18,7 @@ def admin(desk: Desk) -> Desk:
     return desk
 
 
-def test_who_changed_what(admin: Desk) -> None:
+def test_the_audit_names_who_changed_what(admin: Desk) -> None:
     key_id = admin.office.alice("GET", "/v1/tenant").json["key"]["key_id"]
     head, paused, created = admin("audit", "--subject", "report").out.splitlines()
     assert head.split() == ["AT", "BY", "ACTION", "OF", "CHANGE"]

@@ -36,7 +36,7 @@ def test_dates_a_file_and_a_country(desk: Desk, tmp_path: Path) -> None:
     assert desk("calendars", "show", "own").code == 3
 
 
-def test_what_is_no_calendar_is_refused(desk: Desk, tmp_path: Path) -> None:
+def test_an_invalid_calendar_is_refused(desk: Desk, tmp_path: Path) -> None:
     assert desk("calendars", "put", "none").code == 2
     refused = desk("calendars", "put", "none", "--icalendar", str(tmp_path / "missing.ics"))
     assert (refused.code, "missing.ics" in refused.err) == (2, True)

@@ -22,7 +22,7 @@ def with_operator_key(desk: Desk) -> Desk:
     return desk
 
 
-def test_it_asks_first(settled: Desk) -> None:
+def test_the_deletion_asks_first(settled: Desk) -> None:
     before = settled.office.stored()
     refused = settled("tenants", "delete", "alice", stdin="n\n")
     assert refused.code == 1
@@ -66,7 +66,7 @@ def test_with_an_operator_key_the_ticks_do_it(settled: Desk, monkeypatch: pytest
     assert (waited["state"], waited["removed"]["jobs"]) == ("finished", 1)
 
 
-def test_who_interrupts_the_waiting_leaves_it_to_the_ticks(
+def test_an_interrupted_wait_leaves_the_deletion_to_the_ticks(
     settled: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(seconds: float) -> None:
@@ -80,6 +80,6 @@ def test_who_interrupts_the_waiting_leaves_it_to_the_ticks(
 @pytest.mark.parametrize(
     "words", [("delete", "nobody", "--yes"), ("delete", "nobody"), ("deletion", "alice")]
 )
-def test_what_is_not_there(settled: Desk, words: tuple[str, ...]) -> None:
+def test_a_missing_tenant_is_not_found(settled: Desk, words: tuple[str, ...]) -> None:
     for desk in (settled, with_operator_key(settled)):
         assert desk("tenants", *words).code == 3

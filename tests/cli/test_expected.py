@@ -6,7 +6,7 @@ from tests.cli.conftest import Desk
 from tests.worlds import at, job
 
 
-def test_what_is_overdue_is_said_before_it_is_asked_for(desk: Desk) -> None:
+def test_expected_shows_overdue_and_coming_instants(desk: Desk) -> None:
     desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     desk.office.world.run_until("2026-11-21T03:16:10Z")
     desk.office.world.clock.move_to(at("2026-11-21T03:20:00Z"))

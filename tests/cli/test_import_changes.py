@@ -243,7 +243,7 @@ API = set(
 )
 
 
-def test_what_is_read_of_a_schedule_is_in_the_api() -> None:
+def test_the_fields_that_an_import_reads_are_awss() -> None:
     assert set(fields_of(importing.KNOWN)) <= API
 
 
@@ -287,7 +287,7 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
     assert "SqsParameters" in imported(Target={"SqsParameters": {"MessageGroupId": "g"}}).refusal
 
 
-def test_what_is_cut_is_said() -> None:
+def test_a_cut_text_has_a_note() -> None:
     window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 90}
     source_job = imported(FlexibleTimeWindow=window, Description="x" * 300, Target={"RetryPolicy": {}})
     assert source_job.definition["schedule"]["jitter_s"] == 5_399
@@ -361,7 +361,7 @@ def test_a_field_of_a_cronjob_that_is_not_read_is_named(source_job: SourceJob, p
     assert any(note.startswith(f"{path} is left out") for note in source_job.notes), source_job
 
 
-def test_what_kubernetes_does_without_a_word_is_said() -> None:
+def test_defaults_of_kubernetes_have_a_note() -> None:
     assert cron_job().definition["retry"] == {"max_attempts": 7}
     assert "backoffLimit 500 becomes 185" in messages(cron_job(job={"backoffLimit": 500}))
     assert "TZ=Asia/Tokyo in the schedule is left out" in messages(

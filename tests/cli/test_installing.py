@@ -21,7 +21,7 @@ _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
 _COMES_WITH = {"pydantic-core": "pydantic"}
 
 
-def test_what_the_client_and_the_command_import_is_declared() -> None:
+def test_imports_of_the_client_and_the_command_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     client = _names(project["dependencies"])
     assert _imported_by("minute8_client") == client

@@ -230,7 +230,7 @@ def test_profiles(desk: Desk, tmp_path: Path) -> None:
     assert desk("jobs", "list").code == 2
 
 
-def test_what_changed_while_the_editor_was_open_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_during_the_editing_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
 
     def slowly(definition: dict[str, Any]) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         assert set(model.model_fields) - {"exclude", "pace", "kind", "arn", "url"} <= options
 
 
-def test_what_show_prints_can_be_fed_back(desk: Desk) -> None:
+def test_output_of_show_can_be_sent_back(desk: Desk) -> None:
     desk("jobs", "create", "report", "--every", "1h", "--target", ARN, "--paused", "--note", "later")
     shown = desk("jobs", "show", "report", "--json")
     copied = desk("jobs", "create", "copy", "-f", "-", "--json", stdin=shown.out).json
@@ -387,7 +387,7 @@ def test_another_server_is_named_as_such(desk: Desk, monkeypatch: pytest.MonkeyP
         assert "<html>" not in listed.err
 
 
-def test_what_is_neither_an_arn_nor_a_url_is_no_target(desk: Desk) -> None:
+def test_a_target_that_is_neither_an_arn_nor_a_url_is_refused(desk: Desk) -> None:
     refused = desk("jobs", "create", "report", "--every", "1h", "--target", "foo")
     assert refused.code == 2
     assert "neither an ARN nor a URL" in " ".join(refused.err.split())

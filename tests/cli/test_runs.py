@@ -32,7 +32,7 @@ def test_the_reason_of_each_run_that_did_not_succeed(desk: Desk) -> None:
     assert len(desk("runs", "list", "minutely", "--json").json) == 3
 
 
-def test_one_run_with_its_attempts_and_log(desk: Desk) -> None:
+def test_runs_show_prints_attempts_and_log(desk: Desk) -> None:
     failed = Outcome(
         ok=False, error_type="ValueError", error="no [customer]", log_tail="START\nvery [bold] log\nEND\n"
     )
@@ -110,7 +110,7 @@ def test_a_summary_by_day(desk: Desk) -> None:
     assert desk("runs", "summary", "--since", "1m", "--json").json["total"]["runs"] == 2
 
 
-def test_what_does_not_fit_in_one_answer_is_put_together(few_at_once: None, desk: Desk) -> None:
+def test_a_summary_combines_several_answers(few_at_once: None, desk: Desk) -> None:
     for name in ("a", "b", "c"):
         desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="* * * * *"))
     desk.office.world.run_until("2026-11-21T03:18:30Z")

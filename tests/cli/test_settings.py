@@ -70,7 +70,7 @@ def test_the_first_found_wins(
         ("", None, "the API's address is not known"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said(
+def test_missing_and_wrong_settings_are_named(
     home: dict[str, str], content: str, profile: str | None, message: str
 ) -> None:
     settings_file(home).write_text(content)

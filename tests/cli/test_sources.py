@@ -235,7 +235,7 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
         '{"n": 1}\n{',
     ],
 )
-def test_what_is_no_schedule_here(text: str) -> None:
+def test_a_source_without_an_equivalent_is_refused(text: str) -> None:
     assert read("eventbridge", text, Defaults())[0].refusal
 
 

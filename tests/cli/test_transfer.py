@@ -114,7 +114,7 @@ def test_a_suspended_job_is_created_paused_and_one_that_is_there_keeps_its_state
     assert desk("import", "-", stdin=text.replace("paused", "dormant")).code == 2
 
 
-def test_what_is_exported_can_be_imported(desk: Desk) -> None:
+def test_an_export_can_be_imported(desk: Desk) -> None:
     for name, sent in {
         "a": job(cron="30 2 * * *", timezone="Europe/Paris", tags=["x"], payload={"é\u2028": [1.5, None]}),
         "b": job(every="90m", retry={"max_attempts": 7}, catch_up="all", jitter_s=30),
@@ -194,7 +194,7 @@ def test_the_schedules_of_an_account_are_imported(desk: Desk, scheduler: Any) ->
     assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 same"
 
 
-def test_one_group_of_an_account(desk: Desk, scheduler: Any) -> None:
+def test_a_group_of_an_account_is_imported_alone(desk: Desk, scheduler: Any) -> None:
     assert desk("import", "eventbridge:billing").out.splitlines()[-1] == "1 new"
 
 

@@ -6,7 +6,7 @@ from tests.cli.conftest import Desk
 from tests.worlds import job
 
 
-def test_what_is_coming(desk: Desk) -> None:
+def test_upcoming_lists_the_next_executions(desk: Desk) -> None:
     for n in range(12):
         desk.office.alice("PUT", f"/v1/jobs/daily-{n:02}", job(cron="0 4 * * *"))
     desk.office.alice("PUT", "/v1/jobs/paris", job(cron="30 2 * * *", timezone="Europe/Paris"))

@@ -20,7 +20,7 @@ GOOD_RUN = {"status": "succeeded", "lateness_s": 0.1}
 GOOD_CALL = Call(ID, 1, 1000.1)
 
 
-def test_what_is_right_has_no_problems() -> None:
+def test_a_correct_world_has_no_problems() -> None:
     assert problems([DUE], {ID: GOOD_RUN}, [GOOD_CALL]) == []
     assert problems([DUE], {ID: {"status": "skipped", "reason": "paused"}}, []) == []
     assert problems([DUE], {ID: {"status": "retrying", "lateness_s": 0}}, [GOOD_CALL]) == []

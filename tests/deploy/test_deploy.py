@@ -207,7 +207,7 @@ def test_a_stage_with_data_is_removed_only_if_its_name_is_typed(
     assert len(commands) == removed
 
 
-def test_a_removal_asks_nobody_where_nobody_is(
+def test_a_removal_without_a_terminal_does_not_ask(
     commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
@@ -216,9 +216,7 @@ def test_a_removal_asks_nobody_where_nobody_is(
 
 
 @pytest.mark.parametrize("stage", ["", "prod old", "Prod"])
-def test_nothing_is_removed_or_rolled_back_under_a_name_that_no_stage_has(
-    commands: list[list[str]], stage: str
-) -> None:
+def test_an_invalid_stage_is_neither_removed_nor_rolled_back(commands: list[list[str]], stage: str) -> None:
     for verb in ("remove", "rollback"):
         assert stack.main([verb, "--stage", stage, "--region", "eu-central-1", "--yes"]) == 2
     assert commands == []
@@ -331,7 +329,7 @@ def test_a_module_that_does_not_compile_is_an_error(tmp_path: Path) -> None:
             build_layer._compile(platform, "checked-hash", [tmp_path])
 
 
-def test_a_layers_stamp_names_what_compiled_it() -> None:
+def test_a_layers_stamp_names_its_compiler() -> None:
     version = json.loads((build_layer.ROOT / "package.json").read_text())["dependencies"]["pyodide"]
     stamp = build_layer._fingerprint("arm64", build_layer.LAYERS["layer"])
     assert f"pyodide {version} " in stamp

@@ -108,7 +108,7 @@ def test_a_deployment_that_a_kill_cut_off_can_be_done_again(state_dir: Path) -> 
     assert sorted(url.rpartition("/")[2] for url in urls) == ["early", "late"]
 
 
-def test_what_a_failed_first_deployment_left_is_deleted(state_dir: Path) -> None:
+def test_resources_of_a_failed_first_deployment_are_deleted(state_dir: Path) -> None:
     instance = start(state_dir, 0, tied=True)
     cloudformation = client(instance, "cloudformation")
     broken = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "broken", "VisibilityTimeout": "soon"}}
@@ -129,7 +129,7 @@ def test_a_stopped_instance_comes_back_with_its_last_write(state_dir: Path) -> N
     assert client(second, "dynamodb").get_item(TableName="things", Key=ITEM)["Item"] == ITEM
 
 
-def test_a_deployment_takes_over_what_no_stack_has(state_dir: Path) -> None:
+def test_a_deployment_takes_over_resources_without_a_stack(state_dir: Path) -> None:
     """An interruption can lose the stack, and keep its resources. They are neither refused nor emptied."""
     first = start(state_dir, 0, tied=True)
     template = _template(
@@ -299,7 +299,7 @@ def handle(event, context):
         assert {line.split()[0] for line in printed[1:]} == {name}
 
 
-def test_it_listens_on_the_loopback_alone(deployed: Embedded) -> None:
+def test_the_server_listens_on_the_loopback_alone(deployed: Embedded) -> None:
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.2", deployed.port))
 

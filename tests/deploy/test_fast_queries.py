@@ -51,7 +51,7 @@ def test_a_key_condition(fast: SimpleNamespace, calls: list[str], text: str, bou
     assert not calls
 
 
-def test_what_it_leaves_to_ministack(fast: SimpleNamespace, calls: list[str]) -> None:
+def test_other_queries_are_left_to_ministack(fast: SimpleNamespace, calls: list[str]) -> None:
     slot = {"slot": "KeyConditionExpression"}
     number = {":pk": {"S": "alice"}, ":one": {"N": "1"}, ":two": {"N": "3"}}
     item: Mapping[str, Any] = {"pk": {"S": "alice"}, "sk": {"N": "2"}}

@@ -212,11 +212,11 @@ def with_much_in_a_window(world: World) -> None:
     world.run_until("2026-11-21T04:08:00Z")
 
 
-def test_what_a_function_calls_is_granted(needed: set[Needed]) -> None:
+def test_a_role_grants_each_call_of_its_function(needed: set[Needed]) -> None:
     granted = list(grants())
     assert [need for need in sorted(needed) if not any(grant.allows(need) for grant in granted)] == []
 
 
-def test_what_is_granted_is_used(needed: set[Needed]) -> None:
+def test_a_role_grants_no_call_that_its_function_does_not_make(needed: set[Needed]) -> None:
     unused = [grant for grant in grants() if not any(grant.allows(need) for need in needed)]
     assert sorted(grant for grant in unused if not grant.is_used_elsewhere) == []

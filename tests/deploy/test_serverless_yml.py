@@ -68,7 +68,9 @@ def test_a_function_is_given_the_environment_that_it_uses(template: dict[str, An
 
 
 @pytest.mark.parametrize("function", ["Scheduler", "Planner"])
-def test_what_writes_packs_is_updated_after_what_reads_them(template: dict[str, Any], function: str) -> None:
+def test_functions_that_write_packs_are_updated_after_functions_that_read_them(
+    template: dict[str, Any], function: str
+) -> None:
     assert "ExecutorLambdaFunction" in template["Resources"][f"{function}LambdaFunction"]["DependsOn"]
 
 
@@ -92,7 +94,9 @@ def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], funct
 
 
 @pytest.mark.parametrize("function", ["Executor", "Outcomes"])
-def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, Any], function: str) -> None:
+def test_functions_that_call_targets_can_write_no_key_and_no_tenant(
+    template: dict[str, Any], function: str
+) -> None:
     """The tenants table holds the keys' hashes; the audit has a table of its own."""
     [policy] = template["Resources"][f"{function}Role"]["Properties"]["Policies"]
     allowed = {
@@ -250,7 +254,7 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
     assert {rule["State"] for rule in rules.values()} == {"ENABLED"}
 
 
-def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
+def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     archives = package("prod", tmp_path)
     compiled = (archives / "cloudformation-template-update-stack.json").read_text()
     assert compiled.count('"RetainExceptOnCreate"') == 5

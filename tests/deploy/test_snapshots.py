@@ -103,7 +103,7 @@ def test_a_snapshot_that_outlives_its_server_is_awaited(tmp_path: Path, persiste
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_killed_snapshot_leaves_the_last_whole_one(
+def test_a_killed_snapshot_leaves_the_snapshot_before_it(
     server: Server, tmp_path: Path, persistence: Any, number: signal.Signals
 ) -> None:
     server.state = {"bus": "whole", "code": BLOB}

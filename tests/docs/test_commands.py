@@ -51,7 +51,7 @@ COMMANDS = {" ".join(path): command for path, command in commands()}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_what_is_shown_exists(document: Path) -> None:
+def test_documented_commands_exist(document: Path) -> None:
     for words in shown(document):
         command, rest, options = COMMAND, list(words), {"--install-completion", "--show-completion", "--help"}
         while True:
@@ -69,7 +69,7 @@ def test_what_is_shown_exists(document: Path) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_what_exists_is_documented(path: str) -> None:
+def test_existing_commands_are_documented(path: str) -> None:
     group, _, name = path.rpartition(" ")
     text = (ROOT / "docs" / "cli.md").read_text()
     # `minute8 keys create`, `list`, `revoke`

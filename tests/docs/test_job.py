@@ -143,7 +143,7 @@ def test_the_whole_example_is_accepted() -> None:
     assert definition.retry.base_s == 60
 
 
-def test_what_answers_add_is_listed() -> None:
+def test_fields_that_answers_add_are_listed() -> None:
     part = TEXT.split("## What answers add")[1]
     added = set(Job.model_fields) - set(JobDefinition.model_fields)
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", part, re.MULTILINE)))) == added

@@ -39,7 +39,7 @@ def test_a_healthy_stage_is_well(patient: Patient) -> None:
 @pytest.mark.parametrize(
     ("broken", "noticed", "message"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN]
 )
-def test_what_is_broken_is_noticed(
+def test_the_doctor_notices_each_broken_part(
     patient: Patient, broken: Break, noticed: dict[str, Level], message: str
 ) -> None:
     before = seen(patient)

@@ -34,7 +34,7 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
     assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
 
 
-def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient) -> None:
+def test_failures_come_first_with_their_remedies(run: Any, patient: Patient) -> None:
     patient["events"].disable_rule(Name="minute8-test-tick")
     result = run()
     assert result.exit_code == 1

@@ -41,7 +41,7 @@ def test_a_check_that_breaks_says_so_and_hides_no_other(
     assert (broken.level, message in broken.message, other.message) == (level, True, "well"), broken
 
 
-def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
+def test_a_check_without_an_answer_ends_at_its_time_limit(patient: Patient) -> None:
     never = Event()
     stuck = Check("stuck", lambda _: [ok(str(never.wait()))])
     late, other = examine(patient.deployment, 1, (stuck, Check("other", lambda _: [ok("well")])))

@@ -67,7 +67,7 @@ def fixed(patient: Patient, agrees: bool = True) -> list[RepairResult]:
 
 
 @pytest.mark.parametrize("name", REPAIRED)
-def test_what_it_repairs_is_well_afterwards(patient: Patient, name: str) -> None:
+def test_a_repaired_part_passes_its_check(patient: Patient, name: str) -> None:
     before = problems(patient)
     _BREAKS[name](patient)
     ticking(patient)
@@ -105,7 +105,7 @@ def test_without_consent_nothing_is_changed(patient: Patient) -> None:
     assert problems(patient) == before
 
 
-def test_a_policy_is_put_back_as_the_template_has_it(patient: Patient) -> None:
+def test_a_changed_policy_gets_the_templates_text_again(patient: Patient) -> None:
     patient.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning"))
     fixed(patient)
     role, name, document = patient.simulator.put[0]
@@ -119,7 +119,7 @@ def test_a_policy_is_put_back_as_the_template_has_it(patient: Patient) -> None:
     assert document["Statement"][1]["Resource"] == ["a", "arn:aws:b"]
 
 
-def test_what_cannot_be_repaired_is_told_and_stops_no_other(patient: Patient) -> None:
+def test_a_failed_repair_is_reported_and_the_others_go_on(patient: Patient) -> None:
     patient["events"].disable_rule(Name="minute8-test-tick")
     patient.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning"))
 
@@ -175,7 +175,7 @@ def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> N
     assert "no tick has moved the mark within 120 s" in result.result
 
 
-def test_what_has_a_record_by_now_is_not_reported(patient: Patient) -> None:
+def test_an_execution_with_a_record_is_not_reported(patient: Patient) -> None:
     unrecorded(patient)
     (finding,) = without_record(patient.deployment)
     assert finding.message.endswith("the earliest of 2026-11-21T03:10:00Z: alice:lost:20261121T031000Z:1")

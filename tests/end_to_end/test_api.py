@@ -152,7 +152,7 @@ def test_the_runs_of_all_jobs_and_their_summary(
     assert minute8("runs", "summary", MINUTE8_KEY=key).stdout.startswith("DAY")
 
 
-def test_what_is_another_tenants_is_not_there(
+def test_another_tenants_job_is_not_found(
     environment: dict[str, str], client: Client, minute8: Command
 ) -> None:
     client.create_job(definition(environment), "private")
@@ -167,7 +167,7 @@ def test_what_is_another_tenants_is_not_there(
     assert client.get_job("private")["job_id"] == "private"
 
 
-def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, str], client: Client) -> None:
+def test_bodies_and_paths_pass_the_gateway_unchanged(environment: dict[str, str], client: Client) -> None:
     """Headers both ways, a path with colons, a query, and text that is not ASCII."""
     job = client.create_job(definition(environment, name="Früh ☀ & 100 %"), "carried")
     assert client.get_job("carried")["name"] == "Früh ☀ & 100 %"

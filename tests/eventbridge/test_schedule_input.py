@@ -84,7 +84,9 @@ def test_every_kind_passes_the_text_alone(kind: str) -> None:
         (5, tuple(TARGETS)),
     ],
 )
-def test_what_an_input_may_be(kind: str, payload: object, refused_by: tuple[str, ...]) -> None:
+def test_each_kind_takes_its_inputs_and_refuses_the_others(
+    kind: str, payload: object, refused_by: tuple[str, ...]
+) -> None:
     if kind not in refused_by:
         definition(kind, payload)
         return
@@ -94,7 +96,7 @@ def test_what_an_input_may_be(kind: str, payload: object, refused_by: tuple[str,
     assert caught.value.accepted
 
 
-def test_what_an_input_can_grow_to_is_bounded() -> None:
+def test_the_size_of_a_rendered_input_is_bounded() -> None:
     largest = "<aws.scheduler.schedule-arn>" * (MAX_BYTES // 200)
     definition("sqs", largest)
     with pytest.raises(InvalidInput, match="can grow"):

@@ -80,7 +80,7 @@ REFUSED: list[tuple[str, object, str, str]] = [
 
 
 @pytest.mark.parametrize(("operation", "parameters", "field", "part"), REFUSED)
-def test_what_is_not_expressible_is_refused_by_name(
+def test_an_unsupported_parameter_is_refused_by_name(
     operation: str, parameters: object, field: str, part: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:

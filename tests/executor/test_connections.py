@@ -119,7 +119,9 @@ def test_a_wake_is_taken_also_where_nothing_can_be_reached(
     in_a_function(HANDLES_WAKES)
 
 
-def test_importing_the_handler_elsewhere_opens_none(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_importing_the_handler_outside_lambda_opens_no_connection(
+    service: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
     subprocess.run([sys.executable, "-c", "import executor.handler"], cwd=ROOT, env=os.environ, check=True)
     assert service.connections == 0

@@ -13,7 +13,7 @@ from executor.targets import clients
 from tests.executor.contexts import US, event
 
 
-def test_who_floods_it_loses_its_own() -> None:
+def test_a_tenant_that_floods_the_cache_loses_its_own_entries() -> None:
     cache: FairCache[str] = FairCache(8)
     for tenant in ("alice", "bob"):
         for n in range(3):
@@ -26,7 +26,7 @@ def test_who_floods_it_loses_its_own() -> None:
             assert cache.get((tenant, n), tenant, lambda: "built again") == "built"
 
 
-def test_what_is_used_stays_longest() -> None:
+def test_a_used_entry_stays_longest() -> None:
     cache: FairCache[int] = FairCache(3)
     for n in (1, 2, 3):
         cache.get(n, "alice", lambda n=n: n)  # type: ignore[misc]
@@ -36,7 +36,7 @@ def test_what_is_used_stays_longest() -> None:
     assert cache.get(2, "alice", lambda: -2) == -2
 
 
-def test_what_cannot_be_built_is_not_kept() -> None:
+def test_an_entry_that_cannot_be_built_is_not_kept() -> None:
     cache: FairCache[int] = FairCache(3)
     with pytest.raises(ZeroDivisionError):
         cache.get(1, "alice", lambda: 1 // 0)

@@ -174,7 +174,7 @@ def test_a_body_that_says_to_be_compressed_is_never_unpacked(server: Server) -> 
     assert len(outcome.log_tail.encode()) <= LOG_TAIL_BYTES
 
 
-def test_who_does_not_read_the_request_ends_at_the_time_limit() -> None:
+def test_an_endpoint_that_does_not_read_the_request_ends_at_the_time_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         url = f"http://{NAME}:{listening.getsockname()[1]}/"

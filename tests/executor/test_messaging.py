@@ -93,7 +93,7 @@ def test_long_names_with_the_same_beginning_stay_different() -> None:
     assert execution_name(event(tenant="alice")) != execution_name(event(tenant="bob"))
 
 
-def test_characters_that_sqs_refuses_arrive_all_the_same() -> None:
+def test_characters_that_sqs_refuses_arrive_escaped() -> None:
     url, arn = queue("jobs")
     payload = {"a": "\ufffe\uffff\x00\x1f\u2028😀"}
     assert sqs_queue.call({"arn": arn}, event(payload=payload), 5).ok
@@ -240,7 +240,7 @@ def test_no_job_calls_what_is_minute8s_own(kind: str, arn: str) -> None:
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
 
 
-def test_a_queue_that_only_holds_the_name_is_no_own_one() -> None:
+def test_a_queue_whose_name_contains_minute8_is_not_minute8s_own() -> None:
     url, arn = queue("fans-of-minute8-prod")
     assert _kinds()["sqs"].call({"arn": arn}, event(), 5).ok
     assert len(received(url)) == 1

@@ -156,7 +156,7 @@ def test_one_private_address_among_others_refuses_the_name(ips: list[str]) -> No
         NetworkGuard(Resolver(lambda host, port: ips)).checked(read_url("https://a.com/"), 1)
 
 
-def test_the_systems_resolver_is_believed_nothing_either() -> None:
+def test_addresses_of_the_systems_resolver_are_checked_too() -> None:
     with pytest.raises(ForbiddenAddress):
         NetworkGuard().connect(read_url("https://localhost/"), 5)
 
@@ -167,7 +167,7 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_what_was_checked_is_what_is_connected_to(listening: int) -> None:
+def test_the_connection_goes_to_the_checked_address(listening: int) -> None:
     resolved_hosts = []
 
     def rebinding(host: str, port: int) -> list[str]:

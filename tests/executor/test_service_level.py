@@ -42,7 +42,7 @@ WAITED = replace(DUE, not_before_at=1_090)
         (Report("succeeded", WAITED, 92.0), 0, 1),
     ],
 )
-def test_what_counts_and_what_is_good(report: Report, good: int, total: int) -> None:
+def test_each_outcome_counts_as_documented(report: Report, good: int, total: int) -> None:
     assert service_level([report], within_s=1.0) == (good, total)
 
 

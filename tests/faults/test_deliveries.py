@@ -45,7 +45,7 @@ def test_twice_and_in_any_order(world: World, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("deadline", "called"), [(None, 4), (3_600, 0)])
-def test_three_hours_late_they_run_unless_a_deadline_forbids_it(
+def test_messages_three_hours_late_run_unless_a_deadline_forbids_it(
     world: World, deadline: int | None, called: int
 ) -> None:
     messages = registered(world, start_deadline_s=deadline)
@@ -104,7 +104,7 @@ def test_deleted_and_created_again_inside_a_window_each_times_run_once(world: Wo
     index_is_right(world)
 
 
-def test_what_a_killed_registration_left_is_not_lost_to_a_pause_and_a_resume(
+def test_a_pause_and_a_resume_keep_the_rest_of_a_killed_registration(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(**request: object) -> None:

@@ -115,7 +115,7 @@ def test_registrations_that_are_cut_off_around_a_pause_come_in_one_pack_and_call
 
 
 @pytest.mark.parametrize("fault", ALIVE)
-def test_what_follows_the_event_of_a_backfill_fails_and_the_event_is_not_sent_again(fault: Fault) -> None:
+def test_a_backfills_event_is_not_sent_again_when_its_next_run_cannot_be_enqueued(fault: Fault) -> None:
     with staged(BEGIN) as stage:
         world = stage.world
         world.registry.create("alice", "b", job(cron="0 3 * * *", invocation="Event"))

@@ -150,7 +150,7 @@ def turned_away(*_: object) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_what_was_turned_away_goes_on_alone_and_the_rest_does_not_come_again(
+def test_a_refused_execution_of_a_pack_goes_on_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with staged(BEGIN) as stage:

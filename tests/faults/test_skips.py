@@ -95,7 +95,7 @@ def test_fifty_are_skipped_and_taken_back_in_one_transaction_each(stage: Stage) 
         assert sum(entry.action == action for entry in entries) == MAX_SKIPPED
 
 
-def test_what_another_call_has_taken_back_keeps_no_other_from_it(stage: Stage) -> None:
+def test_a_fire_time_taken_back_by_another_call_does_not_stop_the_others(stage: Stage) -> None:
     skip(stage.world, 3)
     skipped = stage.world.manual.skipped(*KEY)
     stage.world.manual.take_back(skipped[1:2])

@@ -43,7 +43,7 @@ def deliver_all(world: World) -> None:
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event", "Event in steps"])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("fault", Fault)
-def test_a_batch_meets_a_fault_in_what_it_asks_for_all(
+def test_a_batch_meets_a_fault_in_a_joint_request(
     invocation: str, call: tuple[str, int], fault: Fault
 ) -> None:
     name, nth = call

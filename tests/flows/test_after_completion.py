@@ -122,7 +122,7 @@ def test_a_missed_one_off_is_deleted_as_well(world: World) -> None:
     assert (is_left(world, "caught-up"), world.statuses("alice", "caught-up")) == (False, ["succeeded"])
 
 
-def test_what_changed_meanwhile_stays(world: World) -> None:
+def test_a_job_that_changed_meanwhile_stays(world: World) -> None:
     for job_id in ("rescheduled", "paused", "kept", "again"):
         once(world, job_id)
     world.run_until("2026-11-21T03:16:00Z")
@@ -148,7 +148,7 @@ def test_a_late_copy_of_its_message_does_nothing_to_a_job_of_the_same_name(world
     assert len(world.target.calls) == 1
 
 
-def test_a_change_that_leaves_its_times_does_not_keep_it(world: World) -> None:
+def test_a_change_of_other_fields_does_not_keep_the_job(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
     world.registry.put("alice", "once", job(at=DUE, after_completion="delete", name="new"))
@@ -196,7 +196,7 @@ def test_a_backfill_runs_to_its_end_first(world: World) -> None:
     assert (is_left(world), world.statuses(*ONCE)) == (False, ["succeeded"] * 6)
 
 
-def test_runs_older_than_those_looked_at_do_not_keep_it(
+def test_runs_beyond_the_newest_hundred_do_not_keep_the_job(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "_MAX_RUNS_READ", 2)
@@ -217,7 +217,7 @@ def test_many_end_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None
     assert [list(world.store.list_jobs(tenant)) for tenant in ("alice", "bob", "carol")] == [[], [], []]
 
 
-def test_one_that_cannot_be_deleted_does_not_keep_the_others(
+def test_a_job_that_cannot_be_deleted_does_not_stop_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
@@ -241,7 +241,7 @@ def test_a_busy_tenant_is_left_to_the_next_tick(world: World, monkeypatch: pytes
     assert (world.completion.delete_ended(world.clock.now()), notes(world), is_left(world)) == (1, 0, False)
 
 
-def test_it_ends_in_time(world: World) -> None:
+def test_the_deletion_of_ended_jobs_ends_in_time(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
     assert world.completion.delete_ended(world.clock.now() - removal.MAX_COMPLETION_S) == 0

@@ -59,7 +59,7 @@ def test_jitter_does_not_use_up_the_age(world: World) -> None:
     assert [world.statuses("alice", f"job-{n}") for n in range(5)] == [["succeeded"]] * 5
 
 
-def test_what_is_planned_again_is_the_same_message(world: World) -> None:
+def test_an_execution_that_is_planned_again_is_the_same_message(world: World) -> None:
     world.registry.create("alice", "daily", job(cron="30 3 * * *", catch_up="all"))
     stored = world.store.get("alice", "daily")
     entry = DueEntry("alice", "daily", stored.schedule, stored.effective_at, 1, "all")
@@ -112,7 +112,7 @@ def test_a_manual_run_of_a_deleted_job_does_not_run_the_job_created_again(world:
 
 
 @pytest.mark.parametrize("ahead_s", [0, 540])
-def test_who_waits_in_the_queue_keeps_its_place_where_clocks_differ(world: World, ahead_s: int) -> None:
+def test_a_queued_run_keeps_its_place_where_clocks_differ(world: World, ahead_s: int) -> None:
     world.registry.create("alice", "job", job(cron="13,14,15 3 * * *", overlap="queue_one", timeout_s=30))
     first, second, third = (Message(f"m{n}", body) for n, body in enumerate(world.sqs.bodies))
 

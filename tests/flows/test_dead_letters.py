@@ -191,13 +191,13 @@ def test_a_universal_target_sends_the_letter_of_the_guide(world: World, queue: Q
     }
 
 
-def test_it_is_tried_again_once(world: World, queue: Queue) -> None:
+def test_a_refused_dead_letter_is_sent_a_second_time(world: World, queue: Queue) -> None:
     queue.refuses = 1
     run = fails(world, retry={"max_attempts": 1})
     assert (queue.calls, len(queue.sent), "dead_letter_error" in run) == (2, 1, False)
 
 
-def test_what_cannot_be_sent_is_noted_in_the_run_which_has_ended(world: World, queue: Queue) -> None:
+def test_a_dead_letter_that_cannot_be_sent_is_noted_in_the_run(world: World, queue: Queue) -> None:
     queue.refuses = 9
     run = fails(world, retry={"max_attempts": 1})
     assert run["dead_letter_error"] == "RuntimeError: 'the queue does not exist'"

@@ -26,9 +26,7 @@ def fails_until(attempt: int) -> Any:
     return answer
 
 
-def test_what_dynamodb_turns_away_is_made_seconds_later(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_throttled_execution_runs_seconds_later(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     claim, refusals = Runs.claim, iter([RuntimeError("throttled")] * 3)
 
     def turned_away(runs: Runs, *arguments: Any) -> Any:

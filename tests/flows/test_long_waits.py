@@ -160,7 +160,7 @@ def test_many_far_executions_are_stored_and_all_run(world: World) -> None:
     assert len(world.sqs.bodies) == len({context["job_id"] for _, context in world.target.calls}) == 60
 
 
-def test_what_was_announced_meanwhile_is_sent_as_well(world: World) -> None:
+def test_an_execution_of_an_announced_window_is_sent_as_well(world: World) -> None:
     """A tick whose clock is ahead has announced the window, and may have read it before this is stored."""
     execution = Execution("alice", "job", int(world.clock.now()), int(world.clock.now()) + 1_000, 1)
     mark = world.index.ensure_mark(world.clock.now())

@@ -160,7 +160,7 @@ def test_a_waiting_retry_is_cancelled(world: World) -> None:
         "alice:job:20261121T031500Z:1:b-1:more",
     ],
 )
-def test_what_is_no_execution_of_the_tenants_is_not_found(world: World, execution_id: str) -> None:
+def test_an_execution_that_the_tenant_does_not_have_is_not_found(world: World, execution_id: str) -> None:
     world.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(NotFound):
         world.manual.cancel("alice", execution_id, "")
@@ -262,7 +262,7 @@ def test_the_dates_of_a_backfill_are_bounded(world: World) -> None:
     assert world.manual.backfills.count("alice", "job", start, end - 86_400) == 0
 
 
-def test_what_a_calendar_excludes_is_no_execution_to_cancel(world: World) -> None:
+def test_an_excluded_fire_time_cannot_be_cancelled(world: World) -> None:
     CalendarStore(world.table("jobs"), world.store.audited).put(
         "alice", "feasts", {"dates": ["2026-11-21"]}, world.clock.now()
     )

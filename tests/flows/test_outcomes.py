@@ -75,7 +75,7 @@ def test_a_failure_completes_the_run_and_is_published(world: World, destination:
     assert [kind for kind, _ in world.events] == ["Run Failed"]
 
 
-def test_an_event_that_was_never_handled_says_so(world: World, destination: Destination) -> None:
+def test_an_event_that_was_never_handled_is_recorded_as_such(world: World, destination: Destination) -> None:
     dispatched(world)
     destination.outcomes.complete(destination.record(EXPIRED))
     assert world.run_items(*KEY)[0]["attempts"][0]["error_type"] == "EventAgeExceeded"
@@ -134,7 +134,7 @@ def test_invocations_that_are_none_of_minute8s_are_ignored(
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", "null", '{"version":"2.0"}', '{"version":"1.0"}', "[" * 99_999]
 )
-def test_what_is_no_record_goes_to_the_dead_letters_alone(
+def test_only_a_message_that_is_no_record_goes_to_the_dead_letters(
     world: World, destination: Destination, body: str
 ) -> None:
     dispatched(world)

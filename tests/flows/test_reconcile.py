@@ -74,7 +74,7 @@ def test_a_lost_message_is_listed_ten_minutes_after_its_window(world: World) -> 
     assert listed(world) == set(lost_ids) == {"alice:j0:20261121T032400Z:1"}
 
 
-def test_what_a_registration_enqueued_itself_is_looked_for_too(world: World) -> None:
+def test_executions_that_a_registration_enqueued_are_looked_for_too(world: World) -> None:
     world.scheduler.tick()
     with dropping(world, lambda execution: True) as lost_ids:
         minutely(world)

@@ -63,7 +63,7 @@ def test_a_retry_of_a_suspended_tenant_ends_explained(ruled: World) -> None:
     assert len(ruled.target.calls) == 1
 
 
-def test_what_is_started_by_hand_stops_too(ruled: World) -> None:
+def test_manual_runs_stop_too(ruled: World) -> None:
     ruled.registry.create("alice", "daily", job(cron="0 9 * * *"))
     tenants(ruled).suspend("alice", "", ruled.clock.now())
     ruled.manual.run_now("alice", "daily", "1")
@@ -101,7 +101,7 @@ def test_only_allowed_targets_are_called(ruled: World, patterns: list[str], stat
         assert ruled.target.calls == []
 
 
-def test_what_is_minute8s_own_is_never_called(ruled: World) -> None:
+def test_minute8s_own_functions_are_never_called(ruled: World) -> None:
     """A job that was stored before registration refused such targets."""
     own = "arn:aws:lambda:us-east-1:123456789012:function:minute8-test-scheduler"
     ruled.registry.create("alice", "own", job(cron="* * * * *"))

@@ -126,7 +126,7 @@ def test_when_sqs_takes_nothing_the_mark_stays_and_the_next_tick_makes_up(
     assert sorted(world.target.fire_times("minutely")) == minutes(13, 39)
 
 
-def test_what_is_not_due_is_not_read(world: World) -> None:
+def test_entries_that_are_not_due_are_not_read(world: World) -> None:
     world.registry.create("alice", "daily", job(cron="0 12 * * *"))
     world.registry.create("alice", "yearly", job(at="2027-01-01T00:00:00Z"))
     world.registry.create("alice", "weekly", job(every="1w", anchor="2026-01-01T12:34:00Z"))

@@ -86,7 +86,7 @@ def test_a_due_entry_is_read_and_written_the_same(text: str, means: dict[str, An
     assert entry.encode() == text
 
 
-def test_a_version_from_before_aws_crons_finds_no_timing_in_one() -> None:
+def test_a_version_before_aws_crons_finds_no_timing_in_an_aws_cron() -> None:
     """It reads `cron`, `every_s` and `at`, raises KeyError, and sets the entry aside until a version can read it."""
     for case in lines("due_entries.jsonl"):
         schedule = case.values[1]["schedule"]  # type: ignore[index, call-overload]
@@ -167,9 +167,7 @@ def test_stored_failures_in_a_row_are_counted(text: str, means: list[int]) -> No
 
 
 @pytest.mark.parametrize(("text", "means"), lines("subscriptions.jsonl"))
-def test_a_subscription_and_what_it_knows_are_read_and_written_the_same(
-    text: str, means: dict[str, Any]
-) -> None:
+def test_a_subscription_and_its_state_are_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
     item = json.loads(text)
     subscription = Subscription.from_item(item)
     state = asdict(subscription.state)

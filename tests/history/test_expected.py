@@ -79,7 +79,7 @@ def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
     assert became(NOW - HOUR, record(NOW - HOUR + 60, **several)) == ("missed", 0)
 
 
-def test_one_record_covers_all_fire_times_that_it_counts() -> None:
+def test_an_aggregate_record_covers_all_its_fire_times() -> None:
     missed = record(
         NOW - 600, status="skipped", reason="missed", skipped_from_at=NOW - 1_200, skipped_count=11
     )

@@ -90,7 +90,7 @@ def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Count
     assert pages == of_jobs(settled)
 
 
-def test_few_at_a_time_they_are_the_same(settled: World) -> None:
+def test_small_pages_give_the_same_list(settled: World) -> None:
     all_instants = [outcome for page in of_tenant(settled) for outcome in page.instants]
     assert [outcome for page in of_tenant(settled, limit=7) for outcome in page.instants] == all_instants
 

@@ -45,7 +45,7 @@ def summary_of(items: list[Any]) -> Summary:
     return summary
 
 
-def test_what_counts() -> None:
+def test_each_status_counts_as_documented() -> None:
     day = MIDNIGHT + 60
     shown = summary_of(
         [

@@ -195,7 +195,7 @@ def test_a_place_made_by_hand(field: int, bad: object) -> None:
 
 
 @pytest.mark.parametrize("last_job", ["c", "", None])
-def test_a_place_is_written_as_cursors_have_always_held_it(last_job: str | None) -> None:
+def test_a_cursor_keeps_its_stored_form(last_job: str | None) -> None:
     before = None if last_job is None else PLACE[7]
     text = json.dumps([*PLACE[:6], last_job, before, 3], separators=(",", ":"))
     assert RunsCursor.of_text(text).to_text() == text

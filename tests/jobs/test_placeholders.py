@@ -90,7 +90,7 @@ def test_a_stored_payload_with_an_unknown_placeholder_is_left_alone() -> None:
     assert rendered_value("{{gone}} {{", VALUES) == "{{gone}} {{"
 
 
-def test_what_could_grow_too_large_is_refused_when_it_is_registered() -> None:
+def test_a_payload_that_could_grow_too_large_is_refused_at_registration() -> None:
     bomb = "{{execution_id}}" * (RENDERED_BYTES // 300)
     with pytest.raises(InvalidInput, match="after replacement"):
         check_payload(bomb)
@@ -121,7 +121,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(payload: Any) -> None:
+def test_an_accepted_payload_renders_without_unescaped_braces(payload: Any) -> None:
     try:
         check_payload(payload)
     except InvalidInput:
@@ -131,17 +131,17 @@ def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(p
 
 
 @given(st.text(alphabet="ab}x ", max_size=20))
-def test_text_without_double_braces_stays_as_it_is(text: str) -> None:
+def test_text_without_double_braces_is_not_changed(text: str) -> None:
     assert rendered_value({"a": text}, VALUES) == {"a": text}
 
 
 @pytest.mark.parametrize("payload", ["{{tenant}}", [1, {"a": ["{{{{"]}], {"a": {"b": "x {{"}}])
-def test_what_rendering_changes_or_reads_has_placeholders(payload: object) -> None:
+def test_a_payload_that_rendering_changes_has_placeholders(payload: object) -> None:
     assert has_placeholders(StoredText.of(payload).text or "")
 
 
 @pytest.mark.parametrize("payload", [None, 1, "a { {", {"a": {"{": {}}}, [[{}], "{"]])
-def test_what_has_no_placeholders_renders_to_itself(payload: object) -> None:
+def test_a_payload_without_placeholders_renders_to_itself(payload: object) -> None:
     assert not has_placeholders(StoredText.of(payload).text or "")
     assert rendered_value(payload, VALUES) == payload
 

@@ -41,7 +41,7 @@ def edit(world: World, **changes: Any) -> None:
     Tenants(world.table("tenants")).edit("alice", changes, world.clock.now())
 
 
-def test_jobs_are_counted_while_they_are_there(world: World, registry: Registry) -> None:
+def test_jobs_count_until_they_are_deleted(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     registry.put("alice", "b", job(every=3600))
     assert used(world) == (2, 48)
@@ -61,7 +61,7 @@ def test_jobs_are_counted_while_they_are_there(world: World, registry: Registry)
     assert used(world) == (0, 0)
 
 
-def test_what_exceeds_is_refused_and_nothing_stored(world: World, registry: Registry) -> None:
+def test_a_job_over_the_quota_is_refused_and_not_stored(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     with pytest.raises(QuotaExceeded) as refused:
         registry.create("alice", "b", job(every=60))
@@ -76,7 +76,7 @@ def test_what_exceeds_is_refused_and_nothing_stored(world: World, registry: Regi
     assert [job.job_id for job in registry.store.list_jobs("alice")] == ["a", "b"]
 
 
-def test_who_is_over_a_lowered_quota_may_still_shrink(world: World, registry: Registry) -> None:
+def test_a_tenant_over_a_lowered_quota_may_still_reduce_its_use(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     registry.create("alice", "b", job(cron="0 * * * *"))
     edit(world, quotas={"jobs": 0, "executions_per_day": 1})

@@ -64,7 +64,7 @@ def test_an_unreadable_calendar_is_its_jobs_trouble() -> None:
         RememberedCalendars(Calendars(jobs)).excluded("alice", ("odd",))
 
 
-def test_what_was_used_longest_ago_is_forgotten_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calendar_used_longest_ago_is_forgotten_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RememberedCalendars, "MAX_DATES", 450)
     jobs, calls = stored(3, 100)  # each weighs 200
     remembered = RememberedCalendars(Calendars(jobs))

@@ -169,7 +169,7 @@ def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_fo
     assert world.statuses("alice", "bad") == ["skipped(invalid)"]
 
 
-def test_what_cannot_be_read_is_reported_again_if_its_record_was_not_written(
+def test_an_unreadable_item_is_reported_again_if_its_record_was_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})

@@ -91,7 +91,7 @@ def test_a_shard_that_a_tick_drops_meanwhile_is_opened_again(world: World) -> No
     assert world.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
 
 
-def test_what_code_of_an_earlier_version_wrote_is_planned_and_listed(world: World) -> None:
+def test_groups_of_an_earlier_version_are_planned_and_listed(world: World) -> None:
     for minute in (25, 35, 45):
         world.registry.create("alice", f"at-{minute}", job(cron=f"{minute} 3 * * *"))
     announce_as_before(world)
@@ -136,7 +136,7 @@ def test_the_time_zones_of_another_release_list_everything_anew(
     assert world.index.ensure_mark(0).filing.version == "1/2031z" != FILING
 
 
-def test_what_is_missing_in_the_listings_is_found_within_a_day(world: World) -> None:
+def test_a_group_missing_in_the_listings_is_found_within_a_day(world: World) -> None:
     world.registry.create("alice", "daily", job(cron="25 3 * * *"))
     forget_listings(world)
     world.run_until("2026-11-23T03:30:00Z", ticks=True)

@@ -30,7 +30,7 @@ def ids(longest: int) -> st.SearchStrategy[str]:
     st.integers(0, 999_999_999),
     st.just("") | st.builds(str.__add__, st.sampled_from(["m-", "p-", "b-"]), ids(NONCE_CHARS)),
 )
-def test_what_is_written_reads_back(
+def test_an_execution_id_is_read_as_it_was_written(
     tenant: str, job_id: str, fire_at: int, revision: int, trigger_id: str
 ) -> None:
     execution = Execution(tenant, job_id, fire_at, fire_at, revision, trigger_id=trigger_id)
@@ -60,7 +60,7 @@ def test_what_is_written_reads_back(
         f"alice:job:{NAME}\n",
     ],
 )
-def test_what_is_no_execution_id_is_refused(text: str) -> None:
+def test_text_that_is_no_execution_id_is_refused(text: str) -> None:
     assert split_execution_id(text) is None
     with pytest.raises(NotFound):
         parse_execution_id(text.partition(":")[0], text)

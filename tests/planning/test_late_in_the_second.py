@@ -80,7 +80,7 @@ def test_without_it_nothing_waits() -> None:
     assert max(sqs.held_s()) > 0.9
 
 
-def test_what_is_left_when_the_time_is_over_goes_at_once() -> None:
+def test_messages_left_at_the_end_of_the_time_go_at_once() -> None:
     queue, sqs = sender(WINDOW - 31.5)
     queue.send(executions(2_000), send_late_until=WINDOW - 30)
     assert len(sqs.out) == 2_000
@@ -89,7 +89,7 @@ def test_what_is_left_when_the_time_is_over_goes_at_once() -> None:
     assert min(sqs.held_s()) > -WAY_S
 
 
-def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second() -> None:
+def test_messages_that_sqs_refused_are_sent_again_within_the_second() -> None:
     queue, sqs = sender(WINDOW - 120)
     sqs.refuses = 1
     assert queue.send(executions(3), send_late_until=WINDOW - 30) == (3, [])

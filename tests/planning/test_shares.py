@@ -153,7 +153,7 @@ def mark_at(world: World) -> int:
     return mark.planned_until
 
 
-def test_a_small_installation_never_sees_it(fleet: Fleet) -> None:
+def test_a_small_window_is_not_divided(fleet: Fleet) -> None:
     fleet.share_entries = 1_000
     assert fleet.tick().planned == len(DUE)
     assert fleet.queue.bodies == []
@@ -161,7 +161,7 @@ def test_a_small_installation_never_sees_it(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_the_last_planner_moves_the_mark_whichever_it_is(fleet: Fleet, order: int) -> None:
+def test_the_planner_that_ends_last_moves_the_mark(fleet: Fleet, order: int) -> None:
     summary = fleet.tick()
     assert (summary.planned, summary.shares, len(fleet.queue.bodies)) == (0, 3, 3)
     for body in fleet.queue.bodies[::order]:
@@ -305,7 +305,7 @@ def test_a_death_after_any_write_loses_nothing(death: Callable[[Fleet], Any], re
         assert recorded(world) == []
 
 
-def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_that_the_queue_refuses_fails_the_tick(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
     monkeypatch.setattr(fleet.queue, "send_message_batch", lambda **_: refusal)
     with pytest.raises(HandOverFailed):
@@ -363,7 +363,7 @@ def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_store
 
 
 @pytest.mark.parametrize("body", ["", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'])
-def test_what_is_no_share_is_refused(body: str) -> None:
+def test_a_message_that_is_no_share_is_refused(body: str) -> None:
     with pytest.raises(UnreadableShare):
         decode(body)
     assert decode(encode(600, 7)) == ShareName(600, 7)

@@ -33,7 +33,7 @@ KEYS = (keys, group_keys)
 
 
 @pytest.mark.parametrize("most", [1, 3, 500])
-def test_all_items_of_the_tenant_are_removed_and_no_others(world: World, most: int) -> None:
+def test_only_the_tenants_items_are_removed(world: World, most: int) -> None:
     furnish(world)
     bobs, before = left_of(world, "bob"), directory(world)
     deletion = deletions_of(world).begin("alice", world.clock.now(), by="operator:1")

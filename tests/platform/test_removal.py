@@ -117,7 +117,7 @@ def test_jobs_groups_and_tenants_have_a_share_of_a_tick_each(world: World, plann
     assert world.clock.now() - began_at <= MAX_REMOVAL_S + 20
 
 
-def test_what_others_leave_is_used(world: World) -> None:
+def test_a_removal_uses_the_time_that_others_leave(world: World) -> None:
     """Without a tenant to remove, groups have their third and the tenants', and ended jobs theirs."""
     groups = SlowGroups(world, 1)
     deletions, lease = deletions_of(world), lease_of(world)
@@ -144,7 +144,7 @@ def test_an_unreadable_table_is_only_reported(world: World) -> None:
     assert "ResourceNotFoundException" in problem["error"]
 
 
-def test_after_a_long_tick_there_is_no_time_for_it(world: World) -> None:
+def test_a_long_tick_leaves_no_time_for_removals(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
     world.clock.sleep(MAX_REMOVAL_S)

@@ -48,7 +48,7 @@ def test_the_file_is_of_the_installed_release() -> None:
         check_release("1999z")
 
 
-def test_what_the_file_holds_differs_from_the_present_rules() -> None:
+def test_the_kept_zones_differ_from_the_present_rules() -> None:
     for release in releases():
         for zone, offsets in zone_releases._file()["releases"][release].items():
             assert datetime.fromtimestamp(offsets[0][0], UTC).year >= 2026

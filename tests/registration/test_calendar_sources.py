@@ -65,7 +65,7 @@ def test_all_day_events_become_dates(event: str, expected: list[str]) -> None:
     assert dates(event) == expected
 
 
-def test_one_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
+def test_a_moved_occurrence_has_its_new_date() -> None:
     weekly = "DTSTART;VALUE=DATE:20270104\r\nRRULE:FREQ=WEEKLY;COUNT=2"
     moved = "UID:0\r\nRECURRENCE-ID;VALUE=DATE:20270111\r\nDTSTART;VALUE=DATE:20270113"
     text = ics(weekly, moved).replace("UID:1\r\n", "")
@@ -125,7 +125,7 @@ def test_a_countrys_holidays_for_this_year_and_five_more() -> None:
         ({"icalendar": ics(*["DTSTART;VALUE=DATE:20261224"] * 2_001)}, "icalendar"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(raw: object, field: str) -> None:
+def test_an_unreadable_source_is_refused_by_its_field(raw: object, field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         resolved(raw, NOW)
     assert refused.value.field == field
@@ -146,7 +146,7 @@ def test_every_day_of_the_horizon_fits() -> None:
 
 
 @pytest.mark.parametrize("raw", [{"country": "DE"}, {"icalendar": ics()}, {"dates": [], "country": "DE"}])
-def test_who_takes_dates_alone_says_who_resolves(raw: object) -> None:
+def test_the_api_names_the_command_that_resolves_other_sources(raw: object) -> None:
     """The API answers the same with and without the libraries, on a laptop and in Lambda."""
     with pytest.raises(InvalidInput, match="the minute8 command resolves"):
         refuse_unresolved(raw)

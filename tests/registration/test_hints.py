@@ -68,7 +68,7 @@ def test_a_cron_mistake(expression: str, instead: str) -> None:
 @pytest.mark.parametrize(
     "expression", ["0", "0 9 * *", "60 * * * *", "0 9 31 2 *", "@reboot", "cron()", "", "'"]
 )
-def test_what_has_no_better_answer_keeps_its_own(expression: str) -> None:
+def test_a_refusal_without_a_hint_keeps_its_text(expression: str) -> None:
     assert "in the place" not in accepted(cron=expression)
     assert "without" not in accepted(cron=expression)
 

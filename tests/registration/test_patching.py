@@ -36,7 +36,7 @@ def put_line(world: World, job_id: str, definition: dict[str, Any]) -> bulk.Line
 @pytest.mark.parametrize(
     ("before", "after"), [(1, True), (True, 1), (0, False), ({"dry_run": 1}, {"dry_run": True}), (1, 1.0)]
 )
-def test_what_is_equal_in_python_only_is_a_change(world: World, before: Any, after: Any) -> None:
+def test_values_that_only_python_calls_equal_are_a_change(world: World, before: Any, after: Any) -> None:
     definition = job(cron="0 3 * * *", payload=[before])
     world.registry.create(T, "patched", definition)
     world.registry.create(T, "put", definition)

@@ -99,7 +99,7 @@ def test_spread_and_jitter_add_up(world: World) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 3_601, True, "60", 1.5])
-def test_what_is_no_spread_is_refused(value: object) -> None:
+def test_an_invalid_spread_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="spread_s"):
         changed(TenantRules(), {"spread_s": value})
 

@@ -203,7 +203,7 @@ def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:
         assert [item["sk"] for item in after] == expected[2:]
 
 
-def test_what_dynamodb_refuses_is_refused() -> None:
+def test_requests_that_dynamodb_refuses_are_refused() -> None:
     memory = MemoryDynamoDB()
     make_tables(memory)
     table = Table(memory, "test-jobs")  # type: ignore[arg-type]

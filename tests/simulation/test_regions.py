@@ -14,7 +14,7 @@ def test_nothing_that_was_replicated_is_lost_or_called_again() -> None:
     assert outcome.counts["executions due"] > 500
 
 
-def test_it_sees_what_is_in_the_lost_queue_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_finds_executions_of_the_lost_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Unrecorded, "all", lambda self: iter(()))  # nobody runs what has no record
     assert any("lost" in problem for problem in failover(seed=8, lag_s=2, after_s=1800).wrong)
 

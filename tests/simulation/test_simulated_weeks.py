@@ -47,18 +47,18 @@ def _played() -> list[str]:
     return judge(simulation, spots=0)[0].wrong
 
 
-def test_it_sees_a_tick_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_finds_a_tick_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     _forgets_half.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(EntryPlanner, "_plan", _forgets_half)
     assert any("never called" in problem for problem in _played())
 
 
-def test_it_sees_an_executor_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_finds_an_executor_that_admits_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "admit", lambda *arguments: None)
     assert any("called and not due" in problem for problem in _played())
 
 
-def test_it_sees_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_judge_finds_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_window = WindowPlanner.plan
 
     def hasty(self: WindowPlanner, mark: Mark, summary: TickSummary) -> Mark:

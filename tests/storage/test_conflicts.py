@@ -35,7 +35,7 @@ def test_the_waits_double_up_to_half_a_second() -> None:
 
 
 @pytest.mark.parametrize(("conflicts", "done"), [(MAX_TRIES - 1, True), (MAX_TRIES, False)])
-def test_it_gives_up_after_so_many_tries_and_names_what_is_busy(conflicts: int, done: bool) -> None:
+def test_retries_end_after_so_many_tries_and_name_the_busy_item(conflicts: int, done: bool) -> None:
     waits: list[float] = []
     attempt = InTheWay(*[TransactionConflict()] * conflicts)
     if done:

@@ -142,7 +142,7 @@ def test_a_shard_that_was_listed_elsewhere_is_moved(index: DueIndex, tables: dic
     assert [listing.places for listing in listed(index, NOON[0] - 1_200, NOON[1] + 1_200)] == [("s72",)]
 
 
-def test_what_is_listed_and_not_in_the_directory_counts_as_empty(
+def test_a_listed_group_without_a_directory_item_counts_as_empty(
     index: DueIndex, tables: dict[str, Table]
 ) -> None:
     tables["due"].put({**keys.listing("s72", DAILY, 0)})

@@ -119,7 +119,7 @@ failing_for_the_moment = pytest.mark.parametrize(
 
 @failing_for_the_moment
 @pytest.mark.parametrize("times", [1, 3, 4])
-def test_what_fails_for_the_moment_is_tried_again_as_botocore_does(
+def test_a_temporary_failure_is_retried_as_botocore_does(
     endpoint: Endpoint, waits: list[float], bad: bytes, times: int
 ) -> None:
     endpoint.replies = [*[bad] * times, OK]

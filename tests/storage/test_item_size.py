@@ -55,7 +55,7 @@ def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
     assert table.get(KEY) == {**KEY, "t": text}
 
 
-def test_what_nests_counts_at_least_as_much_as_in_dynamodb(table: Table) -> None:
+def test_nested_values_count_at_least_as_much_as_in_dynamodb(table: Table) -> None:
     parts = [{"n": -12_345, "b": True, "text": "x" * 990} for _ in range(394)]
     item: dict[str, Any] = {**KEY, "parts": parts, "t": ""}
     item["t"] = "x" * (MAX_ITEM_BYTES - item_bytes(to_wire(item)))
@@ -162,7 +162,7 @@ AT_LEAST = {
 
 
 @pytest.mark.parametrize(("kind", "least"), AT_LEAST.items())
-def test_the_largest_items_stay_below_it(stored: dict[str, int], kind: str, least: int) -> None:
+def test_the_largest_items_stay_below_the_bound(stored: dict[str, int], kind: str, least: int) -> None:
     assert least < stored[kind] < MAX_ITEM_BYTES * 3 // 4, stored
 
 

@@ -108,7 +108,7 @@ def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dic
     assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
 
 
-def test_a_lock_outlives_its_lease_and_the_place_after_it(tables: dict[str, Table]) -> None:
+def test_a_lock_outlives_its_lease_and_its_queued_run(tables: dict[str, Table]) -> None:
     locks, table = Locks(tables["runs"]), tables["runs"]
     waiting = replace(FIRST, fire_at=DUE + 60)
 

@@ -73,7 +73,7 @@ def record(world: World) -> dict[str, object] | None:
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("change", TRANSITIONS)
-def test_a_write_does_what_the_table_says_and_nothing_else(world: World, change: str, state: str) -> None:
+def test_each_write_does_exactly_what_the_table_says(world: World, change: str, state: str) -> None:
     changes = RunChanges(world.table("runs"))
     INTO[state](world.runs, changes)
     before = record(world)
@@ -97,7 +97,7 @@ def test_every_write_of_the_table_is_driven() -> None:
     assert all(set(moves) | set(moves.values()) <= set(STATES) for moves in TRANSITIONS.values())
 
 
-def test_what_has_ended_stays_but_for_a_person_and_a_target_that_tells_more() -> None:
+def test_only_a_person_or_an_outcome_changes_a_final_run() -> None:
     for change, moves in TRANSITIONS.items():
         for state in ENDED & set(moves):
             by_hand = change in ("open again by hand", "take back a cancellation")

@@ -91,7 +91,7 @@ def test_a_skip_never_overwrites(runs: Runs) -> None:
     assert status(runs) == "skipped"
 
 
-def test_who_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
+def test_a_run_that_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
     own_claim = claim()
     runs.claim(own_claim)
     second = replace(FIRST, attempt=2)

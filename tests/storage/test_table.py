@@ -25,7 +25,7 @@ ADD_ONE = Expression("ADD #n :one", {":one": 1})
 NamedTables = dict[str, Table]
 
 
-def test_what_was_written_is_read(tables: NamedTables) -> None:
+def test_an_item_is_read_as_it_was_written(tables: NamedTables) -> None:
     item = {
         **KEY,
         "n": 3,
@@ -224,13 +224,13 @@ class Stingy:
         }
 
 
-def test_what_dynamodb_leaves_out_is_asked_for_again() -> None:
+def test_unprocessed_keys_are_requested_again() -> None:
     client, slept = Stingy(gives=True), list[float]()
     assert len(list(Table(client, "jobs", slept.append).get_many([KEY, OTHER]))) == 2  # type: ignore[arg-type]
     assert (client.requests, slept) == (2, [])
 
 
-def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds() -> None:
+def test_keys_that_stay_unprocessed_are_given_up_after_some_seconds() -> None:
     client, slept = Stingy(gives=False), list[float]()
     with pytest.raises(Busy, match="2 items could not be read now; try again later"):
         list(Table(client, "jobs", slept.append).get_many([KEY, OTHER]))  # type: ignore[arg-type]

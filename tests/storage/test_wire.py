@@ -35,7 +35,7 @@ def without_none(value: Any) -> Any:
 
 
 @given(items)
-def test_what_is_written_comes_back(item: dict[str, Any]) -> None:
+def test_a_written_item_is_read_back(item: dict[str, Any]) -> None:
     back = from_wire(to_wire(item))
     assert back == without_none(item)
     assert json.loads(json.dumps(to_wire(item))) == to_wire(item)
@@ -58,7 +58,7 @@ def test_whole_numbers_are_ints_however_they_are_written(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), b"bytes", {1, 2}])
-def test_what_no_item_can_hold_is_refused(value: object) -> None:
+def test_a_value_that_no_item_can_hold_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="DynamoDB holds no"):
         to_wire({"value": value})
 
@@ -84,12 +84,12 @@ def deep(levels: int) -> Any:
 
 
 @pytest.mark.parametrize("item", [{"a": {"": 1}}, {"a": [{"b": {"": "x"}}]}, {"a": 10**38}, {"a": deep(32)}])
-def test_what_dynamodb_refuses_is_refused_before(item: Any) -> None:
+def test_values_that_dynamodb_refuses_are_refused_before_the_request(item: Any) -> None:
     with pytest.raises(NotStorable):
         to_wire(item)
 
 
-def test_what_dynamodb_takes_is_taken(tables: dict[str, Table]) -> None:
+def test_values_that_dynamodb_accepts_are_accepted(tables: dict[str, Table]) -> None:
     item = {"pk": "a", "sk": "b", "number": 10**38 - 1, "deep": deep(31), "factor": Decimal("1.23456")}
     tables["jobs"].put(item)
     assert tables["jobs"].get({"pk": "a", "sk": "b"}) == item | {"factor": 1.23456}

@@ -269,7 +269,7 @@ def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:
     [{"S": "x" * 400 * 1024}, {"N": "1E127"}, {"L": [json.loads('{"L": [' * 32 + '{"S": ""}' + "]}" * 32)]}],
     ids=["400 KB", "a number", "nesting"],
 )
-def test_what_dynamodb_does_not_hold_is_refused(aws: Embedded, value: dict[str, Any]) -> None:
+def test_an_item_that_dynamodb_cannot_hold_is_refused(aws: Embedded, value: dict[str, Any]) -> None:
     item = {"pk": {"S": "large"}, "sk": {"S": "one"}, "value": value}
     with pytest.raises(ClientError, match="ValidationException"):
         client(aws, "dynamodb").put_item(TableName="seen", Item=item)

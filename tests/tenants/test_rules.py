@@ -28,7 +28,7 @@ def test_rules_are_stored_and_read() -> None:
     assert TenantRules.from_item(later).quotas == Quotas(jobs=7)
 
 
-def test_what_is_given_changes_and_null_is_the_default() -> None:
+def test_given_fields_change_and_null_is_the_default() -> None:
     rules = changed(TenantRules(), {"quotas": {"jobs": 7, "payload_bytes": 9}, "retention_days": 3})
     rules = changed(rules, {"quotas": {"payload_bytes": None}, "allowed_targets": ["a.b", "*", "a.b"]})
     assert rules == TenantRules("active", ("a.b", "*"), Quotas(jobs=7), 3)
@@ -59,7 +59,7 @@ def test_what_is_given_changes_and_null_is_the_default() -> None:
         ({"state": "active"}, "state"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], field: str) -> None:
+def test_invalid_rules_are_refused(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         changed(TenantRules(), changes)
     assert refused.value.field == field
@@ -70,7 +70,7 @@ def test_what_is_refused(changes: dict[str, Any], field: str) -> None:
     ["*", "arn:aws:lambda:*:123456789012:function:a-?*", "arn:*:*:*:*:*", "hooks.example.com", "*.example.com:8443",
      "[2001:db8::1]:443", "localhost", "arn:aws:iam::123456789012:role/x"],
 )  # fmt: skip
-def test_what_is_a_pattern(pattern: str) -> None:
+def test_valid_patterns_are_accepted(pattern: str) -> None:
     assert changed(TenantRules(), {"allowed_targets": [pattern]}).allowed_targets == (pattern,)
 
 

@@ -102,7 +102,7 @@ def test_a_change_that_is_committed_long_after_its_time_is_seen(
     assert state(known, "tenant-1", NOW + 200 + TRUSTED_FOR_S) == "suspended"
 
 
-def test_what_the_log_names_is_read_consistently(
+def test_tenants_in_the_log_are_read_consistently(
     known: KnownTenants, tenants: Tenants, client: Counted
 ) -> None:
     """A replica that still has the old item must not be trusted for another interval."""

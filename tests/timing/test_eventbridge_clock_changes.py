@@ -82,7 +82,7 @@ def test_around_a_change(zone: str, change: str, expected: dict[str, list[str]])
                 assert list(fires(by_rule(six_fields, zone, "eventbridge"), start, end)) == fire_times
 
 
-def test_what_is_skipped_fires_at_its_next_time() -> None:
+def test_a_skipped_time_fires_at_the_next_regular_time() -> None:
     at = parse_instant("2025-03-09T00:00:00Z", "at")
     previewed = preview(
         {"cron": "30 2 * * ? *", "timezone": "America/New_York", "dialect": "eventbridge", "dst": "eventbridge"},

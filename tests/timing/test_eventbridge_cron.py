@@ -236,12 +236,12 @@ def test_minute8s_own_expression_has_the_same_masks(expression: str) -> None:
 @pytest.mark.parametrize(
     "expression", ["0 0 ? * 2#1 *", "0 0 LW * ? *", "0/5 22-2 ? * FRIL *", "0 9 ? * L *"]
 )
-def test_what_minute8_can_express(expression: str) -> None:
+def test_expressions_that_minute8s_dialect_has(expression: str) -> None:
     assert as_minute8(expression)
 
 
 @pytest.mark.parametrize("expression", ["0 0 L-3 * ? *", "0 0 1 * ? 2027", "0 23-3/2 * * ? *"])
-def test_what_minute8_cannot_express(expression: str) -> None:
+def test_expressions_that_minute8s_dialect_lacks(expression: str) -> None:
     assert as_minute8(expression) is None
 
 

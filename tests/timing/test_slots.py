@@ -53,7 +53,7 @@ def test_where_groups_are_listed(group: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["lunar|full", "cron|Mars/Olympus|0-9 3 * * *", "every|x|0", ""])
-def test_what_is_no_group_has_no_places(text: str) -> None:
+def test_text_that_is_no_group_has_no_places(text: str) -> None:
     with pytest.raises((ValueError, KeyError, OSError)):
         places(text)
 

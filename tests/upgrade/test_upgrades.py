@@ -175,7 +175,7 @@ def test_a_deployment_between_two_ticks_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("name", CUTS)
-def test_what_was_cut_off_is_finished_by_the_other_version(
+def test_work_that_was_cut_off_is_finished_by_the_other_version(
     switch: Switch, present: Version, name: str
 ) -> None:
     """After each write of the step: the rest of it happens, or nothing of it has happened."""
@@ -215,7 +215,7 @@ def test_a_divided_window_is_planned_by_the_other_versions_planners(
     assert end["shares"] == []
 
 
-def test_what_one_version_has_set_aside_stops_neither_and_is_repaired_by_the_other(
+def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(
     switch: Switch, release: Release, present: Version
 ) -> None:
     if not release.sets_aside:
