@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from common.clock import CpuBudget
-
 from api.http.paging import INSTANT, bounds, parsed_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Routes
 from api.services import Services
 from api.views import schedule_view
+from common.clock import CpuBudget
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density

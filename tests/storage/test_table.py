@@ -256,8 +256,8 @@ class Trickling(Stingy):
 
 def test_the_pauses_do_not_start_anew_with_each_item_that_trickles_in() -> None:
     client, slept = Trickling(), list[float]()
-    requested: list[Key] = [{"pk": "p", "sk": f"{nth}"} for nth in range(50)]
-    read = Table(client, "jobs", slept.append).get_many(requested)  # type: ignore[arg-type]
+    requested_keys: list[Key] = [{"pk": "p", "sk": f"{nth}"} for nth in range(50)]
+    read = Table(client, "jobs", slept.append).get_many(requested_keys)  # type: ignore[arg-type]
     with pytest.raises(Busy, match="43 items could not be read now"):
         list(read)
     assert 2 < sum(slept) < 5
