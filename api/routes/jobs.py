@@ -235,7 +235,7 @@ def list_jobs(services: Services, request: Request) -> Response:
 
 def _all_jobs(services: Services, request: Request, list_name: str, limit: int) -> Iterator[tuple[str, Job]]:
     after = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    stored = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=limit + 1, deleted=True)
+    stored = services.store.read_on(request.tenant, after, MAX_JOBS_READ + 1, page=limit + 1)
     return ((job.job_id, job) for job in stored)
 
 
