@@ -18,7 +18,7 @@ from common.storage.fast_client import DirectLambda
 from tests.storage.endpoint import OK, Endpoint, Reply, answer
 
 KEY: Any = {"TableName": "t", "Key": {"pk": {"S": "a"}}}
-TAKEN = answer(202, b"")
+ACCEPTED = answer(202, b"")
 
 
 def reset(connection: socket.socket) -> bytes:
@@ -52,7 +52,7 @@ def silent() -> Iterator[Callable[[socket.socket], bytes]]:
 def functions(endpoint: Endpoint) -> DirectLambda:
     client = aws.target_client("lambda", "us-east-1", 5)
     assert isinstance(client, DirectLambda)
-    endpoint.replies = [TAKEN]
+    endpoint.replies = [ACCEPTED]
     return client
 
 
@@ -106,7 +106,7 @@ def test_a_connection_that_was_idle_for_long_by_either_clock_is_replaced(
     endpoint: Endpoint, clocks: Clocks, service: str, wall_s: float, monotonic_s: float, is_replaced: bool
 ) -> None:
     if service == "lambda":
-        endpoint.replies = [TAKEN]
+        endpoint.replies = [ACCEPTED]
         client = aws.target_client("lambda", "us-east-1", 5)
         call: Callable[[], object] = lambda: invoke(client)  # noqa: E731
     elif service == "dynamodb":
@@ -169,7 +169,7 @@ def test_a_call_is_sent_once_more_if_its_kept_connection_breaks_at_once(
     endpoint: Endpoint, functions: DirectLambda, invocation: str, failure: Reply
 ) -> None:
     keep(functions, 2)
-    endpoint.replies = [failure, TAKEN]
+    endpoint.replies = [failure, ACCEPTED]
     assert invoke(functions, invocation) == b""
     assert (len(endpoint.requests), endpoint.connections) == (2, 3)
 
@@ -194,7 +194,7 @@ def test_a_call_that_a_function_may_have_seen_is_not_sent_again(
         monkeypatch.setattr(connections, "_RESET_S", 0)
     outgoing.reset(may_be_repeated=case != "once")
     failure = {"silent": silent, "a byte": a_byte}.get(case, reset)
-    endpoint.replies = [failure, TAKEN]
+    endpoint.replies = [failure, ACCEPTED]
     with pytest.raises(ReadTimeoutError if case == "silent" else ConnectionClosedError):
         invoke(client)
     outgoing.reset()
