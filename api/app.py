@@ -22,6 +22,7 @@ from api.routes import (
     expected,
     jobs,
     manual,
+    overview,
     platform,
     runs,
     subscriptions,
@@ -43,6 +44,7 @@ ROUTES = Routes(
     | runs.ROUTES
     | expected.ROUTES
     | upcoming.ROUTES
+    | overview.ROUTES
     | manual.ROUTES
     | calendars.ROUTES
     | subscriptions.ROUTES

@@ -16,6 +16,7 @@ from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
 from common.history.job_directory import JobDirectory, NextFires
+from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.runs_by_time import RunsByTime
 from common.history.upcoming import Upcoming
@@ -88,6 +89,7 @@ class History:
     run_lists: RunLists
     tenant_runs: TenantRuns
     by_time: RunsByTime
+    summaries: ProjectedSummaries
     expected: ExpectedRuns
     health: JobHealth
     upcoming: Upcoming
@@ -99,16 +101,19 @@ class History:
     @classmethod
     def of(cls, tables: Tables, index: DueIndex) -> History:
         """The history in these tables."""
+        directory = JobDirectory(tables.jobs, Audit(tables.tenants))
+        by_time = RunsByTime(tables.jobs, tables.runs, tables.due, directory)
         return cls(
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
-            by_time=RunsByTime(tables.jobs, tables.runs, tables.due),
+            by_time=by_time,
+            summaries=ProjectedSummaries(tables.runs, by_time),
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
             health=JobHealth(tables.runs),
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
             tenant_health=TenantHealth(tables.jobs, tables.runs),
-            directory=JobDirectory(tables.jobs, Audit(tables.tenants)),
+            directory=directory,
             next_fires=NextFires(tables.jobs),
         )
 

@@ -11,6 +11,8 @@ from common.jobs.job import ACTIVE, Job
 from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import execution_id, trace_id
 from common.preview.words import describe
+from common.projection.days import HourlyTotals
+from common.projection.totals import LATE_S
 from common.registration.defined_job import definition_of
 from common.runs.outcome import last_attempt
 from common.runs.states import DISPATCHED, RUNNING
@@ -112,6 +114,19 @@ def run_view(item: Item) -> dict[str, Any]:
     }
     shown = {name: value for name, value in _instants(view).items() if value is not None}
     return shown | {"attempts": _calls(item)}
+
+
+def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
+    """Counts by hour of the fire times, the earliest first."""
+    return [
+        {
+            "at": rfc3339(hour),
+            "runs": totals.statuses.total(),
+            "statuses": dict(sorted(totals.statuses.items())),
+            "late": sum(count for value, count in totals.lateness_s.items() if value > LATE_S),
+        }
+        for hour, totals in sorted(hourly.hours.items())
+    ]
 
 
 def _calls(item: Item) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from minute8_client.shapes import (
     RunPage,
     RunSummary,
     TenantDensity,
+    TenantOverview,
     TenantRunPage,
     TzdataChangePage,
     UpcomingPage,
@@ -58,10 +59,12 @@ class RunCalls:
         trigger: str | None = None,
         from_at: str | None = None,
         until_at: str | None = None,
+        tag: str | None = None,
+        target: str | None = None,
     ) -> Request[RunPage | TenantRunPage]:
         """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339).
 
-        Without a job: the runs of all jobs, by default of the last 24 hours.
+        Without a job: the runs of all jobs, by default of the last 24 hours; also of those with a tag or a target.
         """
         query = {
             "limit": limit,
@@ -70,6 +73,8 @@ class RunCalls:
             "trigger": trigger,
             "from_at": from_at,
             "until_at": until_at,
+            "tag": tag,
+            "target": target,
         }
         path = "/v1/runs" if job_id is None else f"{job_path(job_id)}/runs"
         return Request("GET", path, query=query)
@@ -122,6 +127,11 @@ class RunCalls:
                 job_id, cursor=cursor, from_at=from_at, until_at=until_at, values=values
             )
         )
+
+    @Operation
+    def overview(self) -> Request[TenantOverview]:
+        """What a first look needs: jobs, 24 hours back and ahead by hour, what fails."""
+        return Request("GET", "/v1/overview")
 
     @Operation
     def failures_page(

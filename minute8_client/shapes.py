@@ -255,8 +255,17 @@ class Totals(TypedDict):
     duration_s: Spread
 
 
+class HourTotals(TypedDict):
+    """The runs of an hour by their fire times."""
+
+    at: str
+    runs: int
+    statuses: dict[str, int]
+    late: int
+
+
 class RunSummary(TypedDict):
-    """Runs by day, of up to 10,000 records; if there are more, the cursor leads to the others."""
+    """Runs by day. A job's are of up to 10,000 records; if there are more, the cursor leads to the others."""
 
     from_at: str
     until_at: str
@@ -265,6 +274,8 @@ class RunSummary(TypedDict):
     complete: bool
     complete_from_at: str | None
     next_cursor: str | None
+    fresh_at: NotRequired[str]
+    hours: NotRequired[list[HourTotals]]
 
 
 class AuditEntry(TypedDict):

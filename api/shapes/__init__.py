@@ -14,6 +14,7 @@ from api.shapes import (
     calendars,
     expected,
     jobs,
+    overview,
     platform,
     runs,
     subscriptions,
@@ -21,7 +22,7 @@ from api.shapes import (
     upcoming,
 )
 
-_MODULES = (base, bulk, calendars, expected, jobs, platform, runs, subscriptions, tenants, upcoming)
+_MODULES = (base, bulk, calendars, expected, jobs, overview, platform, runs, subscriptions, tenants, upcoming)
 # Routes name their shapes.
 SHAPES: dict[str, type[BaseModel]] = {
     name: shape

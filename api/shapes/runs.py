@@ -166,8 +166,17 @@ class DayTotals(Totals):
     complete: bool = Field(description="False: further answers hold more runs of this day.")
 
 
+class HourTotals(ResponseBody):
+    """The runs of an hour by their fire times."""
+
+    at: Instant = Field(description="The beginning of the hour.")
+    runs: int
+    statuses: dict[str, int] = Field(description="Status -> how many; only those that occur.")
+    late: int = Field(description="Those that started over a second late.")
+
+
 class RunSummary(ResponseBody):
-    """Runs by day, of up to 10,000 records; if there are more, the cursor leads to the others."""
+    """Runs by day. A job's are of up to 10,000 records; if there are more, the cursor leads to the others."""
 
     from_at: Instant
     until_at: Instant
@@ -178,6 +187,13 @@ class RunSummary(ResponseBody):
         description="With the answers so far all runs from this instant on are counted; null: not known yet."
     )
     next_cursor: NextCursor
+    fresh_at: Instant | None = Field(
+        default=None,
+        description="Of all jobs: up to when runs are counted; later ones come within half an hour.",
+    )
+    hours: list[HourTotals] = Field(
+        default=[], description="Of all jobs: the hours with runs, the earliest first."
+    )
 
 
 class RunNow(RequestBody):
@@ -226,7 +242,7 @@ class NewBackfill(RequestBody):
     concurrency: Annotated[int, whole_number(100)] = Field(
         default=1, ge=1, le=100, description="How many of its runs go at a time."
     )
-    dry_run: bool = Field(default=False, description="Count the fire times, and start nothing.")
+    dry_run: bool = Field(default=False, description="int the fire times, and start nothing.")
     backfill_id: Nonce | None = Field(default=None, description="The same id is the same backfill.")
 
 

@@ -88,13 +88,17 @@ class FailedRuns:
         return failed, None
 
     def groups(
-        self, tenant: str, filters: FailureFilter, before: FailureCursor | None = None
+        self,
+        tenant: str,
+        filters: FailureFilter,
+        before: FailureCursor | None = None,
+        most: int = MAX_READ_RECORDS,
     ) -> tuple[list[FailureGroup], FailureCursor | None]:
-        """The next failures by job and error, the group of the latest failure first."""
+        """The next failures by job and error, the group of the latest failure first; of at most `most` failures."""
         read: list[Item] = []
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES:
+            if seen == most or retries >= MAX_RETRIES:
                 return grouped(read), place
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
+from common.history.job_directory import JobDirectory, ListedJob
 from common.history.live_runs import LiveReader, LiveRuns
-from common.history.run_lists import LISTED, MAX_RETRIES, RunFilter, TenantPage, TenantRuns, retries_in
+from common.history.run_lists import LISTED, MAX_RETRIES, RunFilter, TenantRuns, retries_in
 from common.history.runs_cursor import RunsCursor
 from common.ids import JOB_ID_CHARS, is_id
-from common.jobs.job import DELETED
 from common.planning.execution import split_run_name, trigger_of
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
@@ -102,7 +102,12 @@ class _Scan:
     retries: int = 0
     scanned: int = 0
     batches: int = 0
-    fits: dict[str, bool] = field(default_factory=dict)
+    # The jobs whose runs are listed; None: all.
+    jobs: frozenset[str] | None = None
+
+    def takes(self, job_id: str) -> bool:
+        """Whether runs of this job are listed."""
+        return self.jobs is None or job_id in self.jobs
 
     @property
     def is_full(self) -> bool:
@@ -116,9 +121,9 @@ class _Scan:
 class RunsByTime:
     """Lists over all jobs. The tenant always comes from the credential."""
 
-    def __init__(self, jobs: Table, runs: Table, due: Table) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Table, runs: Table, due: Table, directory: JobDirectory) -> None:
         self._runs = runs
+        self._directory = directory
         self.states = ProjectionStates(due, runs)
         self.live = LiveReader(due)
         self.windows = ProjectedRuns(runs)
@@ -136,14 +141,14 @@ class RunsByTime:
     def page(
         self, tenant: str, cursor: ListCursor, run_filter: RunFilter, *, limit: int, now: float
     ) -> TimePage:
-        """The next runs that match the filter, up to `limit`. The cursor has the range of times."""
+        """The next runs that match the filter, up to `limit`. The cursor has the range of times. Raises Busy."""
+        scan = _Scan(tenant, run_filter, limit, jobs=self._jobs_of(tenant, run_filter, now))
         if isinstance(cursor, RunsCursor):
-            return self._page_before(tenant, cursor, run_filter, limit)
+            return self._page_before(scan, cursor)
         state = self.states.read()
         since = self.since(tenant, state, cursor.from_at)
         if state is None or since is None or (cursor.until_at is not None and cursor.until_at <= since):
-            return self._page_before(tenant, _before_projection(cursor, cursor.until_at), run_filter, limit)
-        scan = _Scan(tenant, run_filter, limit)
+            return self._page_before(scan, _before_projection(cursor, cursor.until_at))
         projected = replace(cursor, from_at=max(cursor.from_at, since))
         following = self._scan(scan, projected, state, now)
         if following is not None:
@@ -153,13 +158,18 @@ class RunsByTime:
         older = _before_projection(cursor, since)
         if scan.runs:
             return TimePage(scan.runs, older)
-        return self._page_before(tenant, older, run_filter, limit)
+        return self._page_before(scan, older)
 
-    def _page_before(self, tenant: str, cursor: RunsCursor, run_filter: RunFilter, limit: int) -> TimePage:
-        page: TenantPage = self._before.page(tenant, cursor, run_filter, limit=limit)
-        scan = _Scan(tenant, run_filter, limit)
-        self._learn_jobs(scan, {run["job_id"] for run in page.runs})
-        return TimePage([run for run in page.runs if self._fits(scan, run["job_id"])], page.next, True)
+    def _page_before(self, scan: _Scan, cursor: RunsCursor) -> TimePage:
+        page = self._before.page(scan.tenant, cursor, scan.run_filter, limit=scan.limit)
+        return TimePage([run for run in page.runs if scan.takes(run["job_id"])], page.next, True)
+
+    def _jobs_of(self, tenant: str, run_filter: RunFilter, now: float) -> frozenset[str] | None:
+        """The jobs that have the tag and the target of the filter; None without these. Raises Busy."""
+        if not (run_filter.tag or run_filter.target):
+            return None
+        listed = self._directory.listed(tenant, now)
+        return frozenset(job.job_id for job in listed if is_job_of(job, run_filter))
 
     def _scan(self, scan: _Scan, cursor: TimeCursor, state: ProjectionState, now: float) -> TimeCursor | None:
         """Collect runs; returns where the next page goes on, None at the end."""
@@ -195,7 +205,7 @@ class RunsByTime:
                 continue
             scan.scanned += 1
             last = key
-            if scan.run_filter.trigger in ("", trigger_of(key[0])):
+            if scan.takes(key[1]) and scan.run_filter.trigger in ("", trigger_of(key[0])):
                 yield key
             else:
                 scan.last = key
@@ -238,16 +248,12 @@ class RunsByTime:
         """Read the records of some runs, and keep those that match, until the page is full."""
         if not pending:
             return
-        self._learn_jobs(scan, {job_id for _, job_id in pending})
-        matching_keys = [key for key in pending if self._fits(scan, key[1])]
-        records: dict[RunKey, Item] = {}
-        if matching_keys:
-            scan.batches += 1
-            run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in matching_keys]
-            for item in self._runs.get_many(run_keys, attributes=LISTED):
-                records[item["sk"], item["job_id"]] = item
+        scan.batches += 1
+        run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in pending]
+        items = self._runs.get_many(run_keys, attributes=LISTED)
+        records = {(item["sk"], item["job_id"]): item for item in items}
         matching = [
-            records[key] for key in matching_keys if key in records and scan.run_filter.matches(records[key])
+            records[key] for key in pending if key in records and scan.run_filter.matches(records[key])
         ]
         for run in self._before.with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):
             scan.runs.append(run)
@@ -258,27 +264,11 @@ class RunsByTime:
         if not scan.is_full:
             scan.last = pending[-1]
 
-    def _learn_jobs(self, scan: _Scan, job_ids: set[str]) -> None:
-        """Whether jobs have the tag and the target of the filter; a deleted job has none."""
-        if not (scan.run_filter.tag or scan.run_filter.target):
-            return
-        unknown = sorted(job_ids - scan.fits.keys())
-        scan.batches += -(-len(unknown) // _BATCH)
-        scan.fits |= dict.fromkeys(unknown, False)
-        job_keys = [keys.job(scan.tenant, job_id) for job_id in unknown]
-        for item in self._jobs.get_many(job_keys, attributes=("job_id", "state", "tags", "target")):
-            scan.fits[item["job_id"]] = item["state"] != DELETED and is_job_of(item, scan.run_filter)
 
-    def _fits(self, scan: _Scan, job_id: str) -> bool:
-        return scan.fits.get(job_id, True)
-
-
-def is_job_of(item: Mapping[str, Any], run_filter: RunFilter) -> bool:
-    """Whether a job's item has the tag and the target (kind, ARN, address) of a filter. Pure."""
-    target = item.get("target") or {}
-    values = [value for value in target.values() if isinstance(value, str)]
-    return (not run_filter.tag or run_filter.tag in item.get("tags", ())) and (
-        not run_filter.target or run_filter.target in values
+def is_job_of(job: ListedJob, run_filter: RunFilter) -> bool:
+    """Whether a job has the tag and the target (kind, ARN or address) of a filter. Pure."""
+    return (not run_filter.tag or run_filter.tag in job.tags.split("\n")) and (
+        run_filter.target in ("", job.kind, job.address)
     )
 
 

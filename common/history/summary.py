@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from common.projection.days import HourlyTotals
 from common.projection.totals import RunTotals
 from common.timing.instants import rfc3339
 
@@ -22,6 +23,15 @@ class Summary:
         """Add one record to its day."""
         self.records += 1
         self.days.setdefault(rfc3339(item["fire_at"])[:10], RunTotals()).add(item)
+
+    @classmethod
+    def of_hours(cls, hourly: HourlyTotals) -> Summary:
+        """The days of totals by hour."""
+        summary = cls()
+        for hour, totals in hourly.hours.items():
+            summary.days.setdefault(rfc3339(hour)[:10], RunTotals()).merge(totals)
+        summary.records = sum(totals.statuses.total() for totals in hourly.hours.values())
+        return summary
 
     def merge(self, days: Iterable[tuple[str, RunTotals]]) -> None:
         """Add runs of the same or other days."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.projection.entry import packed, unpacked
+from common.projection.totals import LATE_S
 from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED
 from common.storage import keys
@@ -18,8 +19,6 @@ from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 8 * DAY_S
-# A run that starts later than this is counted as late.
-LATE_S: Final = 1.0
 _MAX_TRIES: Final = 5
 
 

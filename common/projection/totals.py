@@ -15,6 +15,8 @@ from common.projection.entry import RunEntry
 from common.runs.states import FAILED, SKIPPED, SUCCEEDED
 
 PERCENTILES: Final = (50, 95, 99)
+# A run that starts later than this is counted as late.
+LATE_S: Final = 1.0
 
 
 @dataclass(slots=True)

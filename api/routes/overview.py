@@ -1,0 +1,92 @@
+"""The first look at a tenant: one request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from api.http.requests import Request
+from api.http.routing import Response, Routes
+from api.routes.runs import group_view
+from api.services import Services
+from api.views import hours_view
+from common.errors import Busy
+from common.history.failed_runs import FailureFilter
+from common.history.overview import AHEAD_S, Ahead, ahead, failing
+from common.history.summary import Summary
+from common.jobs.job import ACTIVE
+from common.timing.instants import DAY_S, rfc3339
+
+# It reads as much as some requests of one job.
+_WEIGHT: Final = 10
+_FAILING_SHOWN: Final = 10
+_GROUPS_SHOWN: Final = 5
+_FAILURES_READ: Final = 100
+_ERROR_CHARS: Final = 300
+
+ROUTES = Routes()
+
+
+@ROUTES.add("GET", "/v1/overview", "read", response="TenantOverview", weight=_WEIGHT)
+def overview(services: Services, request: Request) -> Response:
+    """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
+
+    Some fifteen reads and at most 40 KB, however many jobs and runs there are. `past` is null until ticks have
+    written down the first runs, and `jobs`, `ahead` and `failing` while the directory of jobs is made: ask again.
+    """
+    tenant, now = request.tenant, request.now
+    shown: dict[str, Any] = {"at": rfc3339(int(now)), "past": _past(services, tenant, now)}
+    return Response({**shown, **_of_jobs(services, tenant, now), "errors": _errors(services, tenant, now)})
+
+
+def _past(services: Services, tenant: str, now: float) -> dict[str, Any] | None:
+    from_at = int(now) - DAY_S
+    summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now)
+    if summary is None:
+        return None
+    total = Summary.of_hours(summary.hourly).total().to_json()
+    return {
+        "from_at": rfc3339(summary.from_at),
+        "fresh_at": rfc3339(summary.fresh_at),
+        **total,
+        "hours": hours_view(summary.hourly),
+    }
+
+
+def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
+    directory = services.history.directory
+    try:
+        jobs = directory.listed(tenant, now)
+    except Busy:
+        return {"jobs": None, "ahead": None, "failing": None}
+    states = Counter(job.state for job in jobs)
+    count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
+    return {
+        "jobs": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
+        "ahead": _ahead_view(ahead(tenant, jobs, now)),
+        "failing": {
+            "count": count,
+            "jobs": [
+                {"job_id": job.job_id, "name": job.name, "failures_in_row": job.failures_in_row}
+                for job in worst
+            ],
+        },
+    }
+
+
+def _ahead_view(coming: Ahead) -> dict[str, Any]:
+    return {
+        "from_at": rfc3339(coming.start),
+        "until_at": rfc3339(coming.start + AHEAD_S),
+        "total": coming.hours.total(),
+        "hours": [{"at": rfc3339(at), "executions": count} for at, count in sorted(coming.hours.items())],
+        "jobs_counted": coming.jobs,
+        "complete": coming.complete,
+    }
+
+
+def _errors(services: Services, tenant: str, now: float) -> list[dict[str, Any]]:
+    filters = FailureFilter(from_at=int(now) - DAY_S)
+    groups, _ = services.history.failed_runs.groups(tenant, filters, most=_FAILURES_READ)
+    views = [group_view(group) for group in groups[:_GROUPS_SHOWN]]
+    return [{**view, "error": view["error"][:_ERROR_CHARS]} for view in views]

@@ -1,0 +1,72 @@
+"""The shapes of the first look at a tenant."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from api.shapes.base import Instant, JobId, ResponseBody
+from api.shapes.runs import FailureGroup, HourTotals, Totals
+
+
+class JobStates(ResponseBody):
+    """How many jobs there are."""
+
+    total: int
+    active: int
+    paused: int = Field(description="Those that do not fire: paused or completed.")
+
+
+class PastDay(Totals):
+    """The runs with fire times in the last 24 hours."""
+
+    from_at: Instant = Field(description="Later than 24 hours ago if runs were not written down before.")
+    fresh_at: Instant = Field(
+        description="Up to when runs are counted; a large tenant's newest half hour is not."
+    )
+    hours: list[HourTotals] = Field(description="The hours with runs, the earliest first.")
+
+
+class HourAhead(ResponseBody):
+    """The executions that are due in an hour."""
+
+    at: Instant = Field(description="The beginning of the hour.")
+    executions: int
+
+
+class NextDay(ResponseBody):
+    """The executions of the next 24 hours. Dates that calendars exclude are counted."""
+
+    from_at: Instant
+    until_at: Instant
+    total: int
+    hours: list[HourAhead] = Field(description="The hours with executions, the earliest first.")
+    jobs_counted: int
+    complete: bool = Field(description="Whether there was time to count all jobs.")
+
+
+class FailingJob(ResponseBody):
+    """A job whose last runs failed."""
+
+    job_id: JobId
+    name: str
+    failures_in_row: int
+
+
+class FailingJobs(ResponseBody):
+    """The active jobs whose last run failed."""
+
+    count: int
+    jobs: list[FailingJob] = Field(description="At most 10, those with the most failures in a row first.")
+
+
+class TenantOverview(ResponseBody):
+    """What a first look needs."""
+
+    at: Instant = Field(description="When this was read.")
+    jobs: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
+    past: PastDay | None = Field(description="null: ticks have not written down runs yet.")
+    ahead: NextDay | None = Field(description="null: as `jobs`.")
+    failing: FailingJobs | None = Field(description="null: as `jobs`.")
+    errors: list[FailureGroup] = Field(
+        description="The latest failures of the last 24 hours by job and error: at most 5, of the newest 100 failures."
+    )

@@ -1,0 +1,173 @@
+"""Lists over all jobs by the projection: the same runs as job by job, in the same order, for few requests."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import suppress
+from itertools import pairwise
+
+import pytest
+
+from common.errors import Conflict
+from common.history.job_directory import JobDirectory
+from common.history.projected_summary import ProjectedSummaries
+from common.history.run_lists import RunFilter, TenantRuns
+from common.history.runs_by_time import ListCursor, RunsByTime, TimeCursor
+from common.history.runs_cursor import RunsCursor
+from common.projection.days import HourlyTotals
+from common.projection.entry import RunEntry
+from common.projection.windows import totals_of
+from common.runs.outcome import Outcome
+from common.storage import keys
+from common.storage.wire import Item
+from common.tenants.audit import Audit
+from common.timing.instants import DAY_S, rfc3339
+from tests.worlds import World, at, job, open_world
+
+RANGE = at("2026-11-21T03:00:00Z")
+
+
+def lists(world: World) -> RunsByTime:
+    jobs = world.table("jobs")
+    directory = JobDirectory(jobs, Audit(world.table("tenants")))
+    return RunsByTime(jobs, world.table("runs"), world.table("due"), directory)
+
+
+def by_time(world: World, run_filter: RunFilter, limit: int = 7) -> list[Item]:
+    """All pages of a list."""
+    cursor: ListCursor | None = TimeCursor(
+        int(world.clock.now()), run_filter.from_at or RANGE, run_filter.until_at
+    )
+    runs: list[Item] = []
+    while cursor:
+        page = lists(world).page("alice", cursor, run_filter, limit=limit, now=world.clock.now())
+        assert len(page.runs) <= limit
+        runs += page.runs
+        cursor = TimeCursor.of_text(page.next.to_text()) if page.next else None
+    return runs
+
+
+def job_by_job(world: World, run_filter: RunFilter) -> list[Item]:
+    cursor: RunsCursor | None = RunsCursor.start(
+        world.clock.now(), run_filter.from_at or RANGE, run_filter.until_at
+    )
+    runs: list[Item] = []
+    while cursor:
+        page = TenantRuns(world.table("jobs"), world.table("runs")).page(
+            "alice", cursor, run_filter, limit=100
+        )
+        runs += page.runs
+        cursor = page.next
+    return runs
+
+
+def busy_world(world: World, seed: int) -> None:
+    """Some hours of four jobs, whose projection began before half of them."""
+    rng = random.Random(seed)
+    for name, cron in (("a", "* * * * *"), ("b", "*/3 * * * *"), ("c", "7 * * * *"), ("d", "*/11 * * * *")):
+        retry = {"max_attempts": rng.randint(1, 3), "base_s": 700, "cap_s": 40_000}
+        world.registry.create("alice", name, job(cron=cron, retry=retry, tags=[f"tag-{name}"]))
+    world.target.answer = lambda event: Outcome(ok=rng.random() < 0.8, error_type="E", error="no")
+    world.run_until("2026-11-21T04:30:00Z", ticks=True)
+    world.project()
+    for _ in range(12):
+        world.run_until(rfc3339(int(world.clock.now()) + rng.randint(60, 900)), ticks=True)
+        if rng.random() < 0.7:
+            world.project()
+        world.manual.run_now("alice", rng.choice("abcd"), f"n{rng.randrange(10**9)}")
+        for coming in world.manual.coming(world.store.get("alice", "c"), 1, world.clock.now()):
+            with suppress(Conflict):
+                world.manual.cancel("alice", coming.execution_id, "")
+        world.deliver()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
+    with open_world() as world:
+        busy_world(world, seed)
+        middle = at("2026-11-21T05:05:00Z")
+        for run_filter in (
+            RunFilter(),
+            RunFilter(status="failed"),
+            RunFilter(status="retrying"),
+            RunFilter(status="skipped"),
+            RunFilter(trigger="manual"),
+            RunFilter(from_at=middle),
+            RunFilter(from_at=middle - 1_300, until_at=middle),
+            RunFilter(until_at=middle),
+        ):
+            shown = by_time(world, run_filter)
+            assert shown == job_by_job(world, run_filter), run_filter
+            assert all(
+                (one["sk"], one["job_id"]) > (two["sk"], two["job_id"]) for one, two in pairwise(shown)
+            )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_summary_is_a_recount_of_all_runs(seed: int) -> None:
+    with open_world() as world:
+        busy_world(world, seed)
+        now = world.clock.now()
+        state = lists(world).states.read()
+        assert state
+        for from_at, until_at in (
+            (at("2026-11-21T04:40:00Z"), int(now) + 1),
+            (at("2026-11-21T05:03:17Z"), at("2026-11-21T05:44:00Z")),
+        ):
+            shown = ProjectedSummaries(world.table("runs"), lists(world)).between(
+                "alice", from_at, until_at, now
+            )
+            assert shown
+            assert shown.from_at == max(from_at, state.since)
+            recounted = HourlyTotals()
+            for item in job_by_job(world, RunFilter(from_at=shown.from_at, until_at=until_at)):
+                entry = RunEntry.of_record(item)
+                recounted.add(entry.fire_at, totals_of([entry]))
+            assert shown.hourly == recounted
+
+
+def test_a_week_is_read_in_few_requests(world: World) -> None:
+    world.table("tenants").put(dict(keys.tenant_listing("alice")))
+    world.registry.create("alice", "hourly", job(cron="7 * * * *"))
+    world.project()
+    for _ in range(8 * 144):
+        world.run_until(rfc3339(int(world.clock.now()) + 600), ticks=True)
+        world.project()
+    now = world.clock.now()
+    requests: Counter[str] = Counter()
+    world.dynamodb.before = lambda name: requests.update([name])
+    until_at = int(now) + 1
+    shown = ProjectedSummaries(world.table("runs"), lists(world)).between(
+        "alice", until_at - 7 * DAY_S, until_at, now
+    )
+    assert requests["query"] <= 6 and requests.total() <= 8, requests
+    assert shown and sum(totals.statuses.total() for totals in shown.hourly.hours.values()) == 168
+
+
+def test_tag_and_target_select_jobs(world: World) -> None:
+    busy_world(world, 1)
+    all_runs = by_time(world, RunFilter())
+    assert by_time(world, RunFilter(tag="tag-b")) == [run for run in all_runs if run["job_id"] == "b"]
+    assert by_time(world, RunFilter(target="lambda")) == all_runs
+    assert by_time(world, RunFilter(target="sqs")) == []
+
+
+def test_the_newest_fifty_cost_few_requests_however_many_jobs(world: World) -> None:
+    for number in range(300):
+        world.registry.create("alice", f"job-{number}", job(cron=f"{number % 60} * * * *"))
+    world.project()
+    world.run_until("2026-11-21T06:20:00Z", ticks=True)
+    world.project()
+    for run_filter in (
+        RunFilter(),
+        RunFilter(status="failed"),
+        RunFilter(tag="none"),
+        RunFilter(until_at=at("2026-11-21T05:00:00Z")),
+    ):
+        requests: Counter[str] = Counter()
+        world.dynamodb.before = lambda name, counted=requests: counted.update([name])
+        cursor = TimeCursor(int(world.clock.now()), at("2026-11-21T04:00:00Z"), run_filter.until_at)
+        lists(world).page("alice", cursor, run_filter, limit=50, now=world.clock.now())
+        world.dynamodb.before = lambda name: None
+        assert requests.total() <= 10, (run_filter, requests)
