@@ -717,6 +717,72 @@ class Overview(TypedDict):
     next_cursor: str | None
 
 
+class JobStates(TypedDict):
+    """How many jobs there are."""
+
+    total: int
+    active: int
+    paused: int
+
+
+class PastDay(TypedDict):
+    """The runs with fire times in the last 24 hours."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+    from_at: str
+    fresh_at: str
+    hours: list[HourTotals]
+
+
+class HourAhead(TypedDict):
+    """The executions that are due in an hour."""
+
+    at: str
+    executions: int
+
+
+class NextDay(TypedDict):
+    """The executions of the next 24 hours. Dates that calendars exclude are counted."""
+
+    from_at: str
+    until_at: str
+    total: int
+    hours: list[HourAhead]
+    jobs_counted: int
+    complete: bool
+
+
+class FailingJob(TypedDict):
+    """A job whose last runs failed."""
+
+    job_id: str
+    name: str
+    failures_in_row: int
+
+
+class FailingJobs(TypedDict):
+    """The active jobs whose last run failed."""
+
+    count: int
+    jobs: list[FailingJob]
+
+
+class TenantOverview(TypedDict):
+    """What a first look needs."""
+
+    at: str
+    jobs: JobStates | None
+    past: PastDay | None
+    ahead: NextDay | None
+    failing: FailingJobs | None
+    errors: list[FailureGroup]
+
+
 class RunTotals(TypedDict):
     """The totals of a tenant's runs."""
 

@@ -26,7 +26,7 @@ _RETURNED_TYPES: Final = (
     "SubscriptionList",
     "FailureGroups",
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
-    *("Overview", "TenantHealth", "RuleEffects"),
+    *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
     "Version",

@@ -28,7 +28,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add("GET", "/v1/overview", "read", response="TenantOverview", weight=_WEIGHT)
-def overview(services: Services, request: Request) -> Response:
+def overview_of_tenant(services: Services, request: Request) -> Response:
     """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
 
     Some fifteen reads and at most 40 KB, however many jobs and runs there are. `past` is null until ticks have

@@ -11,8 +11,8 @@ from api.shapes.runs import FailureGroup, HourTotals, Totals
 class JobStates(ResponseBody):
     """How many jobs there are."""
 
-    total: int
-    active: int
+    total: int = Field(description="All jobs.")
+    active: int = Field(description="Those that fire.")
     paused: int = Field(description="Those that do not fire: paused or completed.")
 
 
@@ -30,7 +30,7 @@ class HourAhead(ResponseBody):
     """The executions that are due in an hour."""
 
     at: Instant = Field(description="The beginning of the hour.")
-    executions: int
+    executions: int = Field(description="How many are due.")
 
 
 class NextDay(ResponseBody):
@@ -38,9 +38,9 @@ class NextDay(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    total: int
+    total: int = Field(description="All executions that were counted.")
     hours: list[HourAhead] = Field(description="The hours with executions, the earliest first.")
-    jobs_counted: int
+    jobs_counted: int = Field(description="The active jobs that were counted.")
     complete: bool = Field(description="Whether there was time to count all jobs.")
 
 
@@ -48,14 +48,14 @@ class FailingJob(ResponseBody):
     """A job whose last runs failed."""
 
     job_id: JobId
-    name: str
-    failures_in_row: int
+    name: str = Field(description="The job's name; empty if it has none.")
+    failures_in_row: int = Field(description="How many of its last runs failed.")
 
 
 class FailingJobs(ResponseBody):
     """The active jobs whose last run failed."""
 
-    count: int
+    count: int = Field(description="How many there are.")
     jobs: list[FailingJob] = Field(description="At most 10, those with the most failures in a row first.")
 
 

@@ -170,7 +170,7 @@ class HourTotals(ResponseBody):
     """The runs of an hour by their fire times."""
 
     at: Instant = Field(description="The beginning of the hour.")
-    runs: int
+    runs: int = Field(description="Each skipped fire time counts.")
     statuses: dict[str, int] = Field(description="Status -> how many; only those that occur.")
     late: int = Field(description="Those that started over a second late.")
 

@@ -22,6 +22,7 @@ from cli.options import (
     Until,
     complete_job_ids,
     complete_statuses,
+    complete_tags,
     complete_triggers,
     with_options,
 )
@@ -29,7 +30,7 @@ from cli.output import console, print_json, seconds, state, why
 from cli.rest_of_list import listed, say_more
 from cli.session import session
 from cli.time_range import range_of, since_at
-from common.errors import NotFound
+from common.errors import InvalidInput, NotFound
 from common.history.summary import Summary
 from common.projection.totals import RunTotals
 from common.timing.instants import relative, rfc3339, when
@@ -59,10 +60,24 @@ class RunFilters:
     since: Since = None
     until: Until = None
 
-    def query(self, now: float) -> dict[str, str | None]:
+    tag: Annotated[
+        str | None,
+        typer.Option(help="Only runs of jobs that have this tag now.", autocompletion=complete_tags),
+    ] = None
+    target: Annotated[
+        str | None, typer.Option(help="Only runs of jobs with this target now: its kind, ARN or address.")
+    ] = None
+
+    def query(self, now: float, job_id: str | None) -> dict[str, str | None]:
         """The parameters of the request. Raises InvalidInput."""
         from_at, until_at = range_of(self.since, self.until, now)
-        return {"status": self.status, "trigger": self.trigger, "from_at": from_at, "until_at": until_at}
+        shown = {"status": self.status, "trigger": self.trigger, "from_at": from_at, "until_at": until_at}
+        if job_id is None:
+            return {**shown, "tag": self.tag, "target": self.target}
+        for option, value in (("tag", self.tag), ("target", self.target)):
+            if value:
+                raise InvalidInput(option, "is for the runs of all jobs", value=value, accepted="no job id")
+        return shown
 
 
 @app.command("list")
@@ -80,7 +95,7 @@ def list_runs(
 ) -> None:
     """List a job's runs, or all of the last 24 hours, newest first, with the reason where one failed or was skipped."""
     now = session(ctx).clock.now()
-    query = filters.query(now)
+    query = filters.query(now, job_id)
     with session(ctx).client() as client:
         runs = listed(ctx, client.runs(job_id, **query), limit, "runs")
     if as_json:

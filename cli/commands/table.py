@@ -70,6 +70,10 @@ ENTRIES: Mapping[str, Entry] = {
         "List the jobs that the next clock change of their time zones moves, doubles or drops.",
         ".upcoming:clock_changes",
     ),
+    "overview": Entry(
+        "Show a first look: the jobs, the last and the next 24 hours, what fails.", ".stats:overview"
+    ),
+    "stats": Entry("Show what became of all runs of a day or a week: a picture and a table.", ".stats:stats"),
     "failures": Entry("List the failed runs of all jobs, latest failure first.", ".runs:failures"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"

@@ -72,10 +72,10 @@ def failing(
     jobs: Sequence[ListedJob], failures: dict[str, tuple[int, int]], most: int
 ) -> tuple[int, list[FailingJob]]:
     """How many active jobs fail, and those with the most failures in a row. Pure."""
-    found = [
+    failing_jobs = [
         FailingJob(job.job_id, job.name, failures[job.job_id][0])
         for job in jobs
         if job.job_id in failures and job.state == ACTIVE
     ]
-    found.sort(key=lambda job: (-job.failures_in_row, job.job_id))
-    return len(found), found[:most]
+    failing_jobs.sort(key=lambda job: (-job.failures_in_row, job.job_id))
+    return len(failing_jobs), failing_jobs[:most]

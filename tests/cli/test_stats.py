@@ -1,0 +1,64 @@
+"""`minute8 stats` and `minute8 overview`."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.commands.stats import bar_cell
+from common.runs.outcome import Outcome
+from tests.cli.conftest import Desk
+from tests.worlds import job
+
+
+def a_morning(desk: Desk) -> None:
+    """Three hours of two jobs; one fails."""
+    world = desk.office.world
+    for name in ("good", "bad"):
+        fields = {"retry": {"max_attempts": 1}, "tags": [name]}
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="*/5 * * * *", **fields))
+    world.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] != "bad", error_type="Oops", error="it broke"
+    )
+    world.project()
+    world.run_until("2026-11-21T06:20:00Z", ticks=True)
+    world.project()
+
+
+def test_a_day_is_a_picture_and_a_table(desk: Desk) -> None:
+    assert desk("stats").out == "no runs\n"
+    a_morning(desk)
+    lines = desk("stats").out.splitlines()
+    assert lines[0] == "24 runs in the fullest hour"
+    assert "█" in lines[6]
+    (day,) = (line for line in lines if line.startswith("2026-11-21"))
+    assert day.split()[1] == str(len(desk("runs", "list", "-n", "500", "--json").json))
+    shown = desk("stats", "--json").json
+    assert sum(hour["runs"] for hour in shown["hours"]) <= shown["total"]["runs"]
+    assert desk("stats", "--days", "7").out.splitlines()[0].endswith("in the fullest day")
+
+
+def test_a_first_look(desk: Desk) -> None:
+    a_morning(desk)
+    out = desk("overview").out
+    assert "2 jobs, 2 active" in out
+    assert "24 hours ahead: 576 executions" in out
+    assert "Oops: it broke" in out
+    assert desk("overview", "--json").json["failing"]["count"] == 1
+
+
+def test_a_list_says_when_it_is_cut_and_how_to_go_on(desk: Desk) -> None:
+    a_morning(desk)
+    cut = desk("runs", "list", "-n", "3")
+    assert len(cut.out.splitlines()) == 4
+    assert "there are more runs" in cut.err and "--until" in cut.err
+    tagged = desk("runs", "list", "--tag", "bad", "-n", "5", "--json").json
+    assert {run["job_id"] for run in tagged} == {"bad"}
+    assert desk("runs", "list", "good", "--tag", "bad").code == 2
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "cells"),
+    [(0, 10, "      "), (10, 10, "██████"), (5, 10, "███   "), (1, 1_000, "▁     ")],
+)
+def test_any_run_shows_in_the_picture(count: int, most: int, cells: str) -> None:
+    assert "".join(bar_cell(count, most, row) for row in range(6)) == cells
