@@ -73,7 +73,10 @@ ENTRIES: Mapping[str, Entry] = {
     "overview": Entry(
         "Show a first look: the jobs, the last and the next 24 hours, what fails.", ".stats:overview"
     ),
-    "stats": Entry("Show what became of all runs of a day or a week: a picture and a table.", ".stats:stats"),
+    "stats": Entry(
+        "Show what became of all runs: a picture by hour (of a week or more by day), and a table by day.",
+        ".stats:stats",
+    ),
     "failures": Entry("List the failed runs of all jobs, latest failure first.", ".runs:failures"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"

@@ -100,7 +100,7 @@ def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
             shown = by_time(world, run_filter)
             assert shown == job_by_job(world, run_filter), run_filter
             assert all(
-                (one["sk"], one["job_id"]) > (two["sk"], two["job_id"]) for one, two in pairwise(shown)
+                newer > older for newer, older in pairwise((run["sk"], run["job_id"]) for run in shown)
             )
 
 
