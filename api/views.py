@@ -11,8 +11,7 @@ from common.jobs.job import ACTIVE, Job
 from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import execution_id, trace_id
 from common.preview.words import describe
-from common.projection.days import HourlyTotals
-from common.projection.totals import LATE_S
+from common.projection.totals import LATE_S, HourlyTotals
 from common.registration.defined_job import definition_of
 from common.runs.outcome import last_attempt
 from common.runs.states import DISPATCHED, RUNNING

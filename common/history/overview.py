@@ -13,7 +13,7 @@ from common.history.density import due_times
 from common.history.job_directory import ListedJob
 from common.jobs.job import ACTIVE
 from common.planning.execution import job_key
-from common.projection.days import HOUR_S
+from common.projection.totals import HOUR_S
 from common.timing.schedule import Schedule
 
 AHEAD_S: Final = 24 * HOUR_S

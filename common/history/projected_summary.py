@@ -12,9 +12,10 @@ from typing import Final
 
 from common.history.live_runs import LiveRuns
 from common.history.runs_by_time import RunsByTime
-from common.projection.days import HOUR_S, HourlyTotals, ProjectedDays, day_start
+from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.state import ProjectionState
+from common.projection.totals import HOUR_S, HourlyTotals
 from common.projection.windows import ProjectedWindow, totals_of
 from common.storage import keys
 from common.storage.table import Table

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.projection.days import HourlyTotals
-from common.projection.totals import RunTotals
+from common.projection.totals import HourlyTotals, RunTotals
 from common.timing.instants import rfc3339
 
 

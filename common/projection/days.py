@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from common.errors import Busy
 from common.projection.entry import packed, unpacked
-from common.projection.totals import RunTotals
+from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
@@ -21,24 +21,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S, rfc3339
 
-HOUR_S: Final = 3_600
 _MAX_TRIES: Final = 5
-
-
-@dataclass(slots=True)
-class HourlyTotals:
-    """Totals by the hour of the fire time: the hour's start in epoch seconds."""
-
-    hours: dict[int, RunTotals] = field(default_factory=dict)
-
-    def add(self, at: int, totals: RunTotals) -> None:
-        """Add the totals of some runs that are all in the hour of `at`."""
-        self.hours.setdefault(at - at % HOUR_S, RunTotals()).merge(totals)
-
-    def merge(self, other: HourlyTotals) -> None:
-        """Add other runs."""
-        for hour, totals in other.hours.items():
-            self.add(hour, totals)
 
 
 @dataclass(frozen=True, slots=True)

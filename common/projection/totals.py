@@ -17,6 +17,7 @@ from common.runs.states import FAILED, SKIPPED, SUCCEEDED
 PERCENTILES: Final = (50, 95, 99)
 # A run that starts later than this is counted as late.
 LATE_S: Final = 1.0
+HOUR_S: Final = 3_600
 
 
 @dataclass(slots=True)
@@ -96,6 +97,22 @@ class RunTotals:
         """The inverse of `to_json(values=True)`."""
         spreads = (Counter(dict(shown[name]["values"])) for name in ("lateness_s", "duration_s"))
         return cls(Counter(shown["statuses"]), Counter(shown["reasons"]), *spreads)
+
+
+@dataclass(slots=True)
+class HourlyTotals:
+    """Totals by the hour of the fire time: the hour's start in epoch seconds."""
+
+    hours: dict[int, RunTotals] = field(default_factory=dict)
+
+    def add(self, at: int, totals: RunTotals) -> None:
+        """Add the totals of some runs that are all in the hour of `at`."""
+        self.hours.setdefault(at - at % HOUR_S, RunTotals()).merge(totals)
+
+    def merge(self, other: HourlyTotals) -> None:
+        """Add other runs."""
+        for hour, totals in other.hours.items():
+            self.add(hour, totals)
 
 
 def success_rate(statuses: Mapping[str, int]) -> float | None:

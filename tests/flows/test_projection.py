@@ -13,8 +13,9 @@ import pytest
 
 from common.errors import Minute8Error
 from common.projection import windows
-from common.projection.days import HourlyTotals, day_start
+from common.projection.days import day_start
 from common.projection.entry import RunEntry
+from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of
 from common.runs.outcome import Outcome
 from common.storage import keys

@@ -15,8 +15,8 @@ from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunFilter, TenantRuns
 from common.history.runs_by_time import ListCursor, RunsByTime, TimeCursor
 from common.history.runs_cursor import RunsCursor
-from common.projection.days import HourlyTotals
 from common.projection.entry import RunEntry
+from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of
 from common.runs.outcome import Outcome
 from common.storage import keys
