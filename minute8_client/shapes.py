@@ -776,7 +776,7 @@ class TenantOverview(TypedDict):
     """What a first look needs."""
 
     at: str
-    jobs: JobStates | None
+    job_counts: JobStates | None
     past: PastDay | None
     ahead: NextDay | None
     failing: FailingJobs | None

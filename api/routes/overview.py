@@ -32,7 +32,7 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
 
     Some fifteen reads and at most 40 KB, however many jobs and runs there are. `past` is null until ticks have
-    written down the first runs, and `jobs`, `ahead` and `failing` while the directory of jobs is made: ask again.
+    written down the first runs, and `job_counts`, `ahead` and `failing` while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
     shown: dict[str, Any] = {"at": rfc3339(int(now)), "past": _past(services, tenant, now)}
@@ -58,11 +58,11 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
     try:
         jobs = directory.listed(tenant, now)
     except Busy:
-        return {"jobs": None, "ahead": None, "failing": None}
+        return {"job_counts": None, "ahead": None, "failing": None}
     states = Counter(job.state for job in jobs)
     count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
     return {
-        "jobs": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
+        "job_counts": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
         "ahead": _ahead_view(ahead(tenant, jobs, now)),
         "failing": {
             "count": count,

@@ -63,10 +63,10 @@ class TenantOverview(ResponseBody):
     """What a first look needs."""
 
     at: Instant = Field(description="When this was read.")
-    jobs: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
+    job_counts: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
     past: PastDay | None = Field(description="null: ticks have not written down runs yet.")
-    ahead: NextDay | None = Field(description="null: as `jobs`.")
-    failing: FailingJobs | None = Field(description="null: as `jobs`.")
+    ahead: NextDay | None = Field(description="null: as `job_counts`.")
+    failing: FailingJobs | None = Field(description="null: as `job_counts`.")
     errors: list[FailureGroup] = Field(
         description="The latest failures of the last 24 hours by job and error: at most 5, of the newest 100 failures."
     )

@@ -69,7 +69,7 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         print_json(shown)
         return
     out, now = console(), session(ctx).clock.now()
-    if jobs := shown["jobs"]:
+    if jobs := shown["job_counts"]:
         out.print(f"{plural(jobs['total'], 'job')}, {jobs['active']} active", markup=False)
     if past := shown["past"]:
         rate = past["success_rate"]
