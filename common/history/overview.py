@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.budget import CpuBudget
+from common.clock import CpuBudget
 from common.history.density import due_times
 from common.history.job_directory import ListedJob
 from common.jobs.job import ACTIVE
