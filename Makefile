@@ -29,7 +29,7 @@ QUICK := timing registration planning golden history jobs executor docs test_cac
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli eventbridge scripts examples benchmarks tests
 
-.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package deploy rollback remove verify chaos
+.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package release deploy rollback remove verify chaos
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench: install-tests ## Measure everything; docs/performance.md is written from 
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
 	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)" $(ARGS)
+
+release: install ## Build the template and archives for CloudFormation, CDK and Terraform, without Node
+	@$(RUN) -m scripts.release $(ARGS)
 
 deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
 	@$(RUN) -m scripts.deploy --stage "$(STAGE)" $(ARGS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.config import OFF
@@ -112,24 +111,25 @@ NEEDED_BY_VERIFY: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def of_new_stage(stage: str, region: str, params: Mapping[str, str]) -> list[Finding]:
+Clients = Callable[[str], Any]
+
+
+def of_new_stage(clients: Clients, stage: str, region: str, params: Mapping[str, str]) -> list[Finding]:
     """What `make verify` finds: the stage must not exist, and nothing may have its names."""
     needed = [*NEEDED.items(), *NEEDED_BY_VERIFY.items()]
     return _all(
-        lambda: permissions(_client("sts", region), _client("iam", region), stage, region, needed),
-        lambda: concurrency(_client("lambda", region), stage, params),
+        lambda: permissions(clients("sts"), clients("iam"), stage, region, needed),
+        lambda: concurrency(clients("lambda"), stage, params),
         lambda: unused_names(stage, region),
     )
 
 
-def of_deployment(stage: str, region: str, params: Mapping[str, str]) -> list[Finding]:
+def of_deployment(clients: Clients, stage: str, region: str, params: Mapping[str, str]) -> list[Finding]:
     """What `make deploy` finds: of a first deployment and of a later one."""
     return _all(
-        lambda: permissions(
-            _client("sts", region), _client("iam", region), stage, region, list(NEEDED.items())
-        ),
-        lambda: concurrency(_client("lambda", region), stage, params),
-        lambda: stack_state(_client("cloudformation", region), stage),
+        lambda: permissions(clients("sts"), clients("iam"), stage, region, list(NEEDED.items())),
+        lambda: concurrency(clients("lambda"), stage, params),
+        lambda: stack_state(clients("cloudformation"), stage),
     )
 
 
@@ -251,7 +251,3 @@ def print_findings(command: str, findings: list[Finding]) -> None:
         print(f"{command}: {'' if finding.level == Level.OK else f'{finding.level}: '}{finding.message}")
         if finding.remedy:
             print(f"{' ' * len(command)}  {finding.remedy}")
-
-
-def _client(service: str, region: str) -> Any:
-    return boto3.client(service, region_name=region)  # type: ignore[call-overload]

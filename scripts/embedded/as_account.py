@@ -17,6 +17,8 @@ PARAMS: Final = {
     "jwtLayerPath": "build/layer-jwt-local",
     "savedQueries": "off",
     "maximumConcurrency": "10",
+    # An update ends what the server is executing. Messages are hidden for a fifth longer than this.
+    "executorTimeoutS": "20",
 }
 
 

@@ -103,7 +103,7 @@ def looks(account: Account, params: Mapping[str, str]) -> list[Finding]:
     findings = [
         failed(problem, "") for problem in parameters.refusals(account.stage, parameters.arguments_of(params))
     ]
-    return findings or precheck.of_new_stage(account.stage, account.region, params)
+    return findings or precheck.of_new_stage(client, account.stage, account.region, params)
 
 
 def remove(account: Account, output: Path) -> int:

@@ -20,9 +20,37 @@ from botocore.loaders import Loader
 from moto import mock_aws
 
 from cli.doctor import inventory
+from common.platform.findings import failed
 from common.storage import aws
-from scripts import build_layer, console, deploy, parameters, stack
+from scripts import build_layer, console, deploy, deployment_plan, parameters, precheck, stack
 from tests.worlds import TABLES, make_tables
+
+
+def template(version: str = "0.2.0", memory: int = 512, topic: str = "off", **more: Any) -> dict[str, Any]:
+    """A packaged template, as far as a plan reads it."""
+    environment = {"Variables": {"VERSION": version}}
+    return {
+        "Conditions": {"HasTopic": {"Fn::Not": [{"Fn::Equals": [topic, "off"]}]}},
+        "Resources": {
+            "ExecutorLambdaFunction": {
+                "Type": "AWS::Lambda::Function",
+                "Properties": {
+                    "MemorySize": memory,
+                    "Environment": environment,
+                    "Code": {"S3Key": f"{version}/{memory}.zip"},
+                },
+            },
+            "Alarm": {
+                "Type": "AWS::CloudWatch::Alarm",
+                "Properties": {"AlarmActions": {"Fn::If": ["HasTopic", [topic], {"Ref": "AWS::NoValue"}]}},
+            },
+            "Topical": {"Type": "AWS::SNS::Subscription", "Condition": "HasTopic", "Properties": {}},
+            **more,
+        },
+    }
+
+
+TEMPLATE = template()
 
 
 def problems(stage: str = "prod", **overrides: str) -> list[str]:
@@ -109,6 +137,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
     monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
+    monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
+    monkeypatch.setattr(deploy.Deployment, "template", lambda _: TEMPLATE)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
     return ran
@@ -155,8 +185,11 @@ def test_the_region_is_the_one_that_the_command_uses(
         for name in TABLES:
             table = client.describe_table(TableName=f"minute8-prod-{name}")["Table"]
             assert table["DeletionProtectionEnabled"] is True
-    command, canary = commands
+    package, command, canary, doctor = commands
     assert canary == ["-m", "scripts.canary", "--stage", "prod"]
+    assert doctor == ["-m", "cli", "--url", "https://abc.example", "doctor", "--stage", "prod"]
+    assert (package[0], command[0]) == ("package", "deploy")
+    assert package[1:] == command[1:]
     assert command[command.index("--region") + 1] == "eu-central-1"
     out = capsys.readouterr().out
     assert "stage prod in eu-central-1, at https://abc.example" in out
@@ -315,6 +348,7 @@ def test_without_its_compiler_nothing_is_deployed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.undo()
+    monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
     monkeypatch.setattr(build_layer, "_COMPILER", tmp_path)
     with mock_aws():
         assert deploy.main(["--stage", "prod", "--region", "eu-central-1"]) == 2
@@ -357,3 +391,175 @@ def test_a_layer_is_built_once_if_two_ask_for_it_at_once(
         assert build_layer.build("local", "layer", tmp_path)[1]
         assert not second_builds[0].result()[1]
     assert len(installed) == 1
+
+
+PARAMS = parameters.read("prod", {})
+_PAGE = (build_layer.ROOT / "docs" / "idle-cost.md").read_text()
+IDLE = float(re.findall(r"\*\*all\*\* \| \| \*\*([\d.]+)", _PAGE)[0])
+
+
+def test_a_first_deployment_says_what_it_creates_and_costs() -> None:
+    created, idle, million = deployment_plan.lines(TEMPLATE, None, PARAMS)
+    assert created == "creates 1 functions, 1 alarms"
+    assert f"${IDLE:.2f} a month" in idle
+    assert "$0.96 to 1.02" in million
+
+
+def test_a_later_deployment_says_what_changes() -> None:
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {}}
+    deployed = template("0.1.0", 256, Former=queue)
+    plan = deployment_plan.lines(template(topic="arn:pager", New=queue), deployed, PARAMS)
+    assert plan[:4] == [
+        "adds New, Topical",
+        "removes Former",
+        "changes Alarm (AlarmActions), ExecutorLambdaFunction (Environment, MemorySize)",
+        "uploads code and layers of version 0.2.0; version 0.1.0 runs now",
+    ]
+
+
+def test_the_same_again_changes_nothing_but_the_place_of_the_archives() -> None:
+    plan = deployment_plan.lines(template(memory=512), TEMPLATE, PARAMS)
+    assert plan[0] == "uploads code and layers of version 0.2.0"
+
+
+def test_an_idle_month_costs_what_is_on() -> None:
+    bare = deployment_plan.idle_dollars(parameters.read("prod", {"dashboards": "off"}))
+    assert bare == pytest.approx(IDLE - 6.00, abs=0.01)
+    dev = deployment_plan.idle_dollars(parameters.read("dev", {}))
+    assert dev == pytest.approx(IDLE - 6.00 - 1.72, abs=0.3)
+
+
+def test_a_dry_run_ends_before_the_deployment(commands: list[list[str]]) -> None:
+    with mock_aws():
+        assert deploy.main(["--stage", "prod", "--region", "eu-central-1", "--dry-run"]) == 0
+    assert [command[0] for command in commands] == ["package"]
+
+
+def test_what_a_precheck_finds_ends_it_before_anything_is_built(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings = [failed("the account reserves too much", "ask AWS")]
+    monkeypatch.setattr(precheck, "of_deployment", lambda *_: findings)
+    assert deploy.main(["--stage", "prod", "--region", "eu-central-1"]) == 2
+    assert commands == []
+    assert "failed: the account reserves too much\n        ask AWS\n" in capsys.readouterr().out
+
+
+class Functions:
+    """Lambda's account, and what its functions have reserved."""
+
+    def __init__(self, quota: int, **reserved: int) -> None:
+        self._quota, self._reserved = quota, reserved
+
+    def get_account_settings(self) -> dict[str, Any]:
+        common = self._quota - sum(self._reserved.values())
+        return {
+            "AccountLimit": {"ConcurrentExecutions": self._quota, "UnreservedConcurrentExecutions": common}
+        }
+
+    def get_function_concurrency(self, FunctionName: str) -> dict[str, int]:
+        name = FunctionName.rpartition("-")[2]
+        return {"ReservedConcurrentExecutions": self._reserved[name]} if name in self._reserved else {}
+
+
+@pytest.mark.parametrize(
+    ("functions", "params", "level"),
+    [
+        (Functions(1_000), {}, "ok"),
+        (Functions(10), {}, "warning"),
+        (Functions(10), {"executorReservedConcurrency": "5"}, "failed"),
+        (Functions(1_000), {"executorReservedConcurrency": "900"}, "ok"),
+        (Functions(1_000), {"executorReservedConcurrency": "800", "apiReservedConcurrency": "101"}, "failed"),
+        # What it has already counts once.
+        (Functions(1_000, executor=900), {"executorReservedConcurrency": "900"}, "ok"),
+        (Functions(1_000, other=500), {"executorReservedConcurrency": "401"}, "failed"),
+    ],
+)
+def test_a_quota_that_cloudformation_would_fail_at_is_found_first(
+    functions: Functions, params: dict[str, str], level: str
+) -> None:
+    (finding,) = precheck.concurrency(functions, "prod", params)
+    assert finding.level == level
+
+
+class Simulator:
+    """IAM's, of a user who may do all but one action."""
+
+    def __init__(self, user: str, denied: str = "") -> None:
+        self._user, self._denied = user, denied
+
+    def get_caller_identity(self) -> dict[str, str]:
+        return {"Arn": self._user, "Account": "123456789012"}
+
+    def get_role(self, RoleName: str) -> dict[str, Any]:
+        return {"Role": {"Arn": f"arn:aws:iam::123456789012:role/path/{RoleName}"}}
+
+    def simulate_principal_policy(self, PolicySourceArn: str, ActionNames: list[str], **_: Any) -> Any:
+        assert ":assumed-role/" not in PolicySourceArn
+        decisions = {
+            action: "implicitDeny" if action == self._denied else "allowed" for action in ActionNames
+        }
+        return {
+            "EvaluationResults": [
+                {"EvalActionName": name, "EvalDecision": decision} for name, decision in decisions.items()
+            ]
+        }
+
+
+@pytest.mark.parametrize(
+    ("user", "denied", "level"),
+    [
+        ("arn:aws:iam::123456789012:root", "iam:PassRole", "ok"),
+        ("arn:aws:iam::123456789012:user/deployer", "", "ok"),
+        ("arn:aws:iam::123456789012:user/deployer", "iam:PassRole", "failed"),
+        ("arn:aws:sts::123456789012:assumed-role/deployer/session", "iam:PassRole", "failed"),
+    ],
+)
+def test_permissions_are_asked_of_the_simulator(user: str, denied: str, level: str) -> None:
+    iam = Simulator(user, denied)
+    (finding,) = precheck.permissions(iam, iam, "prod", "eu-west-1", list(precheck.NEEDED.items()))
+    assert finding.level == level
+    assert level == "ok" or "iam:PassRole on arn:aws:iam::123456789012:role/minute8-prod-" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [
+        ("UPDATE_COMPLETE", "ok"),
+        ("ROLLBACK_COMPLETE", "failed"),
+        ("UPDATE_IN_PROGRESS", "failed"),
+        ("UPDATE_ROLLBACK_COMPLETE", "ok"),
+    ],
+)
+def test_a_stack_that_takes_no_deployment_is_found_first(status: str, level: str) -> None:
+    class Stacks:
+        def describe_stacks(self, **_: Any) -> Any:
+            return {"Stacks": [{"StackStatus": status}]}
+
+    (finding,) = precheck.stack_state(Stacks(), "prod")
+    assert finding.level == level
+
+
+def test_the_first_failure_of_cloudformation_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def event(kind: str, status: str, reason: str = "") -> dict[str, str]:
+        return {"ResourceType": kind, "ResourceStatus": status, "ResourceStatusReason": reason}
+
+    class Stacks:
+        def describe_stack_events(self, **_: Any) -> Any:
+            return {
+                "StackEvents": [
+                    event("AWS::SQS::Queue", "CREATE_FAILED", "Resource creation cancelled"),
+                    event(
+                        "AWS::Lambda::EventSourceMapping", "CREATE_FAILED", "role does not have permissions"
+                    ),
+                    event("AWS::CloudFormation::Stack", "CREATE_IN_PROGRESS"),
+                    event("AWS::SQS::Queue", "CREATE_FAILED", "of an earlier attempt"),
+                ]
+            }
+
+    deployment = deploy.Deployment(None, "prod", "eu-west-1", None, ())
+    monkeypatch.setattr(deploy.Deployment, "client", lambda *_: Stacks())
+    assert deployment.reasons() == [
+        "role does not have permissions",
+        "IAM was late with a new role: run it again",
+    ]

@@ -21,7 +21,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from scripts import parameters
+from scripts import parameters, release
 from scripts.build_layer import ROOT
 from scripts.package_for_aws import package
 from scripts.verify.account import THROWAWAY
@@ -107,6 +107,43 @@ def test_osls_takes_what_verify_gives_and_what_each_page_shows(tmp_path: Path) -
         templates.append(tmp_path / f"{name}.json")
         templates[-1].write_bytes((archives / "cloudformation-template-update-stack.json").read_bytes())
     assert _errors(templates) == ""
+
+
+def test_a_release_is_the_packaged_template_with_parameters(tmp_path: Path) -> None:
+    """cfn-lint takes it in all regions, and with values for its parameters it is what is deployed."""
+    archive = release.build({}, tmp_path)
+    folder = archive.with_suffix("")
+    assert {"template.json", "README.md", "minute8.zip", "deps.zip"} <= {p.name for p in folder.iterdir()}
+    assert _errors([folder / "template.json"]) == ""
+    template = json.loads((folder / "template.json").read_text())
+    packaged = package("trial", tmp_path / "package", parameters.arguments_of(release._DEFAULTS))
+    deployed = json.loads((packaged / "cloudformation-template-update-stack.json").read_text())
+    values = {
+        name: parameter.get("Default", "trial") for name, parameter in template.pop("Parameters").items()
+    }
+    for name in release._BUCKET:
+        del deployed["Resources"][name]
+    del deployed["Outputs"]["ServerlessDeploymentBucketName"]
+    assert _with_values(template, values) == _with_values(deployed, {})
+
+
+def _with_values(value: Any, values: dict[str, str]) -> Any:
+    """A template with values for its parameters, its numbers as texts, and no place of archives."""
+    match value:
+        case {"Ref": name} if name in values:
+            return values[name]
+        case {"S3Key": _, **more}:
+            more.pop("S3Bucket")
+            return _with_values(more, values)
+        case {"Fn::Sub": str(text)}:
+            for name, own in values.items():
+                text = text.replace(f"${{{name}}}", own)
+            return {"Fn::Sub": text} if re.search(r"\$\{(?!!)", text) else text.replace("${!", "${")
+        case dict():
+            return {name: _with_values(part, values) for name, part in value.items()}
+        case list():
+            return [_with_values(part, values) for part in value]
+    return value if isinstance(value, bool) else str(value)
 
 
 @pytest.mark.filterwarnings("ignore:Tried to parse AWS")
