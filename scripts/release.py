@@ -38,6 +38,8 @@ _STAND_INS: Final = {
     "maximumConcurrency": "997",
     "logRetentionInDays": "3653",
 }
+# Outputs by which the tool finds its own last deployment.
+_OF_THE_TOOL: Final = re.compile(r"LambdaLayer(Hash|S3Key)$|^ServerlessDeploymentBucketName$")
 _BUCKET: Final = ("ServerlessDeploymentBucket", "ServerlessDeploymentBucketPolicy")
 
 
@@ -88,7 +90,9 @@ def as_release(packaged: Mapping[str, Any], params: Mapping[str, str]) -> dict[s
     template = {**packaged, "Resources": dict(packaged["Resources"]), "Outputs": dict(packaged["Outputs"])}
     for name in _BUCKET:
         template["Resources"].pop(name, None)
-    template["Outputs"].pop("ServerlessDeploymentBucketName", None)
+    for name in packaged["Outputs"]:
+        if _OF_THE_TOOL.search(name):
+            del template["Outputs"][name]
     content: dict[str, Any] = _with_parameters(template)
     text = {"Type": "String"}
     content["Parameters"] = {

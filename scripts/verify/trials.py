@@ -323,7 +323,10 @@ class Trials:
             if is_settled or time.time() > give_up_at:
                 break
             time.sleep(1)
-        seen = calls_in(self._stage.target_log(since))
+        execution_ids = {execution.execution_id for execution in executions}
+        seen = [
+            call for call in calls_in(self._stage.target_log(since)) if call.execution_id in execution_ids
+        ]
         for again in set(seen) - set(kept := allowed(seen, runs)):
             print(f"allowed: {again}, first at {calls.get(again.execution_id)}")
         wrong = problems(executions, runs, kept)

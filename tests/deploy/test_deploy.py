@@ -557,7 +557,7 @@ def test_the_first_failure_of_cloudformation_is_told_with_what_to_do(monkeypatch
                 ]
             }
 
-    deployment = deploy.Deployment(None, "prod", "eu-west-1", None, ())
+    deployment = deploy.Deployment(botocore.session.Session(), "prod", "eu-west-1", None, ())
     monkeypatch.setattr(deploy.Deployment, "client", lambda *_: Stacks())
     assert deployment.reasons() == [
         "role does not have permissions",

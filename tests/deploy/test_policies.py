@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from scripts.build_layer import ROOT
 from scripts.precheck import DEPLOY_POLICY, NEEDED, NEEDED_BY_VERIFY, POLICIES

@@ -116,14 +116,18 @@ def test_a_release_is_the_packaged_template_with_parameters(tmp_path: Path) -> N
     assert {"template.json", "README.md", "minute8.zip", "deps.zip"} <= {p.name for p in folder.iterdir()}
     assert _errors([folder / "template.json"]) == ""
     template = json.loads((folder / "template.json").read_text())
-    packaged = package("trial", tmp_path / "package", parameters.arguments_of(release._DEFAULTS))
+    params = {**release._DEFAULTS, "maximumConcurrency": "20"}
+    packaged = package("trial", tmp_path / "package", parameters.arguments_of(params))
     deployed = json.loads((packaged / "cloudformation-template-update-stack.json").read_text())
     values = {
         name: parameter.get("Default", "trial") for name, parameter in template.pop("Parameters").items()
     }
+    values["MaximumConcurrency"] = "20"
     for name in release._BUCKET:
         del deployed["Resources"][name]
-    del deployed["Outputs"]["ServerlessDeploymentBucketName"]
+    deployed["Outputs"] = {
+        name: output for name, output in deployed["Outputs"].items() if not release._OF_THE_TOOL.search(name)
+    }
     assert _with_values(template, values) == _with_values(deployed, {})
 
 
