@@ -14,17 +14,14 @@ from common.config import OFF
 from common.platform.findings import Finding, Level, failed, not_checked, ok, warning
 from common.storage.domains import partition_of
 from scripts.build_layer import ROOT
+from scripts.concurrency import LEFT_UNRESERVED, SMALLEST_ACCOUNT, account_of
 from scripts.verify.made import is_denied, is_gone, resources_of
 
 DEPLOY_POLICY: Final = ROOT / "deploy" / "policies" / "deploy.json"
 VERIFY_POLICY: Final = ROOT / "deploy" / "policies" / "verify.json"
 POLICIES: Final = (DEPLOY_POLICY, VERIFY_POLICY)
 
-# https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html: never reserved, of a full quota.
-_UNRESERVED: Final = 100
-_USUAL_QUOTA: Final = 1_000
-# Parameters that reserve, and for which function.
-_RESERVING: Final = {"apiReservedConcurrency": "api", "executorReservedConcurrency": "executor"}
+_RESERVING: Final = ("apiReservedConcurrency", "executorReservedConcurrency")
 # A stack in these states takes no update.
 _STUCK: Final = {
     *("CREATE_FAILED", "DELETE_FAILED", "REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"),
@@ -178,37 +175,23 @@ def permissions(
 
 def concurrency(functions: Any, stage: str, params: Mapping[str, str]) -> Iterator[Finding]:
     """Whether the account's quota is enough, and leaves what Lambda never reserves. Raises ClientError."""
-    limit = functions.get_account_settings()["AccountLimit"]
-    quota, common = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    account = account_of(functions, stage)
     names = [name for name in _RESERVING if params.get(name, OFF) != OFF]
     reserved = sum(int(params[name]) for name in names)
-    common += sum(_reserved_now(functions, f"minute8-{stage}-{_RESERVING[name]}") for name in names)
-    if names and common - reserved < _UNRESERVED:
+    if names and account.free - reserved < LEFT_UNRESERVED:
         yield failed(
-            f"{' and '.join(names)} reserve {reserved}: of the account's {quota} concurrent executions {common} are not"
-            f" reserved, and Lambda keeps {_UNRESERVED} so. CloudFormation would fail",
+            f"{' and '.join(names)} reserve {reserved}: of the account's {account.quota} concurrent executions"
+            f" {account.free} are not reserved, and Lambda keeps {LEFT_UNRESERVED} so. CloudFormation would fail",
             f"give {' and '.join(f'{name}={OFF}' for name in names)}, or ask AWS for a higher quota of Lambda's"
             " concurrent executions",
         )
-    elif quota < _USUAL_QUOTA:
+    elif account.quota < SMALLEST_ACCOUNT:
         yield warning(
-            f"the account may run {quota} functions at once: bursts are late",
+            f"the account may run {account.quota} functions at once: bursts are late",
             "ask AWS for a higher quota of Lambda's concurrent executions; it takes hours to days",
         )
     else:
-        yield ok(f"{quota} concurrent executions, {common} not reserved")
-
-
-def _reserved_now(functions: Any, name: str) -> int:
-    """What the function has reserved already; 0 before the first deployment."""
-    try:
-        return int(
-            functions.get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions", 0)
-        )
-    except ClientError as error:
-        if not is_gone(error):
-            raise
-        return 0
+        yield ok(f"{account.quota} concurrent executions, {account.free} not reserved by others")
 
 
 def unused_names(stage: str, region: str) -> Iterator[Finding]:

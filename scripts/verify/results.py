@@ -12,8 +12,8 @@ from scripts.demo.witness import Call
 from scripts.measure.rounds import percentile
 
 _LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
-# The lease of an `Event` run: a message that is delivered again later calls again. Less, since the target's clock counts:
-# the first call may have waited for an environment, and the second one not.
+# A message that comes again after the lease of an `Event` run calls again. Less than the lease, since the target's
+# clock counts: the first call may have waited for an environment, and the second one not.
 _EVENT_LEASE_S: Final = 10
 
 
