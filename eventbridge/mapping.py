@@ -21,7 +21,8 @@ from common.timing.schedule import EVENTBRIDGE, CronTiming
 from common.timing.zones import check_zone
 from eventbridge.errors import AwsInvalid
 from eventbridge.names import AwsAccount
-from eventbridge.universal import from_universal, is_universal
+from eventbridge.templated import is_templated, operation_text
+from eventbridge.universal import any_operation, from_universal, is_universal
 
 # https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
 DEFAULT_RETRIES: Final = 185
@@ -44,6 +45,12 @@ _PARAMETERS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
     ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
     ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
+_OTHER_PARAMETERS: Final = {
+    "EcsParameters": "ecs",
+    "KinesisParameters": "kinesis",
+    "SageMakerPipelineParameters": "sagemaker",
+}
+_ALL_PARAMETERS: Final = (*(name for name, *_ in _PARAMETERS), *_OTHER_PARAMETERS)
 # The fields of a job, and the fields of AWS's that they are made of.
 _AWS_NAMES: Final = (
     ("schedule.timezone", "ScheduleExpressionTimezone"),
@@ -214,12 +221,25 @@ def instant(value: str | float) -> str:
 def _target(aws_target: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any], str | None]:
     """The target, and the text that it gets. The Input of a universal target holds both."""
     if is_universal(aws_target["Arn"]):
-        for parameters, *_ in _PARAMETERS:
+        for parameters in _ALL_PARAMETERS:
             _check_parameters(aws_target, parameters, "that is universal", fits=False)
         account = AwsAccount.of_arn(schedule_arn)
-        call = from_universal(aws_target["Arn"], aws_target.get("Input"), account)
+        call = from_universal(aws_target["Arn"], aws_target.get("Input"), account, aws_target["RoleArn"])
         return dict(call.target), call.text or "{}"
+    if is_templated(aws_target["Arn"]):
+        call = any_operation(*_in_order(aws_target))
+        return dict(call.target), call.text
     return _templated(aws_target), aws_target.get("Input")
+
+
+def _in_order(aws_target: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The operation, the role, and the parameters of a templated target."""
+    service = aws_target["Arn"].split(":")[2]
+    for name in _ALL_PARAMETERS:
+        fits = _OTHER_PARAMETERS.get(name) == service
+        _check_parameters(aws_target, name, f"of the service {service}", fits=fits)
+    arn, text = operation_text(aws_target)
+    return arn, aws_target["RoleArn"], text
 
 
 def _check_parameters(aws_target: Mapping[str, Any], name: str, kind: str, *, fits: bool) -> None:
@@ -240,9 +260,11 @@ def _templated(aws_target: Mapping[str, Any]) -> dict[str, Any]:
             "Target.Arn",
             "is of no kind that Minute8 calls",
             value=arn,
-            accepted="the ARN of a Lambda function, an SQS queue, an SNS topic, a state machine or an event bus",
+            accepted="the ARN of a templated target of EventBridge Scheduler, or a universal one",
         )
     target = {**_KINDS[service], "arn": arn}
+    for name in _OTHER_PARAMETERS:
+        _check_parameters(aws_target, name, f"of the kind {target['kind']}", fits=False)
     for parameters, kind, names in _PARAMETERS:
         fields = aws_target.get(parameters) or {}
         fits = target["kind"] == kind

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import uuid
-from typing import Final
+from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
@@ -22,6 +22,7 @@ _ATTRIBUTE: Final = re.compile(
 )
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html: there is no envelope around it.
 MAX_BYTES: Final = 256 * 1024
+_NO_JSON: Final = object()
 # The longest schedule ARN is 200 characters.
 _MAX_CHARS: Final = {"schedule-arn": 200, "scheduled-time": 20, "execution-id": 16, "attempt-number": 10}
 
@@ -40,10 +41,10 @@ class ScheduleInput:
                 value=payload,
                 accepted="a text that is not empty, or null",
             )
-        if kind in ("lambda", "step_functions", "event_bus") and not is_json(
-            payload, an_object=kind == "event_bus"
-        ):
-            accepted = "a JSON object as a text" if kind == "event_bus" else "JSON as a text"
+        needs_object = kind in ("event_bus", "aws_operation")
+        needs_json = needs_object or kind in ("lambda", "step_functions")
+        if needs_json and not is_json(payload, an_object=needs_object):
+            accepted = "a JSON object as a text" if needs_object else "JSON as a text"
             raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
         if (size := max_bytes(payload)) > MAX_BYTES:
             raise InvalidInput(
@@ -51,6 +52,9 @@ class ScheduleInput:
                 f"can grow to {size} bytes by its attributes",
                 accepted=f"at most {MAX_BYTES} bytes",
             )
+
+    def sample(self, payload: object) -> Any:
+        return sample(str(payload or ""))
 
     def render(self, job: Job, payload: str, execution: Execution) -> str:
         """The Input for one attempt."""
@@ -101,14 +105,19 @@ def max_bytes(text: str | None) -> int:
     return len(text.encode(errors="replace")) + max(0, growth)
 
 
-def is_json(text: str, *, an_object: bool = False) -> bool:
-    """Whether an Input is JSON (an object) when its attributes are replaced."""
+def sample(text: str) -> Any:
+    """An Input as JSON when its attributes are replaced; an object of its own if it is none."""
     arn = "arn:aws:scheduler:us-east-1:123456789012:schedule/default/name"
     try:
-        value = json.loads(input_text(text, arn, 0, "", 1))
+        return json.loads(input_text(text, arn, 0, "", 1))
     except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) or not an_object
+        return _NO_JSON
+
+
+def is_json(text: str, *, an_object: bool = False) -> bool:
+    """Whether an Input is JSON (an object) when its attributes are replaced."""
+    value = sample(text)
+    return value is not _NO_JSON and (isinstance(value, dict) or not an_object)
 
 
 def _attempt_id(execution_id: str, attempt: int) -> str:
@@ -117,7 +126,7 @@ def _attempt_id(execution_id: str, attempt: int) -> str:
 
 
 def _universal_request(job: Job, read: TextReader) -> tuple[str, str | None]:
-    """The ARN of a universal target, and its Input; of another target empty and None.
+    """The ARN of the schedule's target, and the Input of a universal one.
 
     Once another API has changed the job, the request says no more what is called.
     """
@@ -126,8 +135,10 @@ def _universal_request(job: Job, read: TextReader) -> tuple[str, str | None]:
     from eventbridge.universal import is_universal
 
     origin = schedule_of(job)
-    if not origin or "written" in origin or not is_universal(arn := target_arn_in(origin)):
+    if not origin or "written" in origin:
         return "", None
+    if not is_universal(arn := target_arn_in(origin)):
+        return arn, None
     request = origin["request"]
     text = request if isinstance(request, str) else read(request)
     return arn, json.loads(text)["Target"].get("Input")

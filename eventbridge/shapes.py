@@ -79,6 +79,24 @@ class Integer:
 
 
 @dataclass(frozen=True, slots=True)
+class Boolean:
+    """true or false."""
+
+    def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
+        if not isinstance(value, bool):
+            yield InvalidInput(path, "must be true or false", value=value, accepted="true or false")
+
+
+@dataclass(frozen=True, slots=True)
+class TextMap:
+    """An object whose members are texts, such as a tag of ECS: `{"key": "team", "value": "billing"}`."""
+
+    def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
+        if not isinstance(value, Mapping) or not all(isinstance(member, str) for member in value.values()):
+            yield InvalidInput(path, "must be an object of texts", value=value, accepted="an object of texts")
+
+
+@dataclass(frozen=True, slots=True)
 class Timestamp:
     """Epoch seconds, as rest-json has times."""
 
@@ -169,7 +187,52 @@ TAG_KEY: Final = String(128)
 MAX_TAGS: Final = 200
 TAGS: Final = ListOf(Structure({"Key": TAG_KEY, "Value": String(256)}, ("Key", "Value")), MAX_TAGS)
 DESCRIPTION_CHARS: Final = 512
-_NOT_CALLED: Final = "belongs to a target that Minute8 does not call"
+_ECS: Final = Structure(
+    {
+        "CapacityProviderStrategy": ListOf(
+            Structure(
+                {"base": Integer(0, 100_000), "capacityProvider": String(255), "weight": Integer(0, 1_000)},
+                ("capacityProvider",),
+            ),
+            6,
+        ),
+        "EnableECSManagedTags": Boolean(),
+        "EnableExecuteCommand": Boolean(),
+        "Group": String(255),
+        "LaunchType": String(enum=("EC2", "FARGATE", "EXTERNAL")),
+        "NetworkConfiguration": Structure(
+            {
+                "awsvpcConfiguration": Structure(
+                    {
+                        "AssignPublicIp": String(enum=("ENABLED", "DISABLED")),
+                        "SecurityGroups": ListOf(String(1_000), 5),
+                        "Subnets": ListOf(String(1_000), 16),
+                    },
+                    ("Subnets",),
+                )
+            }
+        ),
+        "PlacementConstraints": ListOf(
+            Structure(
+                {"expression": String(2_000, 0), "type": String(enum=("distinctInstance", "memberOf"))}
+            ),
+            10,
+        ),
+        "PlacementStrategy": ListOf(
+            Structure({"field": String(255, 0), "type": String(enum=("random", "spread", "binpack"))}), 5
+        ),
+        "PlatformVersion": String(64),
+        "PropagateTags": String(enum=("TASK_DEFINITION",)),
+        "ReferenceId": String(1_024, 0),
+        "Tags": ListOf(TextMap(), 50),
+        "TaskCount": Integer(1, 10),
+        "TaskDefinitionArn": String(1_600),
+    },
+    ("TaskDefinitionArn",),
+)
+_PIPELINE_PARAMETER: Final = Structure(
+    {"Name": String(256, pattern=r"[A-Za-z0-9\-_]*"), "Value": String(1_024)}, ("Name", "Value")
+)
 
 TARGET: Final = Structure(
     {
@@ -182,6 +245,9 @@ TARGET: Final = Structure(
         "DeadLetterConfig": Structure(
             {"Arn": String(1_600, pattern=r"arn:aws(-[a-z]+)?:sqs:[a-z0-9\-]+:\d{12}:[a-zA-Z0-9\-_]+")}
         ),
+        "EcsParameters": _ECS,
+        "KinesisParameters": Structure({"PartitionKey": String(256)}, ("PartitionKey",)),
+        "SageMakerPipelineParameters": Structure({"PipelineParameterList": ListOf(_PIPELINE_PARAMETER, 200)}),
         "SqsParameters": Structure({"MessageGroupId": String(128)}),
         "EventBridgeParameters": Structure(
             {
@@ -195,7 +261,6 @@ TARGET: Final = Structure(
         ),
     },
     ("Arn", "RoleArn"),
-    dict.fromkeys(("EcsParameters", "KinesisParameters", "SageMakerPipelineParameters"), _NOT_CALLED),
 )
 
 SCHEDULE: Final = Structure(

@@ -39,17 +39,28 @@ def is_universal(arn: str) -> bool:
     return ":scheduler:::aws-sdk:" in arn
 
 
-def from_universal(arn: str, text: str | None, account: AwsAccount) -> TargetCall:
+def from_universal(arn: str, text: str | None, account: AwsAccount, role_arn: str = "") -> TargetCall:
     """The target that makes the same call. `text` is the schedule's Input; names without an ARN are of `account`.
 
     Raises InvalidInput.
     """
     match = _UNIVERSAL.fullmatch(arn)
     operation = f"{match[1]}:{match[2]}" if match else ""
-    if operation not in _OPERATIONS:
-        accepted = ", ".join(_OPERATIONS)
-        raise InvalidInput("Target.Arn", "is no operation that can be called", value=arn, accepted=accepted)
-    return _OPERATIONS[operation](_Parameters.read(text), account)
+    if operation in _OPERATIONS:
+        try:
+            return _OPERATIONS[operation](_Parameters.read(text), account)
+        except _OtherParameters:
+            pass
+    return any_operation(arn, role_arn, text)
+
+
+def any_operation(arn: str, role_arn: str, text: str | None) -> TargetCall:
+    """The operation itself, called with the rights of the role. The registration checks its parameters."""
+    return TargetCall({"kind": "aws_operation", "arn": arn, "role_arn": role_arn}, text)
+
+
+class _OtherParameters(InvalidInput):
+    """Parameters that the kind of target for this operation does not take."""
 
 
 class _Parameters:
@@ -88,12 +99,15 @@ class _Parameters:
     def only_entry(self, name: str) -> _Parameters:
         entries = self._values.pop(name, None)
         if not isinstance(entries, list) or len(entries) != 1 or not isinstance(entries[0], dict):
-            raise self.refused(name, "must hold exactly one entry", entries)
+            raise self.other(name, "must hold exactly one entry", entries)
         return _Parameters(entries[0], f"{self._path}.{name}.0")
 
     def done(self) -> None:
         for name, value in self._values.items():
-            raise self.refused(name, "cannot be given to a target of Minute8", value)
+            raise self.other(name, "cannot be given to a target of Minute8", value)
+
+    def other(self, name: str, message: str, value: object) -> _OtherParameters:
+        return _OtherParameters(f"{self._path}.{name}", message, value=value)
 
     def refused(self, name: str, message: str, value: object) -> InvalidInput:
         return InvalidInput(f"{self._path}.{name}", message, value=value)

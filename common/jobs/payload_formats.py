@@ -33,6 +33,9 @@ class PayloadFormat(Protocol):
     def check(self, kind: str, payload: object) -> None:
         """Whether a target of this kind takes the payload. Raises InvalidInput."""
 
+    def sample(self, payload: object) -> Any:
+        """The checked payload as JSON, with some value in the place of each one that an attempt replaces."""
+
     def render(self, job: Job, payload: str, execution: Execution) -> str:
         """What the target gets of the payload, which is JSON, for one attempt."""
 

@@ -29,6 +29,7 @@ from common.jobs.placeholders import RENDERED_BYTES, check_payload
 from common.registration import target_definitions
 from common.registration.problems import invalid_input
 from common.registration.schedule_text import TOLERANCE_S
+from common.storage.aws_operations import check_parameters
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
@@ -295,8 +296,12 @@ def check_url(url: str, limits: Limits) -> None:
 
 def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadFormats) -> None:
     """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
-    if payload_format := format_of(target, formats):
+    payload_format = format_of(target, formats)
+    if payload_format:
         payload_format.check(target["kind"], payload)
+    if target["kind"] == "aws_operation":
+        check_parameters(target["arn"], payload_format.sample(payload) if payload_format else payload)
+    if payload_format or target["kind"] == "aws_operation":
         return
     if target.get("envelope", True):
         return

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from common.storage import aws_operations
 from common.tenants.web_address import BadUrl, read_url
 
 # pydantic uses Rust's regular expressions: `$` never matches before a line break; `\d` matches digits of all scripts.
@@ -167,6 +168,21 @@ class StepFunctionsTarget(_AwsTarget):
     )
 
 
+class AwsOperationTarget(_AwsTarget):
+    """An operation of any service of AWS, called with the rights of `role_arn`. The payload has its parameters."""
+
+    kind: Literal["aws_operation"] = Field(description="An operation of a service of AWS.")
+    arn: Annotated[str, StringConstraints(pattern=f"^{aws_operations.PATTERN}$")] = Field(
+        description="The operation, as universal targets of EventBridge Scheduler name it."
+    )
+
+    @model_validator(mode="after")
+    def _has_a_role(self) -> AwsOperationTarget:
+        if self.role_arn is None:
+            raise PydanticCustomError("role_missing", "role_arn is missing: the call has this role's rights")
+        return self
+
+
 def _callable_url(url: str) -> str:
     try:
         read_url(url)
@@ -214,7 +230,13 @@ class HttpTarget(_Target):
 
 
 Target = Annotated[
-    LambdaTarget | SqsTarget | SnsTarget | EventBusTarget | StepFunctionsTarget | HttpTarget,
+    LambdaTarget
+    | SqsTarget
+    | SnsTarget
+    | EventBusTarget
+    | StepFunctionsTarget
+    | AwsOperationTarget
+    | HttpTarget,
     Field(discriminator="kind"),
 ]
 
@@ -224,6 +246,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "sns": SnsTarget,
     "event_bus": EventBusTarget,
     "step_functions": StepFunctionsTarget,
+    "aws_operation": AwsOperationTarget,
     "http": HttpTarget,
 }
 
@@ -248,6 +271,7 @@ _ACCEPTED_ARNS: Final = {
     "sqs": "arn:aws:sqs:<region>:<account>:<queue>[.fifo]",
     "sns": "arn:aws:sns:<region>:<account>:<topic>[.fifo]",
     "event_bus": "arn:aws:events:<region>:<account>:event-bus/<name>",
+    "aws_operation": "arn:aws:scheduler:::aws-sdk:<service>:<operation>",
     "step_functions": "arn:aws:states:<region>:<account>:stateMachine:<name>[:<version or alias>]",
 }
 

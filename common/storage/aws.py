@@ -164,6 +164,10 @@ class _OnFirstUse:
         return getattr(built, name)
 
 
+# The layer has their models.
+_TARGETS: Final = ("lambda", "sqs", "sns", "events", "stepfunctions")
+
+
 def target_client(
     service: str, region: str, read_timeout_s: float, role_keys: tuple[str, str, str] | None = None
 ) -> Any:
@@ -176,7 +180,7 @@ def target_client(
 
     access_key, secret_key, token = role_keys or (None, None, None)
     with _building:  # several threads call targets, and a session can build only one client at a time
-        client = _create_client(
+        client = (_create_client if service in _TARGETS else _create_any_client)(
             service,
             region_name=region,
             config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1}),
@@ -192,6 +196,12 @@ def target_client(
         return DirectLambda(client, requests, lambda: _read_timeout_s.get() or read_timeout_s)
     client.meta.events.register("before-send", _goes_out)
     return client
+
+
+def _create_any_client(service: str, **options: Any) -> Any:
+    from common.storage.aws_operations import session_of_all_services
+
+    return session_of_all_services().create_client(service, **options)
 
 
 def _goes_out(**_: object) -> None:

@@ -39,8 +39,15 @@ def kinds(http: Call) -> Mapping[str, Kind]:
         "sns": Kind(_guarded(sns_topic.call), _never),
         "event_bus": Kind(_guarded(event_bus.call), _never),
         "step_functions": Kind(_guarded(step_functions.call), _never),
+        "aws_operation": Kind(_guarded(_aws_operation), _never),
         "http": Kind(http, _always),
     }
+
+
+def _aws_operation(target: Target, event: Event, timeout_s: float) -> Outcome:
+    from executor.targets import aws_operation  # few jobs need it
+
+    return aws_operation.call(target, event, timeout_s)
 
 
 def _guarded(call: Call) -> Call:

@@ -40,6 +40,11 @@ def event_body(target: Mapping[str, Any], event: Event) -> str:
     return encoded(event["payload"], event["minute8"])
 
 
+def payload_body(event: Event) -> str:
+    """The payload alone, as JSON."""
+    return str(event["payload"])
+
+
 def message_body(target: Mapping[str, Any], event: Event) -> str:
     """`event_body` for targets that take any text: a payload that is a text is passed as it is."""
     body = event_body(target, event)

@@ -324,15 +324,23 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another kind of target": (
         {"Target": target(Arn="arn:aws:ecs:us-east-1:123456789012:cluster/c")},
-        "Target.Arn: is of no kind",
+        "Target.EcsParameters.TaskDefinitionArn: is missing",
     ),
     "a universal target that no job can be": (
-        {"Target": target(Arn="arn:aws:scheduler:::aws-sdk:ec2:stopInstances", Input="{}")},
-        "Target.Arn: ",
+        {"Target": target(Arn="arn:aws:scheduler:::aws-sdk:ec2:describeInstances", Input="{}")},
+        "Target.Arn: is an operation that only reads",
     ),
     "parameters of ECS": (
         {"Target": target(EcsParameters={"TaskDefinitionArn": "arn:aws:ecs:x"})},
-        "Target.EcsParameters: belongs to a target that Minute8 does not call",
+        "Target.EcsParameters: does not belong to a target of the kind lambda",
+    ),
+    "another service": (
+        {"Target": target(Arn="arn:aws:s3:::bucket")},
+        "Target.Arn: is of no kind",
+    ),
+    "a universal target without its parameters": (
+        {"Target": target(Arn="arn:aws:scheduler:::aws-sdk:ec2:stopInstances", Input="{}")},
+        "Target.Input: Missing required parameter",
     ),
     "parameters of another kind": (
         {"Target": target(SqsParameters={"MessageGroupId": "a"})},

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from cli.commands.transfer import _line
 from cli.sources.source_job import Defaults
 from common.jobs.store import MAX_AT_ONCE, JobStore
-from common.registration.definition import Limits
 from common.registration.schedule_text import MAX_EXCLUDED_DATES
 from common.storage import keys, table
 from common.storage.wire import item_bytes, to_wire
+from common.tenants.rules import Quotas
 from eventbridge import importing
 from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
 from eventbridge.origin import MAX_BYTES
@@ -293,7 +293,7 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     for name in names:
         client.create_schedule(**{**DAILY, "Name": name, "GroupName": "default", "Target": target})
     days = [str(date(2027, 1, 1) + timedelta(days=n)) for n in range(MAX_EXCLUDED_DATES)]
-    fields = job(cron="15 3 * * *", exclude={"dates": days}, payload="y" * (Limits().payload_bytes - 2))
+    fields = job(cron="15 3 * * *", exclude={"dates": days}, payload="y" * (Quotas().payload_bytes - 2))
     headers = {f"h{n}": "v" * 1024 for n in range(20)}
     fields["target"] = {"kind": "http", "url": "https://example.com/", "headers": headers}
     results = put(office, *({"job_id": name, **fields} for name in names))

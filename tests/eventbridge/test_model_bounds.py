@@ -116,8 +116,6 @@ CASES = [
     case
     for operation in MODEL.operation_names
     for case in cases_of(operation, MODEL.operation_model(operation).input_shape)
-    # Targets that Minute8 does not call yet are refused as a whole.
-    if not set(case.path) & {"EcsParameters", "KinesisParameters", "SageMakerPipelineParameters"}
 ]
 
 

@@ -13,7 +13,16 @@ from common.errors import InvalidInput
 from eventbridge import shapes
 from eventbridge.api.endpoint import OPERATIONS
 from eventbridge.groups import MAX_TAGS
-from eventbridge.shapes import Integer, ListOf, String, Structure, Timestamp, check
+from eventbridge.shapes import (
+    Boolean,
+    Integer,
+    ListOf,
+    String,
+    Structure,
+    TextMap,
+    Timestamp,
+    check,
+)
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
 # Members of requests that are in the path, or that our table has elsewhere.
@@ -43,6 +52,8 @@ def differences(shape: Any, model: Any, path: str) -> list[str]:
         ),
         "integer": lambda: Integer(limits["min"], limits["max"]),
         "timestamp": Timestamp,
+        "boolean": Boolean,
+        "map": TextMap,
     }
     if model.type_name == "list":
         assert isinstance(shape, ListOf), path

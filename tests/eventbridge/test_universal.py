@@ -12,6 +12,7 @@ from common.registration.definition import Limits, parse_definition
 from eventbridge.names import AwsAccount
 from eventbridge.universal import from_universal, is_universal
 
+ROLE = "arn:aws:iam::123456789012:role/scheduler"
 ACCOUNT = AwsAccount("eu-west-1", "123456789012")
 SDK = "arn:aws:scheduler:::aws-sdk:"
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
@@ -55,25 +56,12 @@ def test_the_same_call_is_made(
 
 
 REFUSED: list[tuple[str, object, str, str]] = [
-    ("sqs:sendMessage", {"QueueUrl": QUEUE, "MessageBody": "x", "DelaySeconds": 5}, "Target.Input.DelaySeconds", "5"),
     ("sqs:sendMessage", {"QueueUrl": QUEUE}, "Target.Input.MessageBody", "text"),
     ("sqs:sendMessage", {"QueueUrl": QUEUE, "MessageBody": {"a": 1}}, "Target.Input.MessageBody", "text"),
     ("sqs:sendMessage", {"QueueUrl": "https://evil.example/1/q", "MessageBody": "x"}, "Target.Input.QueueUrl", "as"),
     ("sqs:sendMessage", {"QueueUrl": QUEUE, "MessageBody": "x", "MessageGroupId": "<aws.scheduler.attempt-number>"},
      "Target.Input.MessageGroupId", "context attributes"),
-    ("sns:publish", {"TopicArn": TOPIC, "Message": "m", "MessageAttributes": {}}, "Target.Input.MessageAttributes",
-     "given"),
     ("lambda:invoke", {"FunctionName": FUNCTION, "InvocationType": "DryRun"}, "Target.Input.InvocationType", "DryRun"),
-    ("lambda:invoke", {"FunctionName": FUNCTION, "ClientContext": "x"}, "Target.Input.ClientContext", "given"),
-    ("eventbridge:putEvents", {"Entries": [ENTRY, ENTRY]}, "Target.Input.Entries", "exactly one"),
-    ("eventbridge:putEvents", {"Entries": [{**ENTRY, "Resources": []}]}, "Target.Input.Entries.0.Resources", "given"),
-    ("eventbridge:putEvents", {"Entries": []}, "Target.Input.Entries", "exactly one"),
-    ("sfn:startExecution", {"StateMachineArn": MACHINE, "Name": "<aws.scheduler.execution-id>"},
-     "Target.Input.Name", "given"),
-    ("sqs:createQueue", {}, "Target.Arn", "lambda:invoke"),
-    ("ec2:stopInstances", {}, "Target.Arn", "sqs:sendMessage"),
-    ("sqs:SendMessage", {}, "Target.Arn", "sqs:sendMessage"),
-    ("sqs:sendMessage:x", {}, "Target.Arn", "sqs:sendMessage"),
     ("sqs:sendMessage", [], "Target.Input", "JSON object"),
     ("sqs:sendMessage", "no parameters", "Target.Input", "JSON object"),
 ]  # fmt: skip
@@ -87,6 +75,33 @@ def test_an_unsupported_parameter_is_refused_by_name(
         from_universal(SDK + operation, json.dumps(parameters), ACCOUNT)
     assert caught.value.field == field
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters"),
+    [
+        ("sqs:sendMessage", {"QueueUrl": QUEUE, "MessageBody": "x", "DelaySeconds": 5}),
+        (
+            "sns:publish",
+            {
+                "TopicArn": TOPIC,
+                "Message": "m",
+                "MessageAttributes": {"a": {"DataType": "String", "StringValue": "b"}},
+            },
+        ),
+        ("lambda:invoke", {"FunctionName": FUNCTION, "ClientContext": "e30="}),
+        ("eventbridge:putEvents", {"Entries": [ENTRY, ENTRY]}),
+        ("eventbridge:putEvents", {"Entries": [{**ENTRY, "Resources": ["a"]}]}),
+        ("sfn:startExecution", {"StateMachineArn": MACHINE, "Name": "<aws.scheduler.execution-id>"}),
+        ("ecs:runTask", {"Cluster": "c", "TaskDefinition": "t", "Overrides": {"ContainerOverrides": []}}),
+        ("ec2:stopInstances", {"InstanceIds": ["i-1"]}),
+    ],
+)
+def test_what_no_kind_expresses_is_the_operation_itself(operation: str, parameters: object) -> None:
+    text = json.dumps(parameters)
+    call = from_universal(SDK + operation, text, ACCOUNT, ROLE)
+    assert call.target == {"kind": "aws_operation", "arn": SDK + operation, "role_arn": ROLE}
+    assert call.text == text
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[" * 100_000, "1", "null"])

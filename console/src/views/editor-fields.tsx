@@ -18,6 +18,7 @@ const TARGETS: Record<string, object> = {
   sns: { kind: "sns", arn: "" },
   event_bus: { kind: "event_bus", arn: "" },
   step_functions: { kind: "step_functions", arn: "" },
+  aws_operation: { kind: "aws_operation", arn: "arn:aws:scheduler:::aws-sdk:", role_arn: "" },
 };
 
 export function EditorFields(props: Props): JSX.Element {
