@@ -217,12 +217,8 @@ class JobDirectory:
         token = secrets.token_hex(4)
         expires_at = int(head.as_of) + _UNUSED_S
         portions = {f"{token}#{n}": data for n, data in enumerate(_portions(rows))}
-        self.jobs.put_many(
-            [
-                {**keys.job_directory(tenant, name), "data": data, "expires_at": expires_at}
-                for name, data in portions.items()
-            ]
-        )
+        for name, data in portions.items():
+            self.jobs.put({**keys.job_directory(tenant, name), "data": data, "expires_at": expires_at})
         new: Item = {
             **keys.job_directory(tenant),
             "token": token,
@@ -239,7 +235,8 @@ class JobDirectory:
             self.jobs.put(new, unchanged)
         except ConditionFailed:
             replaced = list(portions)
-        self.jobs.delete_many([keys.job_directory(tenant, name) for name in replaced])
+        for name in replaced:
+            self.jobs.delete(keys.job_directory(tenant, name))
 
 
 def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:

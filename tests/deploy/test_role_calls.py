@@ -166,6 +166,11 @@ def every_route(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         office = open_office(world, patch)
         settle(office, office.alice)
+        patch.setattr("common.history.job_directory.RENEWED_AFTER", 0)
+        for n in range(2):  # the second one replaces what the first one has made
+            office.alice("PUT", "/v1/jobs/another", job(cron=f"{n} 3 * * *"))
+            office.world.clock.sleep(1)
+            assert office.alice("GET", "/v1/jobs?q=another").json["matched"] == 1
         order = ("GET", "POST", "PATCH", "PUT", "DELETE")
         for call in sorted(calls_of_document(), key=lambda call: order.index(call.method)):
             caller = office.operator if call.role == "operator" else office.alice_admin
