@@ -35,6 +35,7 @@ from common.platform.request_rate import RequestRate
 from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import Tenants
+from common.projection.rebuild import Rebuild
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
@@ -126,6 +127,7 @@ class Operations:
     run_again: RunAgain
     deletions: Deletions
     planning: PlanningState
+    rebuild: Rebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class Services:
                 RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
                 Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
                 PlanningState(tables.due, clock, deployment.stage),
+                Rebuild(tables.jobs, tables.runs, tables.due),
             ),
             deployment=deployment,
             clock=clock,

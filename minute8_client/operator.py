@@ -28,6 +28,7 @@ from minute8_client.shapes import (
     PlatformDensity,
     PlatformPlanning,
     RanUnrecorded,
+    RebuiltRuns,
     RuleEffects,
     TenantDeletion,
     TenantHealth,
@@ -84,6 +85,21 @@ class OperatorCalls:
     def deletion_of(self, tenant_id: str) -> Request[TenantDeletion]:
         """The progress of a deletion. Raises NotFound, also a month after its end."""
         return Request("GET", path_of("tenants", tenant_id, "deletion"))
+
+    @Operation
+    def rebuild_step(
+        self, tenant_id: str, *, days: int = 30, cursor: str | None = None
+    ) -> Request[RebuiltRuns]:
+        """A step of writing down a tenant's runs by time again."""
+        query = {"days": days, "cursor": cursor}
+        return Request("POST", path_of("tenants", tenant_id, "projection"), query=query)
+
+    @Listing
+    def rebuild_runs(self, tenant_id: str, days: int = 30) -> ListSteps[RebuiltRuns]:
+        """All steps of it, each done when it is yielded."""
+        return whole_pages(
+            lambda cursor: OperatorCalls.rebuild_step.request(tenant_id, days=days, cursor=cursor)
+        )
 
     @Listing
     def overview(

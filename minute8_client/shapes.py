@@ -1064,6 +1064,13 @@ class TenantDeletion(TypedDict):
     removed: Removed
 
 
+class RebuiltRuns(TypedDict):
+    """A step of writing down a tenant's runs by time again."""
+
+    runs_read: int
+    next_cursor: str | None
+
+
 class Version(TypedDict):
     """What is deployed."""
 

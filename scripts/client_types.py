@@ -28,7 +28,7 @@ _RETURNED_TYPES: Final = (
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
-    *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
+    *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion", "RebuiltRuns"),
     "Version",
 )
 _CALLED: Final = {"KeyView": "Key"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from api.http.paging import INSTANT, read_cursor, write_cursor
+from api.http.paging import INSTANT, parsed_cursor, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.services import Services
@@ -14,6 +14,7 @@ from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.tenants import Tenant
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
+from common.projection.rebuild import RebuildCursor
 from common.storage import keys
 from common.tenants.audit import EntryFilter
 
@@ -26,6 +27,14 @@ _AUDIT_FILTERS: Final = (
     Query("action", "Only this action (`job.paused`), or this kind (`job`).", {"type": "string"}),
     Query("from_at", "Only changes at or after this.", INSTANT),
     Query("until_at", "Only changes before this.", INSTANT),
+)
+
+_DAYS_REBUILT: Final = 30
+_MAX_DAYS_REBUILT: Final = 400
+_REBUILT_DAYS: Final = Query(
+    "days",
+    "So many days back; of the first request.",
+    {"type": "integer", "minimum": 1, "maximum": _MAX_DAYS_REBUILT, "default": _DAYS_REBUILT},
 )
 
 ROUTES = Routes()
@@ -177,6 +186,30 @@ def get_tenant_deletion(services: Services, request: Request) -> Response:
     """
     deletion = services.operations.deletions.progress(existing_tenant(request))
     return Response(deletion_view(deletion, request.now))
+
+
+@ROUTES.add(
+    "POST",
+    "/v1/tenants/{tenant_id}/projection",
+    "operator",
+    response="RebuiltRuns",
+    query=(CURSOR, _REBUILT_DAYS),
+)
+def rebuild_projection(services: Services, request: Request) -> Response:
+    """Write down the tenant's runs by time again.
+
+    What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a request, one query
+    each. Repeat it with the answer's cursor until that is null. It is needed after an upgrade, for runs from before,
+    or if what lists show differs from a job's own list.
+    """
+    tenant, rebuild = existing_tenant(request), services.operations.rebuild
+    list_name = f"projection:{tenant}"
+    cursor = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), RebuildCursor.of_text)
+    services.tenants.get(tenant)  # raises NotFound
+    days = request.number("days", _DAYS_REBUILT, _MAX_DAYS_REBUILT)
+    step = rebuild.step(tenant, cursor or rebuild.start(request.now, days), request.now)
+    following = write_cursor(keys.OPERATORS, list_name, step.next.to_text()) if step.next else None
+    return Response({"runs_read": step.runs, "next_cursor": following})
 
 
 def _deletion_response(deletion: Deletion, now: float) -> Response:

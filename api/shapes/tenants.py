@@ -177,6 +177,13 @@ class Removed(ResponseBody):
     others: int = Field(description="Calendars, backfills, the audit, the webhook secret, counters.")
 
 
+class RebuiltRuns(ResponseBody):
+    """A step of writing down a tenant's runs by time again."""
+
+    runs_read: int = Field(description="The runs that this step has read.")
+    next_cursor: NextCursor
+
+
 class TenantDeletion(ResponseBody):
     """How far the removal of a tenant is."""
 

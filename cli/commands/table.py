@@ -111,7 +111,11 @@ ENTRIES: Mapping[str, Entry] = {
     "tenants": Entry(
         "Tenants; needs an operator key or AWS credentials.",
         ".tenants:app",
-        {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
+        {
+            "delete": ".deletion:delete",
+            "deletion": ".deletion:deletion",
+            "rebuild-runs": ".deletion:rebuild_runs",
+        },
     ),
     "holds": Entry("Targets that no tenant's run calls; needs an operator key.", ".operations:holds_app"),
     "unrecorded": Entry(

@@ -62,3 +62,18 @@ def test_a_list_says_when_it_is_cut_and_how_to_go_on(desk: Desk) -> None:
 )
 def test_any_run_shows_in_the_picture(count: int, most: int, cells: str) -> None:
     assert "".join(bar_cell(count, most, row) for row in range(6)) == cells
+
+
+def test_an_operator_has_the_runs_written_down_again(desk: Desk) -> None:
+    a_morning(desk)
+    before = desk("stats", "--json").json["total"]["runs"]
+    office = desk.office
+    cursor, runs = "", 0
+    while cursor is not None:
+        step = office.operator("POST", f"/v1/tenants/alice/projection?days=1{cursor}").json
+        runs += step["runs_read"]
+        cursor = f"&cursor={step['next_cursor']}" if step["next_cursor"] else None
+    assert runs > 0
+    assert desk("stats", "--json").json["total"]["runs"] == before
+    assert office.operator("POST", "/v1/tenants/nobody/projection").status == 404
+    assert office.alice("POST", "/v1/tenants/alice/projection").status == 403

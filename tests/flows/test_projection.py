@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.errors import Minute8Error
-from common.projection import windows
+from common.projection import rebuild, windows
 from common.projection.days import day_start
 from common.projection.entry import RunEntry
 from common.projection.totals import HourlyTotals
@@ -292,3 +292,31 @@ def test_the_projection_is_a_recount_in_random_worlds(seed: int, monkeypatch: py
             world.project()
         assert [run for run in projected(world) if run.fire_at >= since] == recounted(world, ids, since=since)
         assert not [run for run in projected(world) if run.is_open]
+
+
+def test_a_rebuild_makes_the_projection_of_the_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "JOBS_A_STEP", 2)
+    ids = ["a", "b", "c"]
+    for name in ids:
+        world.registry.create("alice", name, job(cron="*/20 * * * *"))
+    world.run_until("2026-11-21T08:00:00Z", ticks=True)
+    world.project()
+    since = at("2026-11-21T08:20:00Z")
+    world.run_until("2026-11-22T09:00:00Z", ticks=True)
+    world.project()
+    window = world.projector.windows.window("alice", since)
+    assert window and window.runs
+    false = RunEntry(window.runs[0].run_name, "nobody", "failed")
+    world.projector.windows.merge("alice", since, {false.key: false, window.runs[0].key: None}, 0)
+    again = rebuild.Rebuild(world.table("jobs"), world.table("runs"), world.table("due"))
+    cursor: rebuild.RebuildCursor | None = again.start(world.clock.now(), 2)
+    while cursor:
+        cursor = again.step("alice", cursor, world.clock.now()).next
+    newest = projected(world)[-1].fire_at
+    assert projected(world) == [run for run in recounted(world, ids) if run.fire_at <= newest]
+    day = at("2026-11-21T00:00:00Z")
+    (rolled_up,) = world.projector.days.between("alice", day, day + DAY_S)
+    assert sum(totals.statuses.total() for totals in rolled_up.hourly.hours.values()) == len(
+        [run for run in projected(world) if run.fire_at < day + DAY_S]
+    )
+    assert world.projector.states.rebuilt_since("alice") == at("2026-11-20T00:00:00Z")

@@ -1,0 +1,148 @@
+"""Makes a tenant's projection again from its runs, in steps: a day of some jobs at a time.
+
+A run that the projection has and its job has not is taken out. What is newer than the log that ticks have followed is
+theirs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from common.ids import JOB_ID_CHARS, is_id
+from common.planning.execution import execution_id, parse_execution_id
+from common.projection.days import ProjectedDays, day_start
+from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
+from common.projection.looks import Looks, next_look
+from common.projection.state import ProjectionStates
+from common.projection.windows import ProjectedRuns
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.storage.wire import Item
+from common.timing.instants import DAY_S
+
+JOBS_A_STEP: Final = 200
+_THREADS: Final = 16
+_LATEST: Final = 10**11
+# As long as the mark of a rebuilt tenant may be needed: no run is kept longer.
+_MARK_KEPT_S: Final = 400 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildCursor:
+    """Where the next step goes on: the day, and the job after which. `since`: the first day."""
+
+    since: int
+    day: int
+    after_job: str = ""
+
+    def to_text(self) -> str:
+        """The cursor as a JSON list."""
+        return json.dumps([self.since, self.day, self.after_job])
+
+    @classmethod
+    def of_text(cls, text: str) -> RebuildCursor:
+        """The inverse of `to_text`. A client may have written the text. Raises ValueError, TypeError."""
+        since, day, after_job = json.loads(text)
+        if type(since) is not int or type(day) is not int or not 0 <= since <= day < _LATEST:
+            raise ValueError(text)
+        if after_job != "" and not is_id(after_job, JOB_ID_CHARS):
+            raise ValueError(text)
+        return cls(since, day, after_job)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltStep:
+    """How many runs a step has read, and where the next one goes on; None: it was the last."""
+
+    runs: int
+    next: RebuildCursor | None
+
+
+class Rebuild:
+    """The tables that it reads and writes."""
+
+    def __init__(self, jobs: Table, runs: Table, due: Table) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._windows = ProjectedRuns(runs)
+        self._days = ProjectedDays(runs)
+        self._states = ProjectionStates(due, runs)
+        self._looks = Looks(due)
+
+    def start(self, now: float, days: int) -> RebuildCursor:
+        """The first step of a rebuild of so many days back."""
+        since = day_start(int(now)) - days * DAY_S
+        return RebuildCursor(since, since)
+
+    def step(self, tenant: str, cursor: RebuildCursor, now: float) -> RebuiltStep:
+        """Project the runs of some jobs on one day again. Repeating it changes nothing. Raises Busy."""
+        state = self._states.read()
+        end = min(state.until_of(tenant) if state else 0, cursor.day + DAY_S)
+        job_ids = list(islice(self._job_ids(tenant, cursor.after_job), JOBS_A_STEP + 1))
+        is_last = len(job_ids) <= JOBS_A_STEP
+        job_ids = job_ids[:JOBS_A_STEP]
+        last_job = keys.LAST if is_last else job_ids[-1]
+        count = self._project(tenant, cursor, job_ids, last_job, end, now) if cursor.day < end else 0
+        if not is_last:
+            return RebuiltStep(count, RebuildCursor(cursor.since, cursor.day, last_job))
+        if cursor.day < day_start(int(now)):
+            self._days.roll_up(tenant, cursor.day)
+            return RebuiltStep(count, RebuildCursor(cursor.since, cursor.day + DAY_S))
+        if state:
+            self._states.note_rebuilt(tenant, cursor.since, int(now) + _MARK_KEPT_S)
+        return RebuiltStep(count, None)
+
+    def _job_ids(self, tenant: str, after_job: str) -> Iterator[str]:
+        """The ids of existing and former jobs after one, in order, each once."""
+        last = after_job
+        for job_id in heapq.merge(
+            *(self._ids(tenant, prefix, after_job) for prefix in (keys.JOB_PREFIX, keys.FORMER_PREFIX))
+        ):
+            if job_id > last:
+                yield job_id
+            last = job_id
+
+    def _ids(self, tenant: str, prefix: str, after_job: str) -> Iterator[str]:
+        between = keys.jobs_between(prefix, after_job, "")
+        for item in self._jobs.query(Query(tenant, sk_between=between, attributes=("sk",))):
+            yield item["sk"].removeprefix(prefix)
+
+    def _project(
+        self, tenant: str, cursor: RebuildCursor, job_ids: list[str], last_job: str, end: int, now: float
+    ) -> int:
+        changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
+        for window in self._windows.between(tenant, cursor.day, end, consistent=True):
+            for entry in self._windows.runs_of(tenant, window):
+                if cursor.after_job < entry.job_id <= last_job:
+                    changes[window.start][entry.key] = None
+        expires_at: defaultdict[int, int] = defaultdict(int)
+        looks = []
+        records = self._records(tenant, job_ids, cursor.day, end)
+        for record in records:
+            entry = RunEntry.of_record(record)
+            start = window_of(entry.run_name)
+            changes[start][entry.key] = entry
+            expires_at[start] = max(expires_at[start], record.get("expires_at", 0))
+            if entry.is_open:
+                execution = parse_execution_id(tenant, execution_id(tenant, entry.job_id, entry.run_name))
+                looks.append((next_look(execution, record.get("next_attempt_at"), now), execution))
+        self._looks.add(looks)
+        for start, of_window in changes.items():
+            self._windows.merge(tenant, start, of_window, expires_at[start])
+        return len(records)
+
+    def _records(self, tenant: str, job_ids: list[str], start: int, end: int) -> list[Item]:
+        def of_job(job_id: str) -> list[Item]:
+            partition = keys.runs_of_job(tenant, job_id)
+            between = keys.runs_between(start, end)
+            return list(self._runs.query(Query(partition, sk_between=between, attributes=ATTRIBUTES)))
+
+        with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
+            return [record for records in pool.map(of_job, job_ids) for record in records]
