@@ -32,7 +32,7 @@ from eventbridge.schedule_input import PAYLOAD_FORMATS
 from scripts.demo import functions
 from scripts.demo.workload import Registration
 
-_TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
+TARGET_SOURCE = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
 TARGET_NAME = "sample-target"
 _WRITERS = 8
 # What BatchGetItem takes: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
@@ -89,7 +89,7 @@ class Stage:
 
     def deploy_target(self) -> str:
         """Create the sample target, if it is not there, and return its ARN."""
-        return functions.create(self.client, self.target_name, _TARGET.read_text(), timeout_s=60)
+        return functions.create(self.client, self.target_name, TARGET_SOURCE.read_text(), timeout_s=60)
 
     def allow(self, tenants: Iterable[str], target: str) -> None:
         """Create these tenants and allow them to call the target: a new tenant may call nothing."""

@@ -21,6 +21,9 @@ PARAMS: Final = {
     "executorTimeoutS": "20",
 }
 
+# The deployment tool looks each 5 s, for an AWS that is far away and slower.
+POLLING: Final = {"SLS_AWS_MONITORING_FREQUENCY": "250"}
+
 
 @contextmanager
 def account(policies: Iterable[Path], user: str = "deployer") -> Iterator[tuple[Embedded, dict[str, str]]]:
@@ -47,6 +50,5 @@ def credentials(embedded: Embedded, user: str, policies: Iterable[Path]) -> dict
     return {
         "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
         "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
-        # The deployment tool looks each 5 s, for an AWS that is far away and slower.
-        "SLS_AWS_MONITORING_FREQUENCY": "250",
+        **POLLING,
     }

@@ -13,7 +13,7 @@ from tests.docs.test_docs import ROOT
 from tests.runbook.aws import request
 
 PAGES = sorted((ROOT / "docs" / "runbook").glob("*.md")) + [
-    ROOT / "docs" / name for name in ("restore.md", "deploying.md", "service-levels.md")
+    ROOT / "docs" / name for name in ("restore.md", "deploying.md", "service-levels.md", "first-hour.md")
 ]
 # What a command is given in the place of a variable, and of a time.
 STAND_IN = "arn:aws:dynamodb:us-east-1:123456789012:table/minute8"

@@ -28,7 +28,8 @@ def main(arguments: list[str]) -> int:
     if payload := answer.pop("Payload", None):
         with Path(positional[0]).open("ab") as file:
             file.write(payload.read() + b"\n")
-    print(json.dumps(jmespath.search(query, answer) if query else answer, default=str))
+    result = jmespath.search(query, answer) if query else answer
+    print(result if "text" in rest and isinstance(result, str) else json.dumps(result, default=str))
     return 1 if "FunctionError" in answer else 0
 
 
@@ -75,6 +76,8 @@ def value_of(shape: Any, values: list[str]) -> Any:
     if shape.type_name == "list":
         return [value_of(shape.member, [value]) for value in values]
     [value] = values
+    if value.startswith("file://"):
+        value = Path(value.removeprefix("file://")).read_text()
     if shape.type_name == "structure":
         if value.startswith("{"):
             return json.loads(value)

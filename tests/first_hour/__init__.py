@@ -1,0 +1,1 @@
+"""Follows docs/first-hour.md word by word, as a newcomer with an account would."""

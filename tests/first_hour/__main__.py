@@ -1,0 +1,101 @@
+"""Follow docs/first-hour.md word by word on an embedded AWS that stands in for an account: python -m tests.first_hour
+
+It takes some ten minutes, so it is not a part of CI. `--without "Verify"` leaves out a section, which CI has by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any, Final
+
+from scripts import parameters
+from scripts.demo import functions
+from scripts.demo.stage import TARGET_SOURCE
+from scripts.embedded import kill, start
+from scripts.embedded.as_account import PARAMS, POLLING
+from scripts.embedded.deployment import client
+from scripts.newcomer import ROOT, Shell
+
+PAGE: Final = ROOT / "docs" / "first-hour.md"
+_COMMANDS: Final = re.compile(r"```console\n(.*?)```", re.DOTALL)
+_ADDRESS: Final = re.compile(r", at (https://\S+)")
+
+
+def sections() -> Iterator[tuple[str, list[str]]]:
+    """The page's headings, and the commands below each."""
+    for part in PAGE.read_text().split("\n## ")[1:]:
+        blocks = _COMMANDS.findall(part)
+        lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+        yield part.partition("\n")[0], lines
+
+
+def on_this_machine(command: str, address: str) -> str:
+    """The command with what an account needs not: this machine's layers, a small verification, the real address."""
+    if command.startswith("export MINUTE8_URL="):
+        return f"export MINUTE8_URL={address}"
+    if not command.startswith(("make deploy", "make verify")):
+        return command
+    more = " ".join(f"--param={pair}" for pair in parameters.pairs(PARAMS))
+    if command.startswith("make verify"):
+        more += " --small --yes"
+    command, _, arguments = command.partition(" ARGS=")
+    return f"{command} ARGS='{arguments} {more}'"
+
+
+def main() -> int:
+    """Follow the page; returns 0 if each command succeeds and nothing is left at the end."""
+    parser = argparse.ArgumentParser(prog="python -m tests.first_hour", description=__doc__)
+    parser.add_argument("--without", action="append", default=[], help="a section by its heading")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="minute8-first-hour-", ignore_cleanup_errors=True) as directory:
+        state = Path(directory) / "state"
+        embedded = start(state, 0, strict=True, tls=True, tied=True)
+        clients = lambda service: client(embedded, service)  # noqa: E731
+        environment = {**embedded.env(), **POLLING, "PATH": f"{directory}:{os.environ['PATH']}"}
+        try:
+            target = functions.create(clients, "acme-hello", TARGET_SOURCE.read_text(), timeout_s=60)
+            shell = Shell(Path(directory), {**environment, "TARGET": target}, {"aws": "tests.runbook.aws"})
+            shell.run(f'cd "{ROOT}"')
+            address = ""
+            for heading, commands in sections():
+                for command in commands if heading not in options.without else ():
+                    print(f"$ {command}", flush=True)
+                    try:
+                        printed = shell.run(f'cd "{ROOT}"; {on_this_machine(command, address)}')
+                    except CalledProcessError as error:
+                        print(f"{error.output}\n$ {command} exits with {error.returncode}")
+                        return 1
+                    print(printed, flush=True)
+                    address = next(iter(_ADDRESS.findall(printed)), address)
+                    if "create-access-key" in command:
+                        use(shell, printed)
+            return 1 if _left(clients) else 0
+        finally:
+            kill(state)
+
+
+def use(shell: Shell, printed: str) -> None:
+    """What `aws configure` does with the new key."""
+    key = json.loads(printed)["AccessKey"]
+    shell.run(f"export AWS_ACCESS_KEY_ID={key['AccessKeyId']} AWS_SECRET_ACCESS_KEY={key['SecretAccessKey']}")
+
+
+def _left(clients: Any) -> list[str]:
+    """Tables and functions that the page leaves; its own target stays."""
+    names = clients("dynamodb").list_tables()["TableNames"]
+    names += [function["FunctionName"] for function in clients("lambda").list_functions()["Functions"]]
+    remaining = [name for name in names if name != "acme-hello"]
+    print(f"left: {remaining or 'nothing'}")
+    return remaining
+
+
+if __name__ == "__main__":
+    sys.exit(main())
