@@ -77,7 +77,7 @@ def main() -> int:
                     address = next(iter(_ADDRESS.findall(printed)), address)
                     if "create-access-key" in command:
                         use(shell, printed)
-            return 1 if _left(clients) else 0
+            return 1 if _remaining_names(clients) else 0
         finally:
             kill(state)
 
@@ -88,7 +88,7 @@ def use(shell: Shell, printed: str) -> None:
     shell.run(f"export AWS_ACCESS_KEY_ID={key['AccessKeyId']} AWS_SECRET_ACCESS_KEY={key['SecretAccessKey']}")
 
 
-def _left(clients: Any) -> list[str]:
+def _remaining_names(clients: Any) -> list[str]:
     """Tables and functions that the page leaves; its own target stays."""
     names = clients("dynamodb").list_tables()["TableNames"]
     names += [function["FunctionName"] for function in clients("lambda").list_functions()["Functions"]]
