@@ -7,7 +7,7 @@ step reads the remaining schedules, so an interrupted step is simply repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -19,14 +19,14 @@ from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Query, Transaction
+from common.storage.table import Query, TooManyWrites, Transaction
 from common.storage.wire import Expression
 from eventbridge import keys as group_keys
 from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
 from eventbridge.names import DEFAULT_GROUP, job_id_prefixes
 from eventbridge.origin import schedule_of
 
-# Schedules: two transactions.
+# Schedules: two transactions, or more if their texts are large.
 STEP: Final = 2 * MAX_AT_ONCE
 
 
@@ -92,8 +92,7 @@ class GroupDeletions:
             return 0  # another step was faster, and there is a new group of this name
         job_ids = list(islice(self._schedules(tenant, name), STEP))
         for first in range(0, len(job_ids), MAX_AT_ONCE):
-            part = job_ids[first : first + MAX_AT_ONCE]
-            self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in part})
+            self._delete_schedules(tenant, name, job_ids[first : first + MAX_AT_ONCE])
         if len(job_ids) < STEP:
             # Another request may delete a newer group of this name. Earlier versions did not store the request.
             same = "#state = :deleting AND (attribute_not_exists(#deleted_by) OR #deleted_by = :by)"
@@ -125,6 +124,17 @@ class GroupDeletions:
                 )
             )
             yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)
+
+    def _delete_schedules(self, tenant: str, name: str, job_ids: Sequence[str]) -> None:
+        """Delete in one transaction; in two halves, if their large texts are too much for one. Raises Busy."""
+        try:
+            self.store.change_all(tenant, dict.fromkeys(job_ids, self._deletion(tenant, name)))
+        except TooManyWrites:
+            if len(job_ids) == 1:
+                raise
+            half = len(job_ids) // 2
+            self._delete_schedules(tenant, name, job_ids[:half])
+            self._delete_schedules(tenant, name, job_ids[half:])
 
     def _deletion(self, tenant: str, name: str) -> Change:
         """Deletes a schedule, unless the schedule is of a newer group with this name."""

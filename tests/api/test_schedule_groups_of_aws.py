@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable
 from itertools import count
@@ -9,15 +10,17 @@ from typing import Any
 
 import pytest
 
+from common.jobs.store import MAX_AT_ONCE
 from common.planning.removal_requests import BODY
 from common.storage import keys
+from common.storage.table import MAX_TRANSACTION_BYTES, Query
 from eventbridge import group_deletion
 from eventbridge import keys as group_keys
 from eventbridge.group_deletion import GroupDeletions
 from eventbridge.groups import GroupRequest
 from eventbridge.origin import KNOWN_FOR_S
 from scheduler.removal import remove_groups
-from tests.api.aws_schedules import Aws, refusal, schedule
+from tests.api.aws_schedules import ROLE, Aws, refusal, schedule
 from tests.api.calls import Office
 from tests.worlds import ARN, World
 
@@ -62,6 +65,29 @@ def test_lists_are_filtered_and_paged(office: Office, aws: Aws) -> None:
     }
     assert refusal(client.list_schedules, GroupName="nothing")[0] == 404
     assert refusal(client.list_schedules, NextToken="x")[:2] == (400, "ValidationException")
+
+
+def test_a_group_of_schedules_with_the_longest_inputs_goes(office: Office, aws: Aws) -> None:
+    """Each has an Input beside its payload: 14 have more than 4 MB, which no transaction takes."""
+    client = aws()
+    client.create_schedule_group(Name="billing")
+    message = {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/orders", "MessageBody": "x"}
+    message["MessageBody"] *= 125_000
+    text = json.dumps(message) + " " * 128_000
+    universal = {"Arn": "arn:aws:scheduler:::aws-sdk:sqs:sendMessage", "RoleArn": ROLE, "Input": text}
+    names = [f"n{n}" for n in range(MAX_AT_ONCE)]
+    for name in names:
+        client.create_schedule(**schedule(Name=name, GroupName="billing", Target=universal))
+    texts = [size for name in names for size in _text_sizes(office.world, f"billing..{name}")]
+    assert sum(texts) > MAX_TRANSACTION_BYTES
+    client.delete_schedule_group(Name="billing")
+    assert refusal(client.get_schedule_group, Name="billing")[0] == 404
+    assert list(office.world.store.list_jobs("alice")) == []
+
+
+def _text_sizes(world: World, job_id: str) -> list[int]:
+    items = world.table("jobs").query(Query(keys.texts_of_job("alice", job_id)))
+    return [len(item["text"]) for item in items]
 
 
 def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
