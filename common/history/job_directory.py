@@ -167,9 +167,9 @@ class JobDirectory:
             del self._remembered[next(iter(self._remembered))]
 
     def _changed(self, tenant: str, as_of: float) -> list[str] | None:
-        """The jobs that have changed since; None if they are too many."""
-        subjects = self.audit.subjects_since(tenant, "job", as_of - SETTLING_S, MAX_CHANGES + 1)
-        return None if len(subjects) > MAX_CHANGES else sorted(set(subjects))
+        """The jobs that have changed since; None if the tenant has made too many changes, of jobs or others."""
+        subjects = self.audit.subjects_since(tenant, "job", as_of - SETTLING_S, MAX_CHANGES)
+        return None if subjects is None else sorted(set(subjects))
 
     def _with(self, tenant: str, rows: Iterable[ListedJob], changed: Sequence[str]) -> tuple[ListedJob, ...]:
         """The jobs, of which some have changed."""

@@ -171,9 +171,11 @@ class Audit:
             seen_id = entry.entry_id
         return entries, ""
 
-    def subjects_since(self, tenant: str, kind: str, since: float, limit: int) -> list[str]:
-        """The subjects of the changes of this kind (`job`) since then, at most `limit` of them, the newest first."""
-        items = self._between(tenant, EntryFilter(from_at=max(0, int(since))), "", limit)
+    def subjects_since(self, tenant: str, kind: str, since: float, most: int) -> list[str] | None:
+        """The subjects of the changes of this kind (`job`) since then; None if there are over `most` of all kinds."""
+        items = list(self._between(tenant, EntryFilter(from_at=max(0, int(since))), "", most + 1))
+        if len(items) > most:
+            return None
         return [item["subject"] for item in items if item["action"].partition(".")[0] == kind]
 
     def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:

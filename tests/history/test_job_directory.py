@@ -17,7 +17,7 @@ from common.history.job_directory import JobDirectory, ListedJob, NextFires
 from common.history.job_search import JobSearch, has_words, matching_places, place_of, place_text, words_of
 from common.jobs.job import exists
 from common.storage import keys
-from common.storage.table import Query
+from common.storage.table import Query, Transaction
 from common.tenants.audit import Audit
 from tests.worlds import World, job, open_world
 
@@ -93,6 +93,25 @@ def test_a_change_that_commits_after_a_later_one_is_not_missed(world: World) -> 
     world.clock.now = now  # type: ignore[method-assign]
     world.clock.sleep(5)
     assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
+
+
+def test_other_changes_of_a_tenant_hide_no_change_of_a_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the bound and above it: whoever changes calendars or cancels runs has as many entries as they like."""
+    monkeypatch.setattr(job_directory, "MAX_CHANGES", 8)
+    looker, audit = directory(world), Audit(world.table("tenants"))
+    looker.listed("alice", world.clock.now())
+    for others in (7, 8, 30):
+        world.clock.sleep(100)
+        looker.listed("alice", world.clock.now())
+        world.registry.put("alice", f"job-{others}", job(cron="0 3 * * *"))
+        for n in range(others):
+            world.clock.sleep(1)
+            tx = Transaction(world.dynamodb)
+            audit.add(tx, "alice", "key", "calendar.stored", f"calendar-{n}", world.clock.now())
+            tx.commit()
+        assert sorted(looker.listed("alice", world.clock.now())) == recounted(world)
 
 
 def test_a_large_directory_is_made_by_several_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
