@@ -244,7 +244,8 @@ class ProjectedRuns:
         self._drop(tenant, window.start, change.dropped)
 
     def _drop(self, tenant: str, start: int, names: Iterable[str]) -> None:
-        self._table.delete_many([keys.projected_portion(tenant, start, name) for name in names])
+        for name in names:
+            self._table.delete(keys.projected_portion(tenant, start, name))
 
 
 def totals_of(runs: Iterable[RunEntry]) -> RunTotals:
