@@ -150,3 +150,15 @@ def test_a_long_tick_leaves_no_time_for_removals(world: World) -> None:
     world.clock.sleep(MAX_REMOVAL_S)
     assert remove_tenants(deletions_of(world), world.clock, world.clock.now() - MAX_REMOVAL_S).items == 0
     assert remove_tenants(deletions_of(world), world.clock, world.clock.now()).finished == 1
+
+
+def test_ticks_write_down_the_runs_of_tenants_that_stay(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(world)
+    serve(world, monkeypatch)
+    for time in ("03:18:00", "03:28:00", "03:38:00", "03:48:00", "03:58:00"):
+        world.run_until(f"2026-11-21T{time}Z")
+        handler.handle({}, None)
+    window = world.projector.windows.window("alice", at("2026-11-21T03:30:00Z"))
+    assert window and window.totals.statuses.total() == 10
