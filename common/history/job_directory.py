@@ -52,8 +52,18 @@ _KNOWN_SCHEDULES: Final = 20_000
 _ATTRIBUTES: Final = ("job_id", "name", "tags", "target", "state", "revision", "schedule")
 
 
+def tags_text(tags: Iterable[str]) -> str:
+    """Tags in one text, with a line feed between them. Line feeds in a tag are escaped, and so are carriage returns."""
+    return "\n".join(tag.replace("\r", "\r-").replace("\n", "\r+") for tag in tags)
+
+
+def has_tag(tags: str, tag: str) -> bool:
+    """Whether the tag is in such a text."""
+    return tags_text([tag]) in tags.split("\n")
+
+
 class ListedJob(NamedTuple):
-    """A job as the directory has it. `tags` are in one text, with a line feed between them; `schedule` is its JSON."""
+    """A job as the directory has it. `tags` are as `tags_text` has them; `schedule` is its JSON."""
 
     job_id: str
     name: str
@@ -71,7 +81,7 @@ class ListedJob(NamedTuple):
         return cls(
             job_id=item["job_id"],
             name=item.get("name", ""),
-            tags="\n".join(item.get("tags", ())),
+            tags=tags_text(item.get("tags", ())),
             kind=target.get("kind", ""),
             address=target.get("arn") or target.get("url") or "",
             state=item["state"],

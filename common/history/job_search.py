@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from common.history.job_directory import ListedJob
+from common.history.job_directory import ListedJob, has_tag, tags_text
 from common.jobs.job import ACTIVE, Job
 
 Order = Literal["id", "name", "next", "failures"]
@@ -46,7 +46,7 @@ class JobSearch:
         return (
             self.state in ("", job.state)
             and self.kind in ("", job.kind)
-            and (not self.tag or self.tag in job.tags.split("\n"))
+            and (not self.tag or has_tag(job.tags, self.tag))
             and job_begins(self.name_prefix, job.job_id, job.name)
             and self.target in ("", job.address)
             and has_words(self.words, f"{job.job_id} {job.name} {job.tags}")
@@ -56,7 +56,7 @@ class JobSearch:
         """The same for the job itself, with `failing`."""
         target = job.target
         address = str(target.get("arn") or target.get("url") or "")
-        tags, kind = "\n".join(job.tags), str(target.get("kind"))
+        tags, kind = tags_text(job.tags), str(target.get("kind"))
         listed = ListedJob(job.job_id, job.name, tags, kind, address, job.state, job.revision, "")
         return self.matches(listed) and (not self.failing or job.is_failing)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from common.history.job_directory import JobDirectory, ListedJob
+from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRuns
 from common.history.run_lists import LISTED, MAX_RETRIES, RunFilter, TenantRuns, retries_in
 from common.history.runs_cursor import RunsCursor
@@ -267,7 +267,7 @@ class RunsByTime:
 
 def is_job_of(job: ListedJob, run_filter: RunFilter) -> bool:
     """Whether a job has the tag and the target (kind, ARN or address) of a filter. Pure."""
-    return (not run_filter.tag or run_filter.tag in job.tags.split("\n")) and (
+    return (not run_filter.tag or has_tag(job.tags, run_filter.tag)) and (
         run_filter.target in ("", job.kind, job.address)
     )
 

@@ -91,6 +91,18 @@ def test_a_change_is_found_at_once(four: Office) -> None:
     assert listed(four, "state=paused&sort=next") == ["fresh"]
 
 
+def test_a_tag_may_have_a_line_feed(four: Office) -> None:
+    """Tags of a listed job are in one text, with a line feed between them."""
+    for job_id, tag in {"feed": "x\ny", "return": "x\ry"}.items():
+        four.alice("PUT", f"/v1/jobs/{job_id}", job(cron="0 3 * * *", tags=[tag]))
+    assert [listed(four, f"tag={tag}") for tag in ("x", "y", "x%0Ay", "x%0Dy")] == [
+        [],
+        [],
+        ["feed"],
+        ["return"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [

@@ -102,11 +102,11 @@ def test_other_changes_of_a_tenant_hide_no_change_of_a_job(
     monkeypatch.setattr(job_directory, "MAX_CHANGES", 8)
     looker, audit = directory(world), Audit(world.table("tenants"))
     looker.listed("alice", world.clock.now())
-    for others in (7, 8, 30):
+    for entry_count in (7, 8, 30):
         world.clock.sleep(100)
         looker.listed("alice", world.clock.now())
-        world.registry.put("alice", f"job-{others}", job(cron="0 3 * * *"))
-        for n in range(others):
+        world.registry.put("alice", f"job-{entry_count}", job(cron="0 3 * * *"))
+        for n in range(entry_count):
             world.clock.sleep(1)
             tx = Transaction(world.dynamodb)
             audit.add(tx, "alice", "key", "calendar.stored", f"calendar-{n}", world.clock.now())
