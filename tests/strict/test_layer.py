@@ -249,7 +249,12 @@ def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
     assert meter.take(one_read, 7.9) == [reads]
     assert meter.take(one_read, 8.0) == []
     transaction = {"TransactItems": [{"Put": {"TableName": "t"}}] * 3}
-    assert throughput.units_of("TransactWriteItems", transaction) == {writes: 3}
+    assert throughput.units_of("TransactWriteItems", transaction) == {writes: 6}, "twice"
+    large = {"TableName": "t", "Item": {"pk": {"S": "x" * 2_500}}}
+    assert throughput.units_of("PutItem", large) == {writes: 3}
+    assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{"PutRequest": large}]}}) == {
+        writes: 3
+    }
     assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
     assert meter.take(throughput.units_of("TransactWriteItems", transaction), 8.0) == [], "no limit"
 

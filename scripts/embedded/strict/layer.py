@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from scripts.embedded.strict import conflicts, quota, recursion, throughput
+from scripts.embedded.strict import conflicts, connections, lambdas, quota, recursion, throughput
 
 MAX_DELAY_S: Final = 900
 MESSAGES_PER_DUPLICATE: Final = 10
@@ -24,12 +24,17 @@ def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> Non
 
     `throttled` gets the name of a table, and whether its writes were throttled or its reads.
     """
+    from hypercorn.asyncio.tcp_server import TCPServer
     from ministack.core import lambda_runtime  # type: ignore[import-untyped]
     from ministack.services import dynamodb, eventbridge, lambda_svc, sqs  # type: ignore[import-untyped]
+    from ministack.services.cloudformation import provisioners, stacks  # type: ignore[import-untyped]
 
     recursion.install(sqs, lambda_svc)
     conflicts.install(dynamodb)
     throughput.install(dynamodb, throttled)
+    connections.install(TCPServer)
+    lambdas.grow_concurrency(lambda_svc)
+    lambdas.update_configuration_first(stacks, provisioners)
     refuse_long_delays(sqs)
     deliver_some_messages_twice(sqs)
     answer_some_short_polls_empty(sqs)

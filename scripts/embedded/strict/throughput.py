@@ -1,22 +1,25 @@
 """Throughput of tables with provisioned billing: what comes in a second after their units are used up is throttled.
 
-An item takes a unit, whatever its size, and so does a query. Requests in PartiQL take none. AWS lets unused units be
-used later, and does not promise it; here they are gone.
+An item that is put takes a unit for each KB; each other item, and a query, takes one. In a transaction it is twice as
+much. Requests in PartiQL take none. AWS lets unused units be used later, and does not promise it; here they are gone.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/burst-adaptive-capacity.html
 """
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from common.storage.wire import item_bytes
 from scripts.embedded.strict.conflicts import cancelled, refused
 
 _READS: Final = {"GetItem", "Query", "Scan", "BatchGetItem", "TransactGetItems"}
 _WRITES: Final = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
+_WRITE_UNIT_BYTES: Final = 1024
 _UNITS: Final = {False: "ReadCapacityUnits", True: "WriteCapacityUnits"}
 
 
@@ -81,14 +84,27 @@ def units_of(action: str, request: dict[str, Any]) -> Counter[Side]:
     """How many units a request takes of which sides."""
     writes = action in _WRITES
     if action.startswith("Transact"):
+        units: Counter[Side] = Counter()
         parts: list[Any] = [next(iter(item.values()), {}) for item in request.get("TransactItems", [])]
-        return Counter(Side(_name(part.get("TableName")), writes) for part in parts)
+        for part in parts:
+            units[Side(_name(part.get("TableName")), writes)] += 2 * _units(part)
+        return units
     if action.startswith("Batch"):
         tables = request.get("RequestItems", {}).items()
         return Counter(
-            {Side(_name(name), writes): len(items if writes else items["Keys"]) for name, items in tables}
+            {
+                Side(_name(name), writes): sum(_units(item.get("PutRequest", {})) for item in items)
+                if writes
+                else len(items["Keys"])
+                for name, items in tables
+            }
         )
-    return Counter([Side(_name(request.get("TableName")), writes)])
+    return Counter({Side(_name(request.get("TableName")), writes): _units(request)})
+
+
+def _units(request: Mapping[str, Any]) -> int:
+    """Of a write that has the whole item, a unit for each KB that is begun; else one."""
+    return max(1, math.ceil(item_bytes(request.get("Item", {})) / _WRITE_UNIT_BYTES))
 
 
 def _name(table: object) -> str:
