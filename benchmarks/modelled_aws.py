@@ -191,7 +191,7 @@ def measured(memory_mb: int) -> Measured:
 # Default polling: 5 concurrent batches, 300 more each minute, at most 1,250. Lambda may begin with 2, unless the
 # mapping has a maximum concurrency, as it has by default.
 _DEFAULT_START, _DEFAULT_A_MINUTE, _DEFAULT_MAX = 5, 300, 1_250
-FEWEST_AT_FIRST = 2
+FEWEST_BATCHES = 2
 # A provisioned poller runs 10 at once and asks 10 times a second; together they add 1,000 concurrency a minute, up to
 # 20,000.
 _A_POLLER, POLLS_A_SECOND, _POLLED_A_MINUTE, _POLLED_MAX = 10, 10, 1_000, 20_000
@@ -209,7 +209,7 @@ class Setting:
     maximum_pollers: int = 0
     maximum_concurrency: int = 0
     # Batches at once before default polling grows.
-    at_first: int = _DEFAULT_START
+    first_batches: int = _DEFAULT_START
     # Tenants share a burst evenly; a tenant's jobs are in one partition.
     tenants: int = 1_000
     warm_reads: int = NEW_TABLE_READS
@@ -261,7 +261,7 @@ def allowed(setting: Setting, at: float) -> int:
     at = max(0.0, at) if setting.grows else 0.0
     if setting.minimum_pollers:
         return min(pollers(setting, at) * _A_POLLER, _POLLED_MAX)
-    grown = min(_DEFAULT_MAX, setting.at_first + int(at / 60 * _DEFAULT_A_MINUTE))
+    grown = min(_DEFAULT_MAX, setting.first_batches + int(at / 60 * _DEFAULT_A_MINUTE))
     if not setting.grows:
         return setting.maximum_concurrency or grown
     return min(grown, setting.maximum_concurrency) if setting.maximum_concurrency else grown

@@ -22,8 +22,8 @@ def install(tcp_server: Any, purged_after_s: float = PURGED_AFTER_S) -> None:
     init = tcp_server.__init__
 
     def with_purge(server: Any, *arguments: Any) -> None:
-        *others, reader, writer = arguments
-        init(server, *others, Purged(reader, writer, purged_after_s), writer)
+        *parts, reader, writer = arguments
+        init(server, *parts, Purged(reader, writer, purged_after_s), writer)
 
     tcp_server.__init__ = with_purge
 

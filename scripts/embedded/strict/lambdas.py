@@ -12,7 +12,7 @@ _FUNCTION: Final = "AWS::Lambda::Function"
 # A queue that had no batch for so long begins anew. AWS does not say when it does.
 _QUIET_S: Final = 60.0
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-_LEAST, _WITH_MAXIMUM, _MORE_A_MINUTE, _MOST_BATCHES = 2, 5, 300, 1_250
+_WITHOUT_MAXIMUM, _WITH_MAXIMUM, _GROWTH_A_MINUTE, _MAX_BATCHES = 2, 5, 300, 1_250
 
 
 def batches_at_once(has_maximum: bool, busy_s: float) -> int:
@@ -20,7 +20,10 @@ def batches_at_once(has_maximum: bool, busy_s: float) -> int:
 
     Five and 300 more each minute. Lambda may begin with two, unless the mapping has a maximum concurrency.
     """
-    return min(_MOST_BATCHES, (_WITH_MAXIMUM if has_maximum else _LEAST) + int(busy_s / 60 * _MORE_A_MINUTE))
+    return min(
+        _MAX_BATCHES,
+        (_WITH_MAXIMUM if has_maximum else _WITHOUT_MAXIMUM) + int(busy_s / 60 * _GROWTH_A_MINUTE),
+    )
 
 
 def grow_concurrency(lambda_svc: Any) -> None:
