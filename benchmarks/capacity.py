@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.model import burst
-from benchmarks.modelled_aws import BATCH, FEWEST_BATCHES, Outcome, Setting, measured
+from benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting, measured
 from benchmarks.registered import SHARE_ENTRIES
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
@@ -59,7 +59,7 @@ def cases() -> Iterator[Case]:
         if load <= _MAX_ON_NEW_TABLES:
             yield Case(load, "the defaults", _default(load))
         if load == 1_000:
-            fewest = replace(_default(load), first_batches=FEWEST_BATCHES)
+            fewest = replace(_default(load), first_batches=SLOW_START_BATCHES)
             yield Case(load, "maximumConcurrency: off, Lambda begins with two", fewest)
         if load == 10_000:
             yield Case(load, "the defaults, one tenant", replace(_default(load), tenants=1))

@@ -191,7 +191,7 @@ def measured(memory_mb: int) -> Measured:
 # Default polling: 5 concurrent batches, 300 more each minute, at most 1,250. Lambda may begin with 2, unless the
 # mapping has a maximum concurrency, as it has by default.
 _DEFAULT_START, _DEFAULT_A_MINUTE, _DEFAULT_MAX = 5, 300, 1_250
-FEWEST_BATCHES = 2
+SLOW_START_BATCHES = 2
 # A provisioned poller runs 10 at once and asks 10 times a second; together they add 1,000 concurrency a minute, up to
 # 20,000.
 _A_POLLER, POLLS_A_SECOND, _POLLED_A_MINUTE, _POLLED_MAX = 10, 10, 1_000, 20_000
