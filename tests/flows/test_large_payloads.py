@@ -157,3 +157,30 @@ def test_a_job_that_ends_and_is_deleted_takes_its_payload_along(world: World) ->
     assert stored_item(world) == {}
     (text,) = texts_of(world)
     assert text["expires_at"] < at("2026-11-21T05:00:00Z")
+
+
+def test_a_payload_that_was_deleted_by_hand_is_stored_again(world: World) -> None:
+    fields = job(cron="0 3 * * *", payload=payload_of(5_000))
+    world.registry.create("alice", "job", fields)
+    (text,) = texts_of(world)
+    world.table("jobs").delete(keys.key_of(text))
+    for payload in ("small", payload_of(5_000)):
+        world.registry.put("alice", "job", {**fields, "payload": payload})
+    assert texts_of(world) == [text]
+
+
+def test_a_retry_sends_the_payload_that_the_job_has_by_then(world: World) -> None:
+    """The one before may have expired."""
+    seen: list[str] = []
+
+    def call(event: Mapping[str, Any]) -> Outcome:
+        seen.append(json.loads(event["payload"]))
+        return Outcome(ok=len(seen) > 1, error_type="Boom", error="once")
+
+    world.target.answer = call
+    world.registry.create("alice", "job", job(at=DUE, payload=payload_of(5_000)))
+    world.run_until("2026-11-21T03:15:05Z")
+    world.registry.patch("alice", "job", {"payload": payload_of(6_000)})
+    world.table("jobs").delete(keys.job_text("alice", "job", StoredText.of(payload_of(5_000)).sha256))
+    world.run_until("2026-11-21T05:15:00Z")
+    assert (seen, world.statuses("alice", "job")) == ([payload_of(5_000), payload_of(6_000)], ["succeeded"])
