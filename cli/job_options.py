@@ -93,6 +93,19 @@ _RETRY: Final[dict[str, Any]] = {
         Number, typer.Option("--retry-max-age", help="No attempt starts later, in seconds.")
     ],
 }
+_ALERT: Final[dict[str, Any]] = {
+    "longer_than_s": Annotated[
+        Number, typer.Option("--longer-than", help="Subscribers hear of a run that takes more seconds.")
+    ],
+    "shorter_than_s": Annotated[
+        Number,
+        typer.Option("--shorter-than", help="Subscribers hear of a run that succeeds in fewer seconds."),
+    ],
+    "no_success_for_s": Annotated[
+        Number,
+        typer.Option("--no-success-for", help="Subscribers hear if no run succeeds for so many seconds."),
+    ],
+}
 _JOB: Final[dict[str, Any]] = {
     "payload": Annotated[Text, typer.Option(help="JSON, or @file.json.")],
     "name": Annotated[Text, typer.Option(help="A name for people.")],
@@ -116,7 +129,7 @@ _JOB: Final[dict[str, Any]] = {
     "owner": Annotated[Text, typer.Option(help="The person or team that answers for the job.")],
     "runbook": Annotated[Text, typer.Option(help="The URL of the instructions for a failure.")],
 }
-OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
+OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_ALERT, **_JOB}
 _TARGET_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
 
 
@@ -133,7 +146,8 @@ def definition_of(**options: Any) -> dict[str, Any]:
     if "payload" in definition:
         definition["payload"] = read_payload(definition["payload"])
     schedule = _without_empty(_of(_SCHEDULE, values), exclude=_of(_EXCLUDE, values), pace=_of(_PACE, values))
-    return _without_empty(definition, schedule=schedule, target=_target(values), retry=_of(_RETRY, values))
+    parts = {"retry": _of(_RETRY, values), "alert": _of(_ALERT, values)}
+    return _without_empty(definition, schedule=schedule, target=_target(values), **parts)
 
 
 def _of(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

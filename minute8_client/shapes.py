@@ -25,6 +25,7 @@ class Job(TypedDict):
     on_crash: Literal["retry", "fail"]
     after_completion: Literal["keep", "delete"]
     dead_letter: str | None
+    alert: dict[str, Any] | None
     owner: str
     runbook: str
     job_id: str
@@ -498,6 +499,9 @@ class WaitingNotices(TypedDict):
 
     failed: int
     overdue: int
+    too_long: int
+    too_short: int
+    no_success: int
     recovered: int
 
 

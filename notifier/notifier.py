@@ -24,14 +24,22 @@ from common.errors import NotFound
 from common.notices import grouping
 from common.notices.message import body, described
 from common.notices.store import Subscriptions
-from common.notices.subscription import FAILURES, OVERDUE_JOBS, RECOVERIES, Notice, Problem, Subscription
+from common.notices.subscription import (
+    ALERTS,
+    FAILURES,
+    RECOVERIES,
+    SEARCHED,
+    Notice,
+    Problem,
+    Subscription,
+)
 from common.planning.due_index import DueIndex
 from common.storage.table import Tables
 from common.tenants.allowed_targets import is_held
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from notifier.delivery import TIMEOUT_S, Deliver, refusal
-from notifier.problem_reader import JobLabels, ProblemReader
+from notifier.problem_reader import AlertSpan, JobLabels, ProblemReader
 
 # As often as ticks plan.
 MIN_SEARCH_INTERVAL_S: Final = 600
@@ -52,9 +60,11 @@ class Happenings:
 
     failures: list[Problem] = field(default_factory=list)
     complete: bool = True
-    overdue: list[Problem] = field(default_factory=list)
+    # Jobs that are overdue, or of which an alert has something to say.
+    searched: list[Problem] = field(default_factory=list)
+    searched_all: bool = True
     labels: dict[str, JobLabels] = field(default_factory=dict)
-    # When the search for overdue jobs began, and the job after which it continues. None without a search.
+    # When the search among the jobs began, and the job after which it continues. None without a search.
     search: tuple[float, str] | None = None
 
 
@@ -155,13 +165,15 @@ class Notifier:
             self.subscriptions.drop_subscriber(tenant, mark)
             return []
         enabled = [subscription for subscription in subscriptions if subscription.state.disabled_at is None]
-        happenings = self._happenings(tenant, enabled, now)
+        happenings = self._happenings(tenant, enabled, rules.run_retention_s, now)
         notices: list[OutgoingNotice] = []
         for subscription in subscriptions:
             notices += self._update(subscription, happenings, now)
         return notices
 
-    def _happenings(self, tenant: str, subscriptions: Sequence[Subscription], now: float) -> Happenings:
+    def _happenings(
+        self, tenant: str, subscriptions: Sequence[Subscription], kept_s: int, now: float
+    ) -> Happenings:
         """What happened since the last round, read once for all subscriptions."""
         happenings = Happenings()
         of_failures = [subscription for subscription in subscriptions if FAILURES in subscription.kinds]
@@ -171,15 +183,19 @@ class Notifier:
         if any(subscription.needs_jobs for subscription in of_failures):
             job_ids = (problem.job_id for problem in happenings.failures)
             happenings.labels = self.reader.labels(tenant, job_ids)
-        if of_overdue := [
-            subscription for subscription in subscriptions if OVERDUE_JOBS in subscription.kinds
-        ]:
-            before = of_overdue[0].state
+        searching = [
+            subscription for subscription in subscriptions if SEARCHED.intersection(subscription.kinds)
+        ]
+        if searching:
+            before = searching[0].state
             if before.searched_after or now >= before.searched_at + MIN_SEARCH_INTERVAL_S:
-                overdue, after = self.reader.overdue(tenant, before.searched_after, now)
-                happenings.overdue = [problem for problem, _ in overdue]
-                happenings.labels |= {problem.job_id: labels for problem, labels in overdue}
-                happenings.search = (before.searched_at if before.searched_after else now, after)
+                began_at = before.searched_at if before.searched_after else now
+                alerts = _alert_span(searching, began_at, kept_s)
+                search = self.reader.search(tenant, before.searched_after, now, alerts)
+                happenings.searched = [problem for problem, _ in search.problems]
+                happenings.searched_all = search.complete
+                happenings.labels |= {problem.job_id: labels for problem, labels in search.problems}
+                happenings.search = (began_at, search.after_job)
         return happenings
 
     def _update(self, subscription: Subscription, happenings: Happenings, now: float) -> list[OutgoingNotice]:
@@ -187,8 +203,10 @@ class Notifier:
         state, stored_at = subscription.state, subscription.state.looked_at
         before = replace(state, looked_at=0.0).to_text()
         if state.disabled_at is None:
-            if happenings.search and OVERDUE_JOBS in subscription.kinds:
-                state.searched_at, state.searched_after = happenings.search
+            if happenings.search and SEARCHED.intersection(subscription.kinds):
+                began_at, after_job = happenings.search
+                state.searched_since = grouping.known_until(state, began_at)
+                state.searched_at, state.searched_after = began_at, after_job
             self._add(subscription, happenings, now)
             self._examine(subscription, now)
             self._report(subscription, now)
@@ -220,15 +238,20 @@ class Notifier:
             recent = (problem for problem in happenings.failures if problem.last_at >= since)
             grouping.add(state, filtered(recent))
             state.complete = state.complete and happenings.complete
-        if OVERDUE_JOBS in subscription.kinds:
-            grouping.add(state, filtered(happenings.overdue))
+        since = max((state.searched_since or 0.0) - grouping.LATE_S, subscription.created_at)
+        news = (problem for problem in happenings.searched if problem.ends or problem.last_at >= since)
+        grouping.add(state, filtered(problem for problem in news if problem.kind in subscription.kinds))
+        if ALERTS.intersection(subscription.kinds):
+            state.complete = state.complete and happenings.searched_all
         state.looked_at = now
         grouping.forget(state, now)
 
     def _examine(self, subscription: Subscription, now: float) -> None:
         """Find out which problems have ended: some reported ones, and before a message the waiting ones."""
         state, reports = subscription.state, RECOVERIES in subscription.kinds
-        examined = [problem for problem in state.reported.values() if problem.key not in state.over]
+        examined = [
+            problem for problem in state.reported.values() if problem.ends and problem.key not in state.over
+        ]
         examined = examined[:_MAX_EXAMINED]
         grouping.end(state, self.reader.ended(subscription.tenant, examined), now, reports=reports)
         if len(state.reported) > _MAX_EXAMINED:  # the next round examines the others
@@ -237,7 +260,8 @@ class Notifier:
                     state.reported[problem.key] = state.reported.pop(problem.key)
         is_full = len(state.waiting) >= grouping.MAX_WAITING
         if is_full or grouping.may_report(state, subscription.delay_s, now):
-            ended = self.reader.ended(subscription.tenant, list(state.waiting.values()))
+            waiting = [problem for problem in state.waiting.values() if problem.ends]
+            ended = self.reader.ended(subscription.tenant, waiting)
             grouping.end(state, ended, now, reports=reports)
 
     def _report(self, subscription: Subscription, now: float) -> None:
@@ -296,6 +320,16 @@ def notifier(
     """The notifier. `pool` runs tenants and messages, `reads` the reads of single jobs."""
     reader = ProblemReader(tables.jobs, tables.runs, DueIndex(tables.due), reads)
     return Notifier(Subscriptions(tables.jobs), reader, rules, deliver, clock, pool)
+
+
+def _alert_span(subscriptions: Sequence[Subscription], began_at: float, kept_s: int) -> AlertSpan | None:
+    """What the alerts are to report to these subscriptions, in a search that began then. None: nothing."""
+    known = [
+        max(grouping.known_until(subscription.state, began_at) - grouping.LATE_S, subscription.created_at)
+        for subscription in subscriptions
+        if ALERTS.intersection(subscription.kinds)
+    ]
+    return AlertSpan(min(known), kept_s) if known else None
 
 
 def _message_id(subscription: Subscription) -> str:

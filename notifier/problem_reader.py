@@ -1,21 +1,26 @@
-"""Reads what happened to a tenant's jobs: failed runs, overdue jobs, and ended problems. Every read is bounded."""
+"""Reads what happened to a tenant's jobs: failed runs, overdue jobs, what alerts say, and ended problems.
+
+Every read is bounded.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Final
 
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of
-from common.history.health import JobHealth
+from common.history.health import HEALTH_ATTRIBUTES, JobHealth
+from common.history.run_lists import MAX_RETRIES, retries_in
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
+from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Alert, Job
+from common.notices.alerts import Record, alert_problems, read_from
 from common.notices.message import JobContext
-from common.notices.subscription import FAILED, OVERDUE, Problem
+from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.states import SUCCEEDED
@@ -29,6 +34,10 @@ MAX_FAILURES: Final = 2_000
 MAX_EXAMINED_JOBS: Final = 200
 # To find the examined ones: paused and deleted jobs are read, too.
 MAX_READ_JOBS: Final = 2_000
+# Of a job with an alert, and of all jobs of a tenant in one round beyond the newest runs of each.
+MAX_ALERT_RUNS: Final = 1_000
+MAX_OLDER_RUNS: Final = 5_000
+_OLDER_PAGE: Final = 100
 # After a failed run, to find a success.
 _MAX_NEWER_RUNS: Final = 20
 _PAGE: Final = 200
@@ -42,6 +51,23 @@ class JobLabels:
 
     name: str = ""
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSpan:
+    """What alerts report: the instants since `since`, of a tenant whose runs are kept for `kept_s`."""
+
+    since: float
+    kept_s: int
+
+
+@dataclass(slots=True)
+class Search:
+    """What a look at the next jobs found, the job after which to continue, and whether all their runs were read."""
+
+    problems: list[tuple[Problem, JobLabels]] = field(default_factory=list)
+    after_job: str = ""
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +125,69 @@ class ProblemReader:
         newer = islice(items, _MAX_NEWER_RUNS)
         if problem.kind == OVERDUE:
             return any(_of_schedule(run) for run in newer)
+        if problem.kind == NO_SUCCESS:
+            return any(run["status"] == SUCCEEDED for run in newer)
         return any(
             run["status"] == SUCCEEDED
             and (run["sk"] == problem.run_name or (_of_schedule(run) and not problem.by_hand))
             for run in newer
         )
 
-    def overdue(self, tenant: str, after_job: str, now: float) -> tuple[list[tuple[Problem, JobLabels]], str]:
-        """The overdue jobs among the next ones, and the job after which to continue; empty at the end."""
+    def search(self, tenant: str, after_job: str, now: float, alerts: AlertSpan | None) -> Search:
+        """The overdue jobs among the next ones, and with `alerts` what these say."""
         mark = self.index.mark()
         if mark is None:
-            return [], ""
+            return Search()
         jobs, following = self._active(tenant, after_job)
         calendars = RememberedCalendars(Calendars(self.jobs))
         as_of = AsOf(now, mark.planned_until, -math.inf)
         health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
-        late = [
-            (_overdue(job.job_id, run.due_at, run.fire_at), JobLabels(job.name, tuple(job.tags)))
-            for job in jobs
-            if (run := health[job.job_id].overdue) is not None
-        ]
-        return late, following
+        search, older_runs = Search(after_job=following), 0
+        for job in jobs:
+            labels, newest = JobLabels(job.name, tuple(job.tags)), health[job.job_id].outcomes
+            if (run := health[job.job_id].overdue) is not None:
+                search.problems.append((_overdue(job.job_id, run.due_at, run.fire_at), labels))
+            if alerts and job.alert:
+                runs, complete = self._runs_for(job, job.alert, newest, alerts.since)
+                problems = alert_problems(job, job.alert, runs, alerts.since, now, alerts.kept_s)
+                search.problems += [(problem, labels) for problem in problems]
+                search.complete = search.complete and complete
+                older_runs += max(0, len(runs) - len(newest))
+                if older_runs >= MAX_OLDER_RUNS:  # the next round continues
+                    search.after_job = job.job_id
+                    break
+        return search
+
+    def _runs_for(
+        self, job: Job, alert: Alert, newest: Sequence[Record], since: float
+    ) -> tuple[list[Record], bool]:
+        """The newest runs that an alert needs, and whether all that may be too long or too short are among them."""
+        from_at, lacks_success = read_from(alert, since), alert.no_success_for_s is not None
+        runs: list[Record] = []
+        retries = 0
+        for run in chain(newest, self._older(job, newest)):
+            if run["fire_at"] < from_at and not lacks_success:
+                break
+            if len(runs) == MAX_ALERT_RUNS or retries >= MAX_RETRIES:
+                return runs, run["fire_at"] < from_at
+            runs.append(run)
+            retries += retries_in(run)
+            lacks_success = lacks_success and run["status"] != SUCCEEDED
+        return runs, True
+
+    def _older(self, job: Job, newest: Sequence[Record]) -> Iterator[Record]:
+        """The runs before the newest ones, one query for each page that is needed."""
+        if newest:
+            yield from self.runs.query(
+                Query(
+                    keys.runs_of_job(job.tenant, job.job_id),
+                    after=keys.run(job.tenant, job.job_id, newest[-1]["sk"]),
+                    newest_first=True,
+                    page=_OLDER_PAGE,
+                    attributes=HEALTH_ATTRIBUTES,
+                    consistent=False,
+                )
+            )
 
     def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active jobs among the next ones, and the last job that was read; empty at the end."""
@@ -190,6 +258,7 @@ def _labels(item: Item) -> JobLabels:
 
 def _context(tenant: str, problem: Problem, job: Item | None, run: Item | None) -> JobContext:
     error_type, error = error_of(run) if run else ("", "")
-    execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if run else ""
+    names_run = run is not None or problem.kind in (TOO_LONG, TOO_SHORT)
+    execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if names_run else ""
     responsible = {name: str((job or {}).get(name, "")) for name in ("owner", "runbook")}
     return JobContext(execution_id, error_type, error, **responsible)

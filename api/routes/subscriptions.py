@@ -8,7 +8,16 @@ from typing import Any
 from api.http.requests import Request
 from api.http.routing import Response, Routes
 from api.services import Services
-from common.notices.subscription import FAILED, OVERDUE, DeliveryResult, Subscription, SubscriptionState
+from common.notices.subscription import (
+    FAILED,
+    NO_SUCCESS,
+    OVERDUE,
+    TOO_LONG,
+    TOO_SHORT,
+    DeliveryResult,
+    Subscription,
+    SubscriptionState,
+)
 from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
 
@@ -36,8 +45,8 @@ def list_subscriptions(services: Services, request: Request) -> Response:
 def put_subscription(services: Services, request: Request) -> Response:
     """Create or replace a subscription; a disabled address is enabled again.
 
-    A webhook or an SNS topic gets messages about failed jobs, recoveries and overdue jobs. The platform has to
-    allow the address. `conflict`: the tenant has 20 subscriptions. One query and one transaction.
+    A webhook or an SNS topic gets messages about failed jobs, recoveries, overdue jobs and what alerts say. The
+    platform has to allow the address. `conflict`: the tenant has 20 subscriptions. One query and one transaction.
     """
     stored = services.subscriptions.put(
         request.tenant, request.path["name"], request.object(), request.now, services.store.audited
@@ -104,8 +113,10 @@ def _delivery(state: SubscriptionState) -> dict[str, Any]:
         "disabled_at": _instant(state.disabled_at),
         "quiet_until": _instant(state.quiet_until or None),
         "waiting": {
-            "failed": sum(notice.kind == FAILED for notice in state.waiting.values()),
-            "overdue": sum(notice.kind == OVERDUE for notice in state.waiting.values()),
+            **{
+                kind: sum(problem.kind == kind for problem in state.waiting.values())
+                for kind in (FAILED, OVERDUE, TOO_LONG, TOO_SHORT, NO_SUCCESS)
+            },
             "recovered": len(state.over),
         },
         "message": None,

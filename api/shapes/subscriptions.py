@@ -33,6 +33,9 @@ class WaitingNotices(ResponseBody):
 
     failed: int = Field(description="Jobs that fail.")
     overdue: int = Field(description="Jobs that are overdue.")
+    too_long: int = Field(description="Jobs of which a run took longer than their alert's `longer_than_s`.")
+    too_short: int = Field(description="Jobs of which a run took less than `shorter_than_s`.")
+    no_success: int = Field(description="Jobs that had no success for `no_success_for_s`.")
     recovered: int = Field(description="Jobs that have recovered.")
 
 

@@ -188,6 +188,10 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("catch-up", job["catch_up"]),
         ("overlap", job["overlap"]),
         ("pause after", f"{job['pause_after_failures']} failures" if job["pause_after_failures"] else "-"),
+        (
+            "alert",
+            ", ".join(f"{name} {value}" for name, value in (job.get("alert") or {}).items() if value),
+        ),
         ("on crash", job["on_crash"]),
         ("after completion", job["after_completion"]),
         ("owner", job["owner"]),

@@ -31,7 +31,9 @@ class SubscriptionOptions:
     target: Annotated[str, typer.Option(help="Where to: the URL of a webhook, or the ARN of an SNS topic.")]
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="failures, recoveries or overdue; may be repeated; all unless given."),
+        typer.Option(
+            help="failures, recoveries, overdue, too_long, too_short or no_success; may be repeated; all unless given."
+        ),
     ] = None
     job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None
     name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins with this.")] = (

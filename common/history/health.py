@@ -34,10 +34,11 @@ OUTCOMES: Final = 20
 # The second query reads so many records.
 _MAX_SECOND_READ: Final = 200
 _THREADS: Final = 32
-_ATTRIBUTES: Final = (
+# What is read of each run.
+HEALTH_ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
     *("lateness_s", "duration_s", "started_at", "attempt", "error_type", "error", "skipped_count"),
-    "skipped_from_at",
+    *("skipped_from_at", "first_started_at", "finished_at"),
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ class JobHealth:
                     newest_first=True,
                     page=page,
                     where=where,
-                    attributes=_ATTRIBUTES,
+                    attributes=HEALTH_ATTRIBUTES,
                     consistent=False,
                 )
             )

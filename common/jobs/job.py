@@ -51,6 +51,22 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """When subscribers hear of a job whose runs do not fail: whole seconds; None is never.
+
+    A run takes longer, from its first start to its end; a call succeeds faster; no run succeeds for so long.
+    """
+
+    longer_than_s: int | None = None
+    shorter_than_s: int | None = None
+    no_success_for_s: int | None = None
+
+    def to_item(self) -> dict[str, int]:
+        """The thresholds that it has."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One job of one tenant.
 
@@ -74,6 +90,7 @@ class Job:
     on_crash: OnCrash = "retry"
     after_completion: AfterCompletion = "keep"
     dead_letter: str | None = None
+    alert: Alert | None = None
     owner: str = ""
     runbook: str = ""
     name: str = ""
@@ -148,6 +165,7 @@ class Job:
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
             "after_completion": self.after_completion if self.after_completion != "keep" else None,
             "dead_letter": self.dead_letter,
+            "alert": self.alert.to_item() if self.alert else None,
             "owner": self.owner or None,
             "runbook": self.runbook or None,
             "name": self.name or None,
@@ -181,6 +199,7 @@ class Job:
             on_crash=item.get("on_crash", "retry"),
             after_completion=item.get("after_completion", "keep"),
             dead_letter=item.get("dead_letter"),
+            alert=Alert(**item["alert"]) if item.get("alert") else None,
             owner=item.get("owner", ""),
             runbook=item.get("runbook", ""),
             name=item.get("name", ""),

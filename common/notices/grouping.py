@@ -2,8 +2,8 @@
 
 A problem waits for `delay_s` after it began. A problem that ends before is never reported. Then one message reports all
 waiting problems, and for `group_s` no further problem is reported. A reported problem that still goes on after a day is
-reported again. The recovery of a reported problem is reported, too. The recovery of the last reported problem does not
-wait for the end of `group_s`.
+reported again. A run that took too long or too little is reported once. The recovery of a reported problem is reported,
+too. The recovery of the last reported problem does not wait for the end of `group_s`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add(state: SubscriptionState, problems: Iterable[Problem]) -> None:
         if known:
             state.over.pop(problem.key, None)  # a new failure: the problem goes on
             state.reported[problem.key] = replace(known, last_at=problem.last_at, run_name=problem.run_name)
-            if problem.last_at < (known.reported_at or 0.0) + AGAIN_S:
+            if problem.ends and problem.last_at < (known.reported_at or 0.0) + AGAIN_S:
                 continue
         _wait(state, problem)
 
@@ -64,9 +64,7 @@ def _wait(state: SubscriptionState, problem: Problem) -> None:
         else:
             state.waiting[problem.key] = problem
     elif problem.last_at > waiting.last_at:
-        state.waiting[problem.key] = replace(
-            waiting, last_at=problem.last_at, run_name=problem.run_name, runs=waiting.runs + 1
-        )
+        state.waiting[problem.key] = replace(problem, first_at=waiting.first_at, runs=waiting.runs + 1)
 
 
 def end(state: SubscriptionState, ended: Iterable[str], now: float, *, reports: bool) -> None:
@@ -87,7 +85,7 @@ def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:
     quiet = now < state.quiet_until
     problems = any(problem.first_at + delay_s <= now for problem in state.waiting.values())
     recovered = any((problem.recovered_at or 0.0) + delay_s <= now for problem in state.over.values())
-    all_over = state.reported.keys() <= state.over.keys()
+    all_over = all(key in state.over for key, problem in state.reported.items() if problem.ends)
     return (problems and not quiet) or (recovered and (not quiet or all_over))
 
 
@@ -112,11 +110,20 @@ def take_digest(state: SubscriptionState, group_s: int, now: float) -> Digest:
 
 
 def forget(state: SubscriptionState, now: float) -> None:
-    """Forget reported failures of runs by hand: only their own retry could end them."""
-    for key in [key for key, problem in state.reported.items() if problem.by_hand]:
-        if now > (state.reported[key].reported_at or 0.0) + _BY_HAND_S:
+    """Forget reported failures of runs by hand, which only their own retry could end, and runs that no look reads."""
+    for key, problem in list(state.reported.items()):
+        is_old = problem.by_hand and now > (problem.reported_at or 0.0) + _BY_HAND_S
+        is_read = problem.ends or problem.last_at >= (state.searched_since or 0.0) - LATE_S
+        if is_old or not is_read:
             del state.reported[key]
             state.over.pop(key, None)
+
+
+def known_until(state: SubscriptionState, began_at: float) -> float:
+    """Until when the alerts of every job are known, in a search that began at `began_at`: to the search before it."""
+    if state.searched_after or state.searched_at == began_at:  # it goes on, or another one was not finished
+        return state.searched_since or 0.0
+    return max(state.searched_since or 0.0, state.searched_at)
 
 
 def lease(message: Notice, now: float) -> Notice:

@@ -8,14 +8,33 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.notices.grouping import Digest
-from common.notices.subscription import FAILED, OVERDUE, Problem, Subscription
+from common.notices.subscription import (
+    ALERTS,
+    FAILED,
+    NO_SUCCESS,
+    OVERDUE,
+    TOO_LONG,
+    TOO_SHORT,
+    Problem,
+    Subscription,
+)
 from common.runs.outcome import TYPE_BYTES, cut
 from common.timing.instants import rfc3339
 
 # Of each kind. A message counts the others.
 MAX_JOBS: Final = 10
+# Of each kind that alerts find: the message and the item that keeps it have bounds.
+MAX_ALERTS: Final = 4
 TEXT_BYTES: Final = 200
 _MAX_NAMED: Final = 3
+# How the line for a person says each kind of problem.
+_WORDS: Final = {
+    FAILED: "failed",
+    OVERDUE: "overdue",
+    TOO_LONG: "took too long",
+    TOO_SHORT: "took too little time",
+    NO_SUCCESS: "without a success",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +60,12 @@ class JobContext:
 
 def described(digest: Digest) -> list[Problem]:
     """The problems that the message describes."""
-    return [
-        *_first(digest.problems, FAILED),
-        *_first(digest.problems, OVERDUE),
-        *digest.recovered[:MAX_JOBS],
-    ]
+    of_kinds = (
+        problem
+        for kind in _WORDS
+        for problem in _of(digest, kind)[: MAX_ALERTS if kind in ALERTS else MAX_JOBS]
+    )
+    return [*of_kinds, *digest.recovered[:MAX_JOBS]]
 
 
 def body(
@@ -56,12 +76,11 @@ def body(
     now: float,
 ) -> str:
     """The message as JSON, with the `contexts` of problems by their keys."""
-    failed = [problem for problem in digest.problems if problem.kind == FAILED]
-    overdue = [problem for problem in digest.problems if problem.kind == OVERDUE]
+    failed, overdue, no_success = (_of(digest, kind) for kind in (FAILED, OVERDUE, NO_SUCCESS))
     return _encoded(
         {
             **_head("minute8.notice", subscription, message_id, now),
-            "text": summary(subscription.tenant, failed, overdue, digest.recovered, complete=digest.complete),
+            "text": summary(subscription.tenant, digest),
             "complete": digest.complete,
             "failed": {
                 "jobs": _jobs(failed),
@@ -71,6 +90,11 @@ def body(
             "overdue": {
                 "jobs": len(overdue),
                 "first": [_overdue(problem, contexts) for problem in overdue[:MAX_JOBS]],
+            },
+            **{kind: _timed(_of(digest, kind), contexts) for kind in (TOO_LONG, TOO_SHORT)},
+            "no_success": {
+                "jobs": len(no_success),
+                "first": [_no_success(problem, contexts) for problem in no_success[:MAX_ALERTS]],
             },
             "recovered": {
                 "jobs": _jobs(digest.recovered),
@@ -86,21 +110,12 @@ def test_body(subscription: Subscription, message_id: str, now: float) -> str:
     return _encoded({**_head("minute8.test", subscription, message_id, now), "text": text})
 
 
-def summary(
-    tenant: str,
-    failed: Sequence[Problem],
-    overdue: Sequence[Problem],
-    recovered: Sequence[Problem],
-    *,
-    complete: bool,
-) -> str:
+def summary(tenant: str, digest: Digest) -> str:
     """One line for a person, such as a chat shows it."""
-    parts = [
-        f"{_counted(part)} {word} ({_names(part)})"
-        for part, word in ((failed, "failed"), (overdue, "overdue"), (recovered, "recovered"))
-        if part
-    ]
-    more = "" if complete else "; more has happened than is counted here"
+    groups = [(_of(digest, kind), word) for kind, word in _WORDS.items()]
+    groups.append((list(digest.recovered), "recovered"))
+    parts = [f"{_counted(group)} {word} ({_names(group)})" for group, word in groups if group]
+    more = "" if digest.complete else "; more has happened than is counted here"
     return f"Minute8, {tenant}: {', '.join(parts)}{more}."
 
 
@@ -114,8 +129,8 @@ def _head(kind: str, subscription: Subscription, message_id: str, now: float) ->
     }
 
 
-def _first(problems: Sequence[Problem], kind: str) -> list[Problem]:
-    return [problem for problem in problems if problem.kind == kind][:MAX_JOBS]
+def _of(digest: Digest, kind: str) -> list[Problem]:
+    return [problem for problem in digest.problems if problem.kind == kind]
 
 
 def _jobs(problems: Sequence[Problem]) -> int:
@@ -147,6 +162,29 @@ def _overdue(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, 
     return {
         "job_id": problem.job_id,
         "due_at": rfc3339(int(problem.first_at)),
+        **contexts.get(problem.key, JobContext()).shown(),
+    }
+
+
+def _timed(problems: Sequence[Problem], contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+    """Of runs that took too long or too little."""
+    first = [
+        {
+            **_failed(problem, contexts),
+            "took_s": round(problem.took_s or 0.0, 3),
+            "limit_s": problem.limit_s,
+        }
+        for problem in problems[:MAX_ALERTS]
+    ]
+    return {"jobs": len(problems), "runs": sum(problem.runs for problem in problems), "first": first}
+
+
+def _no_success(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+    limit_s = problem.limit_s or 0
+    return {
+        "job_id": problem.job_id,
+        "since_at": rfc3339(int(problem.first_at - limit_s)),
+        "limit_s": limit_s,
         **contexts.get(problem.key, JobContext()).shown(),
     }
 

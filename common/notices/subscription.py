@@ -18,7 +18,14 @@ from common.storage.wire import Item
 FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"
 OVERDUE_JOBS: Final = "overdue"
-KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS)
+# Found by the thresholds in a job's `alert`; a problem of each kind has the same name.
+TOO_LONG: Final = "too_long"
+TOO_SHORT: Final = "too_short"
+NO_SUCCESS: Final = "no_success"
+ALERTS: Final = frozenset((TOO_LONG, TOO_SHORT, NO_SUCCESS))
+KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS, TOO_LONG, TOO_SHORT, NO_SUCCESS)
+# A look at the jobs finds these.
+SEARCHED: Final = ALERTS | {OVERDUE_JOBS}
 MAX_SUBSCRIPTIONS: Final = 20
 
 # The notifier writes the other fields.
@@ -31,11 +38,12 @@ Stored = TypeVar("Stored")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A job that fails or is overdue.
+    """A job that fails or is overdue, or of which an alert has something to say.
 
-    `last_at` is the end of the last failed run, or the due instant of an overdue one. `run_name` is the part of the
-    execution id that names the run, or the beginning of that part. A run `by_hand` is not of the schedule: only its own
-    retry ends the problem.
+    `last_at` is the end of the last failed run, or the due instant of an overdue one; of an alert, when its threshold
+    was passed. `run_name` is the part of the execution id that names the run, or the beginning of that part. A run
+    `by_hand` is not of the schedule: only its own retry ends the problem. The last run of an alert took `took_s`; the
+    threshold is `limit_s`.
     """
 
     kind: str
@@ -47,10 +55,17 @@ class Problem:
     by_hand: bool = False
     reported_at: float | None = None
     recovered_at: float | None = None
+    took_s: float | None = None
+    limit_s: int | None = None
 
     @property
     def key(self) -> str:
         return f"{self.kind}#{self.job_id}{'#by_hand' if self.by_hand else ''}"
+
+    @property
+    def ends(self) -> bool:
+        """Whether it goes on until it recovers. A run that took too long or too little has happened once."""
+        return self.kind not in (TOO_LONG, TOO_SHORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +92,15 @@ class DeliveryResult:
 class SubscriptionState:
     """All that a subscription knows. Instants are epoch seconds.
 
-    Failures before `looked_at` are known. The search for overdue jobs began at `searched_at`; an unfinished search
-    continues after the job `searched_after`. `complete` is false if more has happened than was read or kept.
+    Failures before `looked_at` are known. The search among the jobs began at `searched_at`; an unfinished search
+    continues after the job `searched_after`. What alerts say before `searched_since` is known, to each job. `complete`
+    is false if more has happened than was read or kept.
     """
 
     looked_at: float
     searched_at: float = 0.0
     searched_after: str = ""
+    searched_since: float | None = None
     waiting: dict[str, Problem] = field(default_factory=dict)
     reported: dict[str, Problem] = field(default_factory=dict)
     over: dict[str, Problem] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from common.errors import InvalidInput
-from common.jobs.job import ACTIVE, DELETED, Job, Retry
+from common.jobs.job import ACTIVE, DELETED, Alert, Job, Retry
 from common.jobs.revisions import next_second
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
@@ -44,6 +44,7 @@ def build_job(
         on_crash=definition.on_crash,
         after_completion=definition.after_completion,
         dead_letter=definition.dead_letter,
+        alert=_alert(definition),
         owner=definition.owner,
         runbook=definition.runbook,
         name=definition.name,
@@ -58,6 +59,12 @@ def build_job(
         group=group_key(schedule) if state == ACTIVE else "",
         origin=before.origin if before else None,
     )
+
+
+def _alert(definition: JobDefinition) -> Alert | None:
+    """None without any threshold."""
+    alert = Alert(**definition.alert.model_dump()) if definition.alert else None
+    return alert if alert and alert.to_item() else None
 
 
 def _schedule(

@@ -192,6 +192,23 @@ def _link(url: str) -> str:
     return url
 
 
+class AlertDefinition(Strict):
+    """When subscribers hear of a job whose runs do not fail. Times are in seconds."""
+
+    longer_than_s: int | None = Field(
+        default=None,
+        ge=1,
+        le=14 * DAY_S,
+        description="A run takes longer, from its first start to its end, with retries; also while it is going.",
+    )
+    shorter_than_s: int | None = Field(
+        default=None, ge=1, le=DAY_S, description="A run succeeds, and its last call took less."
+    )
+    no_success_for_s: int | None = Field(
+        default=None, ge=60, le=28 * DAY_S, description="The job is active, and no run succeeds for so long."
+    )
+
+
 class JobDefinition(Strict):
     """A job as a client writes it."""
 
@@ -232,6 +249,10 @@ class JobDefinition(Strict):
             default=None,
             description="The ARN of a standard SQS queue that gets a message of each run that fails.",
         )
+    )
+    alert: AlertDefinition | None = Field(
+        default=None,
+        description="When subscribers hear of runs that are too long, too short, or do not succeed.",
     )
     owner: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
         default="", description="Who answers for the job; failure events contain it."
@@ -274,10 +295,30 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.overlap,
             accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
         )
+    if definition.alert:
+        _check_alert(definition.alert, target)
     check_fits(stored_target, definition.payload, limits.payload_formats)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
     return definition
+
+
+def _check_alert(alert: AlertDefinition, target: BaseModel) -> None:
+    """Raises InvalidInput."""
+    if alert.model_dump(exclude_none=True) and not target_definitions.is_awaited(target):
+        raise InvalidInput(
+            "alert",
+            "needs to know when a run ends, and this target only takes the event",
+            value=alert.model_dump(exclude_none=True),
+            accepted="null; or a target that is waited for: lambda with RequestResponse, or http",
+        )
+    if alert.longer_than_s and alert.shorter_than_s and alert.shorter_than_s > alert.longer_than_s:
+        raise InvalidInput(
+            "alert.shorter_than_s",
+            "is more than longer_than_s, so each run would be too long or too short",
+            value=alert.shorter_than_s,
+            accepted=f"1 to {alert.longer_than_s}",
+        )
 
 
 def check_url(url: str, limits: Limits) -> None:

@@ -183,6 +183,8 @@ class JobValidator:
         definition = parse_definition(raw, self.limits)
         if definition.dead_letter is not None:
             _check_dead_letter(definition.dead_letter, self.rules)
+        if definition.alert:
+            _check_kept(definition.alert.no_success_for_s, self.rules)
         check_allowed(target_definitions.stored(definition.target), self.rules)
         if exclude := definition.schedule.exclude:
             _, names = read_exclusions(exclude.model_dump())  # before the calendars are read
@@ -218,6 +220,16 @@ def check_allowed(target: Mapping[str, Any], rules: TenantRules) -> None:
             "must be a target that the platform allows this tenant",
             value=called,
             accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
+        )
+
+
+def _check_kept(no_success_for_s: int | None, rules: TenantRules) -> None:
+    if no_success_for_s is not None and no_success_for_s > rules.run_retention_s:
+        raise InvalidInput(
+            "alert.no_success_for_s",
+            "is longer than the platform keeps this tenant's runs",
+            value=no_success_for_s,
+            accepted=f"60 to {rules.run_retention_s}",
         )
 
 

@@ -16,10 +16,9 @@ from common.jobs.ledger import require_active
 from common.notices.message import test_body
 from common.notices.store import Subscriptions, unchanged
 from common.notices.subscription import (
-    FAILURES,
     KINDS,
     MAX_SUBSCRIPTIONS,
-    OVERDUE_JOBS,
+    RECOVERIES,
     Notice,
     Subscription,
     SubscriptionState,
@@ -73,7 +72,7 @@ class SubscriptionDefinition(_Strict):
     target: Annotated[WebhookAddress | TopicAddress, Field(discriminator="kind")] = Field(
         description="A webhook or a topic; the platform has to allow it."
     )
-    kinds: list[Literal["failures", "recoveries", "overdue"]] = Field(
+    kinds: list[Literal["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"]] = Field(
         default=list(KINDS), min_length=1, max_length=len(KINDS), description="What is reported."
     )
     job_id: Annotated[str, StringConstraints(pattern=id_pattern(JOB_ID_CHARS))] | None = Field(
@@ -104,12 +103,12 @@ def parse_subscription(raw: object, limits: Limits) -> SubscriptionDefinition:
         definition = SubscriptionDefinition.model_validate(raw)
     except ValidationError as error:
         raise invalid_input(error, "subscription", SubscriptionDefinition) from None
-    if not {FAILURES, OVERDUE_JOBS} & set(definition.kinds):
+    if set(definition.kinds) == {RECOVERIES}:
         raise InvalidInput(
             "kinds",
             "has recoveries alone, and only what was reported can recover",
             value=definition.kinds,
-            accepted="also failures or overdue",
+            accepted=f"also {', '.join(kind for kind in KINDS if kind != RECOVERIES)}",
         )
     if isinstance(definition.target, WebhookAddress):
         check_url(definition.target.url, limits)
@@ -152,7 +151,7 @@ class SubscriptionStore:
                 **{**fields, "kinds": tuple(kind for kind in KINDS if kind in fields["kinds"])},
                 tenant=tenant,
                 name=name,
-                state=SubscriptionState(looked_at=now),
+                state=SubscriptionState(looked_at=now, searched_since=now),
                 created_at=old.created_at if old else int(now),
                 updated_at=int(now),
                 version=old.version + 1 if old else 1,
@@ -224,9 +223,13 @@ def _carried_on(old: Subscription, new: Subscription, now: float) -> Subscriptio
     known = old.state
     if (old.kinds, old.job_id, old.name_prefix, old.tag) != (new.kinds, new.job_id, new.name_prefix, new.tag):
         known = SubscriptionState(
-            looked_at=now, message=known.message, test=known.test, delivered_at=known.delivered_at
+            looked_at=now,
+            searched_since=now,
+            message=known.message,
+            test=known.test,
+            delivered_at=known.delivered_at,
         )
     if known.disabled_at is not None:
-        known = replace(known, looked_at=now)  # what happened meanwhile is not reported
+        known = replace(known, looked_at=now, searched_since=now)  # what happened meanwhile is not reported
     message = known.message and replace(known.message, tries=0, next_at=now)
     return replace(known, message=message, failing_since=None, disabled_at=None)

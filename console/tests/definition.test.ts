@@ -27,6 +27,7 @@ const FULL: [string, Definition][] = [{ cron }, { every }, { every: 90 }, { at }
       ...examples("Job"),
       schedule: { ...always, ...when, exclude: examples("Exclude") },
       retry: examples("Retry"),
+      alert: examples("Alert"),
       target: { ...examples("Target"), ...examples(`Target \`${kind}\``) },
     },
   ]),
@@ -40,6 +41,7 @@ function withOthers(definition: Definition): Definition {
     ...definition,
     schedule: more({ ...schedule, exclude: more(schedule.exclude) }),
     retry: more(definition.retry),
+    alert: more(definition.alert),
     target: more(definition.target),
   });
 }

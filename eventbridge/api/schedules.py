@@ -50,7 +50,7 @@ MAX_START_AGE_S: Final = 300
 # AWS's schedules do not have these fields, so UpdateSchedule keeps them. It replaces the others.
 _OWN_FIELDS: Final = (
     *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
-    "on_crash",
+    *("on_crash", "alert"),
 )
 
 

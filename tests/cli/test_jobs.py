@@ -314,6 +314,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         ),
         *("--per-second", "5", "--tolerance", "300", "--pace-key", "crm"),
         *("--dead-letter", "arn:aws:sqs:us-east-1:123456789012:dead"),
+        *("--longer-than", "600"),
     ]
     created = desk("jobs", "create", "report", *words, "--json").json
     fields = JobDefinition.model_fields
@@ -332,7 +333,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
     edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
     assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
     assert edited["retry"] == created["retry"]
-    options = {*OPTIONS, "schedule", "retry"}
+    options = {*OPTIONS, "schedule", "retry", "alert"}
     assert set(JobDefinition.model_fields) <= options
     for model in (
         ScheduleDefinition,

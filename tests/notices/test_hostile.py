@@ -334,6 +334,7 @@ def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
         ({"kinds": ["recoveries"]}, "kinds"),
         ({"kinds": []}, "kinds"),
         ({"kinds": ["all"]}, "kinds.0"),
+        ({"kinds": ["recoveries", "recoveries"]}, "kinds"),
         ({"delay_s": -1}, "delay_s"),
         ({"delay_s": 86_401}, "delay_s"),
         ({"group_s": 86_401}, "group_s"),

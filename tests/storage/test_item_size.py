@@ -101,6 +101,7 @@ def largest_definition(letter: str) -> dict[str, Any]:
         "payload": letter * ((128 * 1024 - 2) // len(letter.encode())),
         "retry": {"max_attempts": 100, "factor": 1.23456, "max_age_s": 14 * 86_400},
         "pause_after_failures": 1_000,
+        "alert": {"longer_than_s": 14 * 86_400, "shorter_than_s": 86_400, "no_success_for_s": 28 * 86_400},
     }
 
 

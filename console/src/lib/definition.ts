@@ -39,6 +39,9 @@ export interface Form {
   on_crash: string;
   after_completion: string;
   pause_after_failures: string;
+  longer_than_s: string;
+  shorter_than_s: string;
+  no_success_for_s: string;
   dead_letter: string;
 }
 
@@ -83,6 +86,9 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   on_crash: ["on_crash", "choice"],
   after_completion: ["after_completion", "choice"],
   pause_after_failures: ["pause_after_failures", "number"],
+  longer_than_s: ["alert.longer_than_s", "number"],
+  shorter_than_s: ["alert.shorter_than_s", "number"],
+  no_success_for_s: ["alert.no_success_for_s", "number"],
   dead_letter: ["dead_letter", "text"],
 };
 const NAMES = Object.keys(BOXES) as Box[];

@@ -196,6 +196,9 @@ export function EditorFields(props: Props): JSX.Element {
             hint="Never if empty."
             mono
           />
+          <Line {...props} name="longer_than_s" label="Alert: a run takes over (s)" hint="None if empty." mono />
+          <Line {...props} name="shorter_than_s" label="Alert: a success takes under (s)" hint="None if empty." mono />
+          <Line {...props} name="no_success_for_s" label="Alert: no success for (s)" hint="None if empty." mono />
           <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
           <Choice {...props} name="after_completion" label="After the last run" of={["keep", "delete"]} />
           <Line {...props} name="dead_letter" label="Dead-letter queue" hint="An SQS queue's ARN." mono />
@@ -211,6 +214,7 @@ const BOUNDS = [
 ];
 const FOLLOWING = [
   ...(["factor", "cap_s", "max_age_s", "start_deadline_s", "pause_after_failures"] as const),
+  ...(["longer_than_s", "shorter_than_s", "no_success_for_s"] as const),
   ...(["on_crash", "after_completion", "dead_letter"] as const),
 ];
 

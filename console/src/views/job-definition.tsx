@@ -27,6 +27,17 @@ function compact(value: unknown): unknown {
   return Object.fromEntries(kept.map(([name, one]) => [name, compact(one)]));
 }
 
+function alertWords(alert: Job["alert"]): string {
+  const { longer_than_s, shorter_than_s, no_success_for_s } = alert ?? {};
+  return [
+    longer_than_s ? `a run takes over ${longer_than_s} s` : "",
+    shorter_than_s ? `a success takes under ${shorter_than_s} s` : "",
+    no_success_for_s ? `no success for ${no_success_for_s} s` : "",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
+
 export function Definition({ job }: { job: Job }): JSX.Element {
   const preview = useLoad(`words ${job.job_id} ${job.schedule_revision}`, (signal) =>
     api().post("/v1/schedules/preview", {
@@ -37,6 +48,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
   );
   const target = job.target;
   const { runbook, owner } = job;
+  const alert = alertWords(job.alert);
   return (
     <Card title="Definition" side={`revision ${job.revision}`}>
       <Facts
@@ -50,6 +62,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           ["Time limit", `${job.timeout_s} s`],
           ["Overlap", job.overlap],
           ["Catch-up", job.catch_up],
+          ...(alert ? [["Alert", <Text key="a">{alert}</Text>] as [string, JSX.Element]] : []),
           ...(owner ? [["Owner", <Text key="o">{owner}</Text>] as [string, JSX.Element]] : []),
           ...(runbook ? [["Runbook", <Linked key="r">{runbook}</Linked>] as [string, JSX.Element]] : []),
           ["Created", <Time key="c" at={job.created_at} full />],

@@ -10,10 +10,10 @@ import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
 type Subscription = Shapes["SubscriptionView"];
-type Kind = "failures" | "recoveries" | "overdue";
+type Kind = "failures" | "recoveries" | "overdue" | "too_long" | "too_short" | "no_success";
 type Dialog = { kind: "edit"; of: Subscription | null } | { kind: "delete"; of: Subscription };
 
-const KINDS: readonly Kind[] = ["failures", "recoveries", "overdue"];
+const KINDS: readonly Kind[] = ["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"];
 const SECONDS = { type: "number", min: 0, max: 86_400 };
 
 export function Subscriptions(): JSX.Element {
@@ -106,7 +106,7 @@ function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): C
 /** What the last try or test came to, and what waits. */
 function Result({ of }: { of: Subscription }): JSX.Element {
   const { delivery } = of;
-  const waiting = delivery.waiting.failed + delivery.waiting.overdue + delivery.waiting.recovered;
+  const waiting = Object.values(delivery.waiting).reduce((sum, jobs) => sum + jobs, 0);
   const problem = delivery.last_try && !delivery.last_try.ok ? delivery.last_try.error : "";
   return (
     <>
