@@ -87,6 +87,6 @@ def _ahead_view(coming: Ahead) -> dict[str, Any]:
 
 def _errors(services: Services, tenant: str, now: float) -> list[dict[str, Any]]:
     filters = FailureFilter(from_at=int(now) - DAY_S)
-    groups, _ = services.history.failed_runs.groups(tenant, filters, most=_FAILURES_READ)
+    groups, _ = services.history.failed_runs.groups(tenant, filters, max_records=_FAILURES_READ)
     views = [group_view(group) for group in groups[:_GROUPS_SHOWN]]
     return [{**view, "error": view["error"][:_ERROR_CHARS]} for view in views]

@@ -92,13 +92,14 @@ class FailedRuns:
         tenant: str,
         filters: FailureFilter,
         before: FailureCursor | None = None,
-        most: int = MAX_READ_RECORDS,
+        max_records: int | None = None,
     ) -> tuple[list[FailureGroup], FailureCursor | None]:
-        """The next failures by job and error, the group of the latest failure first; of at most `most` failures."""
+        """The next failures by job and error, the group of the latest first; of at most `max_records` failures."""
         read: list[Item] = []
+        max_records = MAX_READ_RECORDS if max_records is None else max_records
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == most or retries >= MAX_RETRIES:
+            if seen == max_records or retries >= MAX_RETRIES:
                 return grouped(read), place
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error
