@@ -14,7 +14,7 @@ import pytest
 from common.errors import InvalidInput
 from common.jobs.job import Alert, Job
 from common.notices.alerts import LATE_RUN_S, alert_problems, read_from
-from common.notices.grouping import MAX_REPORTED, MAX_WAITING, Digest
+from common.notices.grouping import MAX_REPORTED, MAX_WAITING, Digest, may_report
 from common.notices.message import JobContext, body, described
 from common.notices.subscription import (
     FAILED,
@@ -398,3 +398,12 @@ def test_a_death_at_any_request_loses_no_alert_and_repeats_only_the_same_message
         rounds_until(stage, "2026-11-21T03:40:00Z")
         assert len({message_id for _, _, message_id, _ in stage.addresses.sent}) == 1
         assert [body["too_short"]["runs"] for *_, body in stage.addresses.sent][:1] == [1]
+
+
+def test_a_run_that_took_too_long_delays_no_recovery() -> None:
+    """It never recovers, so the recovery of the last other problem does not wait for the end of `group_s`."""
+    over = Problem(NO_SUCCESS, "j", 1.0, 1.0, "r", reported_at=1.0, recovered_at=2.0)
+    once = Problem(TOO_LONG, "j", 1.0, 1.0, "r", reported_at=1.0)
+    state = SubscriptionState(looked_at=3.0, quiet_until=1e9)
+    state.reported, state.over = {over.key: over, once.key: once}, {over.key: over}
+    assert may_report(state, 0, 3.0)
