@@ -80,7 +80,7 @@ def definition(target: str) -> dict[str, Any]:
 
 
 class Memory:
-    """Stores items and returns them; an update changes nothing."""
+    """Stores items and returns them; an update only leaves the tenant's budget of requests where it was."""
 
     def __init__(self, stub: StubAws) -> None:
         self._items: dict[tuple[str, str, str], Any] = {}
@@ -89,7 +89,7 @@ class Memory:
             "PutItem": self._put,
             "Query": self._query,
             "TransactWriteItems": self._transact,
-            "UpdateItem": lambda request: json.dumps({"Attributes": request["Key"]}).encode(),
+            "UpdateItem": _updated,
         }
 
     def _get(self, request: dict[str, Any]) -> bytes:
@@ -115,6 +115,11 @@ class Memory:
             if put := part.get("Put"):
                 self._put(put)
         return b"{}"
+
+
+def _updated(request: dict[str, Any]) -> bytes:
+    unused = request["ExpressionAttributeValues"].get(":oldest", {"N": "0"})
+    return json.dumps({"Attributes": request["Key"] | {"used_until_us": unused}}).encode()
 
 
 def _key(table: str, item: dict[str, Any]) -> tuple[str, str, str]:
