@@ -31,11 +31,11 @@ _README: Final = build_layer.ROOT / "deploy" / "release.md"
 # Only make deploy registers the canary's job, so the function would have none.
 _DEFAULTS: Final = {"canary": OFF}
 _STAGE: Final = "zzstagezz"
-# Packaged with these values, which stand for parameters of the template wherever they are.
+# Packaged with these values, which stand for parameters of the template wherever they are. deploy/numbers.js caps none.
 _STAND_INS: Final = {
     "alarmTopicArn": "arn:aws:sns:us-east-1:123456789012:zzalarmtopiczz",
     "executorMemoryMb": "1933",
-    "maximumConcurrency": "997",
+    "maximumConcurrency": "887",
     "logRetentionInDays": "3653",
 }
 # Outputs by which the tool finds its own last deployment.

@@ -51,7 +51,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
             *("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"),
         },
-        "RunsTable": _WRITE | {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query"},
+        "RunsTable": _WRITE | _READ | {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"},
         "TenantsTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
         "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},

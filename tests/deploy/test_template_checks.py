@@ -42,6 +42,7 @@ EVERYTHING = {
     "alarmTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
     "jwtIssuer": "https://issuer.example",
     "jwtAudience": "minute8",
+    "runsExport": "acme-runs",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",
 }
 
@@ -128,7 +129,11 @@ def test_a_release_is_the_packaged_template_with_parameters(tmp_path: Path) -> N
     deployed["Outputs"] = {
         name: output for name, output in deployed["Outputs"].items() if not release._OF_THE_TOOL.search(name)
     }
-    assert _with_values(template, values) == _with_values(deployed, {})
+    released, packed = _with_values(template, values), _with_values(deployed, {})
+    assert released["Resources"].keys() == packed["Resources"].keys()
+    for name, resource in released["Resources"].items():
+        assert resource == packed["Resources"][name], name
+    assert released == packed
 
 
 def _with_values(value: Any, values: dict[str, str]) -> Any:
@@ -212,7 +217,7 @@ def test_parliament_finds_no_fault_with_the_roles(
 ) -> None:
     resources = templates["everything"]["Resources"]
     roles = {name: resource for name, resource in resources.items() if resource["Type"] == "AWS::IAM::Role"}
-    assert len(roles) == 7
+    assert len(roles) == 8
     for name, role in roles.items():
         (policy,) = role["Properties"]["Policies"]
         document = policy["PolicyDocument"]

@@ -255,6 +255,7 @@ def test_which_kinds_are_awaited() -> None:
         "sns": False,
         "event_bus": False,
         "step_functions": False,
+        "aws_operation": False,
     }
     assert not _kinds()["lambda"].is_awaited({"invocation": "Event"})
 

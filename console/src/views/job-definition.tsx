@@ -13,7 +13,7 @@ import { Card, Code, Empty, Facts, Linked, Problem, Text, Time, Waiting } from "
 export function definitionOf(job: Job): Record<string, unknown> {
   const added = [
     ...["job_id", "schedule_resolved", "schedule_words", "state", "note", "revision", "schedule_revision"],
-    ...["created_at", "updated_at", "next_fire_at"],
+    ...["created_at", "updated_at", "next_fire_at", "next_due_at"],
   ];
   return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));
 }
