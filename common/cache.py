@@ -1,4 +1,4 @@
-"""A cache whose values have a lifetime.
+"""Caches: one whose values have a lifetime, and one that tenants share and none can flood.
 
 Not cachetools: its TTLCache reads a clock of its own and has no lock, and each cold start would load it.
 """
@@ -6,8 +6,8 @@ Not cachetools: its TTLCache reads a clock of its own and has no lock, and each 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Hashable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -57,3 +57,68 @@ class Cache(Generic[Key, Value]):
         """Remove the value of the key."""
         with self._lock:
             self._kept.pop(key, None)
+
+
+class FairCache(Generic[Value]):
+    """The tenant with the most loses its own oldest first.
+
+    Keeps values of at most `most` together; `weigh` says how much one is. Each counts for the tenant that caused it;
+    all tenants may use it.
+    """
+
+    def __init__(self, most: int, weigh: Callable[[Value], int] = lambda value: 1) -> None:
+        self._most = most
+        self._weigh = weigh
+        self._owners: dict[Hashable, str] = {}
+        # By tenant, the least recently used one first.
+        self._kept: dict[str, OrderedDict[Hashable, Value]] = {}
+        self._weights: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, tenant: str, build: Callable[[], Value]) -> Value:
+        """The value of `key`; built if it is missing. Raises what `build` raises."""
+        with self._lock:
+            if (owner := self._owners.get(key)) is not None:
+                self._kept[owner].move_to_end(key)
+                return self._kept[owner][key]
+        # Outside the lock: one slow build must not delay other tenants. Two concurrent builds do no harm.
+        value = build()
+        with self._lock:
+            self._remove(key)
+            self._owners[key] = tenant
+            self._kept.setdefault(tenant, OrderedDict())[key] = value
+            self._weights[tenant] += self._weigh(value)
+            while self._weights.total() > self._most:
+                self._remove_oldest(tenant)
+        return value
+
+    def drop(self, key: Hashable) -> None:
+        """Remove the value of `key`, if there is one."""
+        with self._lock:
+            self._remove(key)
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._owners.clear()
+            self._kept.clear()
+            self._weights.clear()
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def __iter__(self) -> Iterator[Value]:
+        """All values."""
+        return iter([value for kept in self._kept.values() for value in kept.values()])
+
+    def _remove_oldest(self, newcomer: str) -> None:
+        """The least recently used key of the tenant with the most; on a tie, the newcomer's if it takes part."""
+        greedy = max(self._weights, key=lambda tenant: (self._weights[tenant], tenant == newcomer))
+        self._remove(next(iter(self._kept[greedy])))
+
+    def _remove(self, key: Hashable) -> None:
+        if (owner := self._owners.pop(key, None)) is None:
+            return
+        self._weights[owner] -= self._weigh(self._kept[owner].pop(key))
+        if not self._kept[owner]:
+            del self._kept[owner], self._weights[owner]

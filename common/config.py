@@ -35,7 +35,7 @@ class Config:
     # Only on the embedded AWS: HTTP targets may be on this machine.
     loopback_targets: bool
     planning_queue_url: str
-    # An execution that starts later than this does not count as good (executor/service_level.py).
+    # An execution that starts later than this does not count as good (executor/recorder.py).
     service_lateness_s: float
     planner_share_entries: int
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 
 from common import telemetry
-from executor.giving_back import give_back, messages_to_deliver_again
-from executor.messages import Message, by_second, deliveries_of
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
-from executor.redelivery import Redelivery
+from executor.redelivery import Redelivery, give_back, messages_to_deliver_again
+from executor.stages import Delivery, Message, deliveries_of
 from executor.threads import Task, find_threads, start
 
 
@@ -32,6 +34,28 @@ def execute_batch(
     if redelivery and again:
         redelivery.after_failures(again)
     return list(reports.values()), [message.message_id for message in again]
+
+
+def by_second(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:
+    """The executions of each second together, the earliest second first. Within a second, tenants take turns.
+
+    Executions that are due already are together as well. Unreadable and early deliveries come first, each by itself. An
+    early execution must not wait for others: it would then be due soon enough to be held, and the waits of a batch
+    would add up.
+    """
+    apart: list[list[Delivery]] = []
+    due: list[tuple[int, int, Delivery]] = []
+    turns: Counter[str] = Counter()
+    for delivery in deliveries:
+        execution = delivery.execution
+        if execution is None or delivery.is_early:
+            apart.append([delivery])
+            continue
+        second = max(execution.visible_at, math.floor(delivery.received_at))
+        due.append((second, turns[execution.tenant], delivery))
+        turns[execution.tenant] += 1
+    due.sort(key=lambda turn: turn[:2])
+    return apart + [[delivery for *_, delivery in second] for _, second in groupby(due, lambda turn: turn[0])]
 
 
 def _results(tasks: Iterable[Task]) -> tuple[dict[Task, Report], dict[Task, Exception]]:

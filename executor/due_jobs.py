@@ -1,11 +1,13 @@
-"""Waits until an execution is due, and then reads its job, its calendars and its manual override."""
+"""Waits until an execution is due. Reads its job with the calendars, the manual override and the payload."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
+from common.cache import FairCache
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import Job
@@ -15,6 +17,12 @@ from common.runs import states
 from common.storage import keys
 from common.storage.table import Table
 from executor.admission import Skip
+
+if TYPE_CHECKING:
+    from common.jobs.large_texts import LargeTexts
+
+# Of the memory of 512 MB.
+MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +95,19 @@ class DueJobs:
             if item and item.get("cancelled_at"):
                 return Skip(states.CANCELLED, "its backfill was cancelled")
         return job
+
+
+class Payloads:
+    """Reads and keeps payloads."""
+
+    def __init__(self, texts: LargeTexts, most_bytes: int = MAX_KEPT_BYTES) -> None:
+        self._texts = texts
+        self._kept: FairCache[str] = FairCache(most_bytes, lambda text: len(text.encode()))
+
+    def of(self, job: Job) -> str:
+        """The text of the job's payload. Raises MissingText, Busy, and whatever else a read raises."""
+        payload = job.payload
+        if payload.text is not None:
+            return payload.text
+        name = (job.tenant, job.job_id, payload.sha256)
+        return self._kept.get(name, job.tenant, lambda: self._texts.texts(*name[:2], [payload])[0])

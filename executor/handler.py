@@ -18,12 +18,11 @@ from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
 from executor.batch import execute_batch
-from executor.failure_store import store_of_failures
-from executor.messages import Message
+from executor.failure_streak import store_of_failures
 from executor.pipeline import EVENT_TIMEOUT_S, Executor
-from executor.recorder import Report
+from executor.recorder import Report, has_started, lateness_s, service_level
 from executor.redelivery import Redelivery
-from executor.service_level import has_started, lateness_s, service_level
+from executor.stages import Message
 from executor.targets import clients, kinds
 from executor.threads import MAX_EVENTS_AT_ONCE
 

@@ -29,10 +29,19 @@ from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
 from executor.due_jobs import DueJobs
-from executor.messages import Delivery
 from executor.overlap import OverlapPolicy
 from executor.recorder import Recorder, Report
-from executor.stages import Admitted, CallDelay, Called, ClaimConflict, Claimed, Decided, Held, Loaded
+from executor.stages import (
+    Admitted,
+    CallDelay,
+    Called,
+    ClaimConflict,
+    Claimed,
+    Decided,
+    Delivery,
+    Held,
+    Loaded,
+)
 from executor.targets import Kind
 
 # The time between claim and call is short.

@@ -1,16 +1,17 @@
-"""The end of the pipeline: writes the result of an attempt to the record and to the queue."""
+"""The end of the pipeline: writes the result of an attempt to the record and to the queue, and reports it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
+from common.runs import states
 from common.runs.changes import RunChanges
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome, last_attempt
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
 
 _FIRST_WAIT_S: Final = 0.2
+_STARTED: Final = ("succeeded", "dispatched", "failed", "retrying")
+# Error types for which Minute8 is responsible: the executor's process ended during the call.
+_OUR_ERRORS: Final = ("ExecutorDied",)
 
 
 class StillRunning(Minute8Error):
@@ -55,6 +59,45 @@ class Report:
     execution: Execution
     lateness_s: float = 0.0
     detail: str = ""
+
+
+class ServiceLevel(NamedTuple):
+    """Executions of a batch: the good ones, and all that count."""
+
+    good: int
+    total: int
+
+
+def service_level(reports: Iterable[Report], within_s: float) -> ServiceLevel:
+    """How many executions of a batch were due, and how many of them Minute8 served well. Pure.
+
+    An execution is good if it started within `within_s`, and its result was recorded. A failure of the target is not
+    Minute8's. A run that its job's or the platform's rules skip does not count.
+    """
+    good = total = 0
+    for report in reports:
+        if has_started(report):
+            total += 1
+            good += lateness_s(report) <= within_s and report.detail not in _OUR_ERRORS
+        elif report.result == "unrecorded" or _came_too_late(report):
+            total += 1
+    return ServiceLevel(good, total)
+
+
+def lateness_s(report: Report) -> float:
+    """The lateness that is Minute8's: without the time that the run waited for its turn after another run."""
+    execution = report.execution
+    return max(0.0, report.lateness_s - (execution.visible_at - execution.due_at))
+
+
+def has_started(report: Report) -> bool:
+    """Whether an attempt was made; its lateness is known then."""
+    return report.result in _STARTED and report.detail not in states.REASONS
+
+
+def _came_too_late(report: Report) -> bool:
+    """Whether the execution was skipped or given up because it was late, and not because it waited for its turn."""
+    return report.detail == states.MISFIRE and not report.execution.not_before_at
 
 
 @dataclass(frozen=True, slots=True)

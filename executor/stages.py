@@ -1,12 +1,17 @@
-"""An execution at each stage of the pipeline: held, loaded, admitted, claimed, and called or decided."""
+"""An execution at each stage of the pipeline: delivered, held, loaded, admitted, claimed, and called or decided.
+
+A pack delivers several executions, any other message one. A wake delivers none.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from common.jobs.job import Job
-from common.planning.execution import Execution
+from common.planning.execution import Execution, UnreadableMessage
+from common.planning.packs import lines
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, RUNNING
@@ -14,11 +19,66 @@ from common.storage.wire import Item
 from executor.admission import Skip, Wait
 from executor.targets import Kind
 
+# SQS delays by whole seconds, so a message can arrive up to a second early. The executor then holds its execution.
+# An execution that is due later goes back to the queue.
+MAX_HOLD_S: Final = 2.0
 # The weight of the last call in the estimate.
 _WEIGHT: Final = 0.2
 # One slow call, such as the first of a process, must not spoil the estimate for the next calls.
 _MAX_STEP_S: Final = 0.02
 _MAX_DELAY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of the executions queue, with the receipt handle and the delivery count of SQS."""
+
+    message_id: str
+    body: str
+    receipt: str = ""
+    receives: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One execution that a message delivers. `body` is the message that it would have alone.
+
+    `execution` is None if the body cannot be read. `received_at` is when the batch arrived.
+    """
+
+    message: Message
+    body: str
+    execution: Execution | None
+    received_at: float
+
+    @property
+    def is_in_pack(self) -> bool:
+        """Whether the message also delivers other executions."""
+        return self.body != self.message.body
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the execution is due too late to be held."""
+        return self.execution is not None and self.execution.visible_at - self.received_at > MAX_HOLD_S
+
+
+def deliveries_of(messages: Iterable[Message], received_at: float) -> list[Delivery]:
+    """The executions of these messages; each execution of a message once.
+
+    Two cut-off registrations of a job have the same executions, which can come into the same pack.
+    """
+    return [
+        Delivery(message, body, _read(body), received_at)
+        for message in messages
+        for body in dict.fromkeys(lines(message.body))
+    ]
+
+
+def _read(body: str) -> Execution | None:
+    try:
+        return Execution.decode(body)
+    except UnreadableMessage:
+        return None  # the pipeline reports it
 
 
 class CallDelay:

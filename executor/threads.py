@@ -12,10 +12,9 @@ from typing import Any, Final, TypeVar
 from common import telemetry
 from common.runs.outcome import Outcome
 from executor.calling import AnswerPoll, Sending
-from executor.messages import Delivery
 from executor.pipeline import Executor, Progress
 from executor.recorder import Report
-from executor.stages import Admitted, Called, Claimed, Decided
+from executor.stages import Admitted, Called, Claimed, Decided, Delivery
 
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 MAX_CALLS: Final = 100

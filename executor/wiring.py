@@ -14,14 +14,12 @@ from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from eventbridge.schedule_input import PAYLOAD_FORMATS
-from executor.dead_letters import DeadLetters
-from executor.due_jobs import DueJobs
+from executor.due_jobs import DueJobs, Payloads
 from executor.failure_streak import FailureStreak
 from executor.overlap import Locks, OverlapPolicy
-from executor.payloads import Payloads
 from executor.pipeline import Executor
 from executor.recorder import Recorder
-from executor.run_end import RunEnd
+from executor.run_end import DeadLetters, RunEnd
 from executor.targets import Kind
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
-from executor.messages import Message
+from executor.stages import Message
 
 # Lambda refuses a message that has passed the same function about this often, unless its RecursiveLoop is Allow.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html

@@ -36,10 +36,10 @@ from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.batch import execute_batch
-from executor.messages import Message, deliveries_of
 from executor.pipeline import Executor
 from executor.recorder import Report
 from executor.redelivery import Redelivery
+from executor.stages import Message, deliveries_of
 from executor.targets import Kind
 from executor.threads import Task
 from executor.wiring import executor

@@ -1,4 +1,4 @@
-"""The kinds of target, one file each; `kinds` lists them."""
+"""The kinds of target; `kinds` lists them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from common.runs.outcome import Outcome
 from common.storage.steps import Steps, at_once
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
-from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
+from executor.targets import aws_services, lambda_function
 from executor.targets.events import Event, context
 
 Target = Mapping[str, Any]
@@ -35,19 +35,13 @@ def kinds(http: Call) -> Mapping[str, Kind]:
     """All kinds; none of them calls resources of Minute8. `http` calls endpoints (`http_endpoint.py`)."""
     return {
         "lambda": Kind(_in_one_thread(_lambda_in_steps), lambda_function.is_awaited, _lambda_in_steps),
-        "sqs": Kind(_guarded(sqs_queue.call), _never),
-        "sns": Kind(_guarded(sns_topic.call), _never),
-        "event_bus": Kind(_guarded(event_bus.call), _never),
-        "step_functions": Kind(_guarded(step_functions.call), _never),
-        "aws_operation": Kind(_guarded(_aws_operation), _never),
+        "sqs": Kind(_guarded(aws_services.send_message), _never),
+        "sns": Kind(_guarded(aws_services.publish), _never),
+        "event_bus": Kind(_guarded(aws_services.put_events), _never),
+        "step_functions": Kind(_guarded(aws_services.start_execution), _never),
+        "aws_operation": Kind(_guarded(aws_services.call_operation), _never),
         "http": Kind(http, _always),
     }
-
-
-def _aws_operation(target: Target, event: Event, timeout_s: float) -> Outcome:
-    from executor.targets import aws_operation  # few jobs need it
-
-    return aws_operation.call(target, event, timeout_s)
 
 
 def _guarded(call: Call) -> Call:

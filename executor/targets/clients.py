@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.cache import FairCache
 from common.storage import aws
-from executor.fair_cache import FairCache
 from executor.targets.events import Event, context
 
 # Assumed roles end after an hour, the most for a role that itself was assumed ("role chaining").

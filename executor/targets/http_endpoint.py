@@ -18,8 +18,7 @@ from common.clock import Clock
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
 from common.tenants.web_address import BadUrl, WebAddress, read_url
 from common.tenants.webhook_secrets import signature
-from executor.network_guard import ForbiddenAddress, NetworkGuard
-from executor.resolver import NoLookup, Unreachable
+from executor.network_guard import ForbiddenAddress, NetworkGuard, NoLookup, Unreachable
 from executor.targets import answers
 from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
 from executor.targets.events import Event, context, execution_hash, is_empty, is_plain, message_body

@@ -14,7 +14,7 @@ from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common import telemetry
 from common.planning.execution import Execution
 from common.platform.alarms import ALARMS
-from executor.completion.outcomes import Result
+from executor.completion import Result
 from executor.recorder import Report
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.cloudwatch.metrics import Metric

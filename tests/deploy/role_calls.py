@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from api import handler as api
-from executor.completion.outcomes import Outcomes
+from executor.completion import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
 from scheduler.planner import SharePlanner

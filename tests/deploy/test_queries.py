@@ -16,7 +16,7 @@ from common import config, telemetry
 from common.runs.outcome import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch
-from executor.messages import Message
+from executor.stages import Message
 from scheduler import handler
 from scheduler.reconcile import Compared
 from tests.scheduler_handler import serve

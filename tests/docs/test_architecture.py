@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HANDLERS = (
     "scheduler.handler",
     "executor.handler",
-    "executor.completion.handler",
+    "executor.completion",
     "api.handler",
 )
 # Imported with the first event, or not at all. The contracts cannot see when something is imported.
@@ -25,10 +25,10 @@ OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     (
         "executor.handler",
-        80,
+        72,
         {"croniter", "common.jobs.store", "common.timing.zones", "common.tenants.web_address"},
     ),
-    ("executor.completion.handler", 58, {"croniter", "common.jobs.store", "common.planning.due_index"}),
+    ("executor.completion", 54, {"croniter", "common.jobs.store", "common.planning.due_index"}),
 )
 _FOLDERS = (
     "common",

@@ -7,8 +7,7 @@ from typing import Any
 from common.clock import ManualClock
 from common.runs.outcome import Outcome
 from common.tenants.webhook_secrets import new_secret
-from executor.network_guard import NetworkGuard
-from executor.resolver import Resolver
+from executor.network_guard import NetworkGuard, Resolver
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
 from tests.executor.servers import Server, trusting

@@ -26,8 +26,7 @@ os.environ |= {
 from common.clock import SystemClock
 from common.storage import aws
 from executor import handler
-from executor.network_guard import NetworkGuard
-from executor.resolver import Resolver
+from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.processes import peak_mb

@@ -20,7 +20,7 @@ os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due
 from common.runs.records import Runs
 from common.storage import aws
 from common.storage.table import Table
-from executor.completion import handler
+from executor import completion
 from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
@@ -32,10 +32,10 @@ def main(scenario: dict[str, Any]) -> dict[str, Any]:
         for item in items:
             dynamodb.put_item(TableName=table, Item=item)
     aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
-    handler._outcomes()
+    completion._outcomes()
     used, ready_mb = time.process_time(), peak_mb()
     records = [{"messageId": name, "body": body} for name, body in scenario["messages"].items()]
-    answer = handler.handle({"Records": records}, None)
+    answer = completion.handle({"Records": records}, None)
     runs = Runs(Table(dynamodb, "test-runs"))
     return {
         "ready_mb": ready_mb,

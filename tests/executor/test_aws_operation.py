@@ -16,7 +16,7 @@ from common.errors import InvalidInput
 from common.storage import aws_operations
 from common.storage.aws_operations import check_parameters, names_in, operation_of, service_name
 from eventbridge.mapping import definition_of
-from executor.targets import aws_operation
+from executor.targets import aws_services
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
 SCHEDULE = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/nightly"
@@ -29,7 +29,7 @@ TASK = "arn:aws:ecs:eu-west-1:123456789012:task-definition/t:1"
 def stubs(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Stubber]]:
     """A stubbed client of each service that is called."""
     stubs: dict[str, Stubber] = {}
-    monkeypatch.setattr(aws_operation, "client", lambda service, *_: stub(stubs, service).client)
+    monkeypatch.setattr(aws_services, "client", lambda service, *_: stub(stubs, service).client)
     yield stubs
     for stubber in stubs.values():
         stubber.assert_no_pending_responses()
@@ -162,7 +162,7 @@ def test_a_templated_target_is_called(stubs: dict[str, Stubber], name: str) -> N
     assert (definition["target"]["kind"], definition["target"]["role_arn"]) == ("aws_operation", ROLE)
     tokens = tokens_of(definition["target"]["arn"])
     stub(stubs, service).add_response(operation, answer, {**tokens, **parameters})
-    outcome = aws_operation.call(definition["target"], event(definition["payload"]), 5)
+    outcome = aws_services.call_operation(definition["target"], event(definition["payload"]), 5)
     assert outcome.ok, outcome
 
 
@@ -205,7 +205,7 @@ def test_any_operation_is_called(
     stubs: dict[str, Stubber], operation: str, service: str, method: str, parameters: Any, answer: Any
 ) -> None:
     stub(stubs, service).add_response(method, answer, parameters)
-    assert aws_operation.call(target(operation), event(parameters), 5).ok
+    assert aws_services.call_operation(target(operation), event(parameters), 5).ok
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_what_a_service_refuses_with_200_has_failed(
     service = service_name(operation.split(":")[0])
     tokens = tokens_of(f"{SDK}:{operation}")
     stub(stubs, service).add_response(method, answer, {**tokens, **parameters})
-    outcome = aws_operation.call(target(operation), event(parameters), 5)
+    outcome = aws_services.call_operation(target(operation), event(parameters), 5)
     assert not outcome.ok and words in outcome.error
 
 
 def test_an_error_of_aws_keeps_its_code(stubs: dict[str, Stubber]) -> None:
     stub(stubs, "ec2").add_client_error("stop_instances", "UnauthorizedOperation", "not you", 403)
-    outcome = aws_operation.call(target("ec2:stopInstances"), event({"InstanceIds": ["i"]}), 5)
+    outcome = aws_services.call_operation(target("ec2:stopInstances"), event({"InstanceIds": ["i"]}), 5)
     assert (outcome.ok, outcome.error_type, outcome.error) == (False, "UnauthorizedOperation", "not you")
 
 
@@ -256,9 +256,9 @@ def test_it_is_never_called_with_the_executors_own_rights(monkeypatch: pytest.Mo
     def never(*_: Any) -> None:
         raise AssertionError("a client was asked for")
 
-    monkeypatch.setattr(aws_operation, "client", never)
+    monkeypatch.setattr(aws_services, "client", never)
     without = {name: value for name, value in target("ec2:stopInstances").items() if name != "role_arn"}
-    outcome = aws_operation.call(without, event({"InstanceIds": ["i"]}), 5)
+    outcome = aws_services.call_operation(without, event({"InstanceIds": ["i"]}), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
 
 
@@ -270,8 +270,8 @@ def test_parameters_that_the_model_refuses_fail_for_good(
     stubs: dict[str, Stubber] = {}
     ec2 = stub(stubs, "ec2")
     ec2.deactivate()
-    monkeypatch.setattr(aws_operation, "client", lambda *_: ec2.client)
-    outcome = aws_operation.call(target("ec2:stopInstances"), event(parameters), 5)
+    monkeypatch.setattr(aws_services, "client", lambda *_: ec2.client)
+    outcome = aws_services.call_operation(target("ec2:stopInstances"), event(parameters), 5)
     assert (outcome.ok, outcome.permanent) == (False, True)
 
 
@@ -279,8 +279,8 @@ def test_a_role_that_cannot_be_assumed_is_an_outcome(monkeypatch: pytest.MonkeyP
     def denied(*_: Any) -> None:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not trusted"}}, "AssumeRole")
 
-    monkeypatch.setattr(aws_operation, "client", denied)
-    outcome = aws_operation.call(target("ec2:stopInstances"), event({"InstanceIds": ["i"]}), 5)
+    monkeypatch.setattr(aws_services, "client", denied)
+    outcome = aws_services.call_operation(target("ec2:stopInstances"), event({"InstanceIds": ["i"]}), 5)
     assert (outcome.ok, outcome.error_type) == (False, "AccessDenied")
 
 
@@ -290,7 +290,7 @@ def test_universal_targets_write_names_with_a_capital(stubs: dict[str, Stubber])
     expected = {"cluster": "c", "taskDefinition": "t", "tags": [{"key": "a", "value": "b"}]}
     check_parameters(f"{SDK}:ecs:runTask", parameters)
     stub(stubs, "ecs").add_response("run_task", {}, {**tokens_of(f"{SDK}:ecs:runTask"), **expected})
-    assert aws_operation.call(target("ecs:runTask"), event(parameters), 5).ok
+    assert aws_services.call_operation(target("ecs:runTask"), event(parameters), 5).ok
 
 
 @pytest.mark.parametrize(

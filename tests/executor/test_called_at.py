@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from common.storage import outgoing
-from executor.targets import clients, sqs_queue
+from executor.targets import aws_services, clients
 from executor.targets.clients import FairCache
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import certificate_file, serving
@@ -44,7 +44,7 @@ def logged(
             client.close()
 
 
-@pytest.mark.parametrize("call", [(call_function, LAMBDA), (sqs_queue.call, SQS)])
+@pytest.mark.parametrize("call", [(call_function, LAMBDA), (aws_services.send_message, SQS)])
 def test_a_call_goes_out_when_the_target_sees_it(
     logged: list[tuple[float, float]], call: tuple[Any, Any]
 ) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from common.cache import FairCache
 from common.planning.packs import Wake
 from common.storage import aws
-from executor.fair_cache import FairCache
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
 from executor.threads import MAX_EVENTS_AT_ONCE

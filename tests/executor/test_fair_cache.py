@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from common.cache import FairCache
 from common.storage import aws
-from executor.fair_cache import FairCache
 from executor.targets import clients
 from tests.executor.contexts import US, event
 

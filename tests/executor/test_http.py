@@ -16,7 +16,7 @@ import pytest
 
 from common.runs.outcome import LOG_TAIL_BYTES
 from common.storage import outgoing
-from executor.resolver import Resolver
+from executor.network_guard import Resolver
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
 from tests.executor.contexts import event, parsed
 from tests.executor.endpoints import NOW, SECRETS, call, endpoints

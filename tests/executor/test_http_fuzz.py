@@ -16,8 +16,7 @@ from pathlib import Path
 from common.clock import ManualClock
 from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import to_wire
-from executor.network_guard import NetworkGuard
-from executor.resolver import Resolver
+from executor.network_guard import NetworkGuard, Resolver
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
 from tests.executor.endpoints import SECRETS

@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from canary import handler as canary
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
-from executor.targets import answers, clients, kinds, sqs_queue
+from executor.targets import answers, aws_services, clients, kinds
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from tests.executor.contexts import US, call_function, event, parsed, refused
 
@@ -297,7 +297,7 @@ def test_the_call_is_made_with_the_roles_credentials(
     assert "AKROLE" not in without["authorization"]
 
 
-@pytest.mark.parametrize("call", [call_function, sqs_queue.call])
+@pytest.mark.parametrize("call", [call_function, aws_services.send_message])
 def test_a_role_that_may_not_be_assumed_is_permanent(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
     def assume(self: AssumedRoles, *key: str) -> Credentials:
         raise refused("AccessDenied", 403)

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from executor.targets import clients, event_bus, kinds, sns_topic, sqs_queue, step_functions
+from executor.targets import aws_services, clients, kinds
 from executor.targets.events import event_body, execution_hash, execution_name, group_of
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import ACCOUNT, US, event, parsed
@@ -45,7 +45,7 @@ def received(url: str, region: str = "us-east-1") -> list[dict[str, Any]]:
 
 def test_a_queue_gets_the_event_and_its_attributes() -> None:
     url, arn = queue("jobs", "eu-west-1")  # in the ARN's region, not the executor's
-    outcome = sqs_queue.call({"kind": "sqs", "arn": arn}, event(payload={"a": "ü"}), 5)
+    outcome = aws_services.send_message({"kind": "sqs", "arn": arn}, event(payload={"a": "ü"}), 5)
     (message,) = received(url, "eu-west-1")
     assert outcome.ok
     assert outcome.request_id
@@ -63,8 +63,8 @@ def test_a_queue_gets_the_event_and_its_attributes() -> None:
 def test_a_fifo_queue_takes_an_execution_once_whatever_its_attempts() -> None:
     url, arn = queue("jobs.fifo", FifoQueue="true")
     for attempt in (1, 2):
-        assert sqs_queue.call({"arn": arn}, event(attempt=attempt), 5).ok
-    assert sqs_queue.call({"arn": arn}, event(job_id="another"), 5).ok
+        assert aws_services.send_message({"arn": arn}, event(attempt=attempt), 5).ok
+    assert aws_services.send_message({"arn": arn}, event(job_id="another"), 5).ok
     first, second = received(url)
     assert first["Attributes"]["MessageGroupId"] == "alice:report"
     assert second["Attributes"]["MessageGroupId"] == "alice:another"
@@ -74,7 +74,7 @@ def test_a_fifo_queue_takes_an_execution_once_whatever_its_attempts() -> None:
 def test_a_fifo_queue_is_given_the_ids_that_the_job_names() -> None:
     url, arn = queue("jobs.fifo", FifoQueue="true")
     target = {"arn": arn, "message_group_id": "group", "deduplication_id": "once"}
-    assert sqs_queue.call(target, event(), 5).ok
+    assert aws_services.send_message(target, event(), 5).ok
     (message,) = received(url)
     assert message["Attributes"]["MessageGroupId"] == "group"
     assert message["Attributes"]["MessageDeduplicationId"] == "once"
@@ -96,14 +96,14 @@ def test_long_names_with_the_same_beginning_stay_different() -> None:
 def test_characters_that_sqs_refuses_arrive_escaped() -> None:
     url, arn = queue("jobs")
     payload = {"a": "\ufffe\uffff\x00\x1f\u2028😀"}
-    assert sqs_queue.call({"arn": arn}, event(payload=payload), 5).ok
+    assert aws_services.send_message({"arn": arn}, event(payload=payload), 5).ok
     (message,) = received(url)
     assert json.loads(message["Body"])["payload"] == payload
     assert not set(message["Body"]) & {"\ufffe", "\uffff", "\x00", "\x1f"}
 
 
 def test_no_such_queue_is_permanent() -> None:
-    outcome = sqs_queue.call({"arn": f"arn:aws:sqs:{US}:gone"}, event(), 5)
+    outcome = aws_services.send_message({"arn": f"arn:aws:sqs:{US}:gone"}, event(), 5)
     assert not outcome.ok
     assert outcome.permanent
     assert "NonExistentQueue" in outcome.error_type or "QueueDoesNotExist" in outcome.error_type
@@ -121,14 +121,14 @@ def test_no_such_queue_is_permanent() -> None:
     ],
 )
 def test_queue_url(arn: str, url: str) -> None:
-    assert sqs_queue.queue_url(arn) == url
+    assert aws_services.queue_url(arn) == url
 
 
 def test_a_topic_publishes_to_its_subscribers() -> None:
     url, queue_arn = queue("subscriber")
     topic = boto("sns").create_topic(Name="news")["TopicArn"]
     boto("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=queue_arn)
-    outcome = sns_topic.call({"arn": topic, "subject": "Nightly"}, event(payload=7), 5)
+    outcome = aws_services.publish({"arn": topic, "subject": "Nightly"}, event(payload=7), 5)
     (message,) = received(url)
     notification = json.loads(message["Body"])
     assert outcome.ok
@@ -139,17 +139,17 @@ def test_a_topic_publishes_to_its_subscribers() -> None:
 
 def test_a_fifo_topic_is_given_group_and_deduplication_id() -> None:
     topic = boto("sns").create_topic(Name="news.fifo", Attributes={"FifoTopic": "true"})["TopicArn"]
-    assert sns_topic.call({"arn": topic}, event(), 5).ok
+    assert aws_services.publish({"arn": topic}, event(), 5).ok
 
 
 def test_no_such_topic_is_permanent() -> None:
-    outcome = sns_topic.call({"arn": f"arn:aws:sns:{US}:gone"}, event(), 5)
+    outcome = aws_services.publish({"arn": f"arn:aws:sns:{US}:gone"}, event(), 5)
     assert (outcome.ok, outcome.permanent) == (False, True)
 
 
 def test_a_bus_takes_the_event() -> None:
     bus = boto("events").create_event_bus(Name="tenants")["EventBusArn"]
-    outcome = event_bus.call(
+    outcome = aws_services.put_events(
         {"arn": bus, "source": "minute8.job", "detail_type": "Scheduled Job"}, event(), 5
     )
     assert outcome.ok
@@ -164,8 +164,10 @@ def test_the_detail_of_an_event_is_payload_and_context(monkeypatch: pytest.Monke
             entries.extend(Entries)
             return {"FailedEntryCount": 0, "Entries": [{"EventId": "e-1"}]}
 
-    monkeypatch.setattr(event_bus, "client", lambda *args: Bus())
-    assert event_bus.call({"arn": "bus", "source": "a", "detail_type": "b"}, event(payload={"a": 1}), 5).ok
+    monkeypatch.setattr(aws_services, "client", lambda *args: Bus())
+    assert aws_services.put_events(
+        {"arn": "bus", "source": "a", "detail_type": "b"}, event(payload={"a": 1}), 5
+    ).ok
     (entry,) = entries
     assert json.loads(entry.pop("Detail")) == parsed(event(payload={"a": 1}))
     assert entry == {"EventBusName": "bus", "Source": "a", "DetailType": "b"}
@@ -190,8 +192,8 @@ def test_an_event_that_the_bus_did_not_take_failed(
             entry = {"ErrorCode": code, "ErrorMessage": "not taken"}
             return {"FailedEntryCount": 1, "Entries": [entry], "ResponseMetadata": {"RequestId": "r-2"}}
 
-    monkeypatch.setattr(event_bus, "client", lambda *args: Bus())
-    outcome = event_bus.call({"arn": "x", "source": "a", "detail_type": "b"}, event(), 5)
+    monkeypatch.setattr(aws_services, "client", lambda *args: Bus())
+    outcome = aws_services.put_events({"arn": "x", "source": "a", "detail_type": "b"}, event(), 5)
     assert (outcome.ok, outcome.error_type, outcome.error) == (False, code, "not taken")
     assert (outcome.permanent, outcome.throttled, outcome.request_id) == (permanent, throttled, "r-2")
 
@@ -209,7 +211,7 @@ def state_machine() -> str:
 
 def test_a_state_machine_is_started_once_for_all_attempts() -> None:
     arn = state_machine()
-    outcomes = [step_functions.call({"arn": arn}, event(attempt=attempt), 5) for attempt in (1, 2)]
+    outcomes = [aws_services.start_execution({"arn": arn}, event(attempt=attempt), 5) for attempt in (1, 2)]
     assert [outcome.ok for outcome in outcomes] == [True, True]
     (execution,) = boto("stepfunctions").list_executions(stateMachineArn=arn)["executions"]
     assert execution["name"] == execution_name(event())
@@ -218,7 +220,7 @@ def test_a_state_machine_is_started_once_for_all_attempts() -> None:
 
 
 def test_no_such_state_machine_is_permanent() -> None:
-    outcome = step_functions.call({"arn": f"arn:aws:states:{US}:stateMachine:gone"}, event(), 5)
+    outcome = aws_services.start_execution({"arn": f"arn:aws:states:{US}:stateMachine:gone"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "StateMachineDoesNotExist")
 
 
@@ -268,7 +270,7 @@ def test_without_envelope_queues_get_the_payload_as_it_is() -> None:
     url, arn = queue("jobs")
     bare = {"kind": "sqs", "arn": arn, "envelope": False}
     for payload in ("just text", {"a": 1}):
-        assert sqs_queue.call(bare, event(payload=payload), 5).ok
+        assert aws_services.send_message(bare, event(payload=payload), 5).ok
     messages = received(url)
     assert sorted(message["Body"] for message in messages) == ["just text", '{"a":1}']
     assert all("minute8_execution_id" in message["MessageAttributes"] for message in messages)

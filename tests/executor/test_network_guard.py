@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from common.config import Config
 from common.tenants.web_address import BadUrl, is_public, is_public_or_loopback, read_url
-from executor.network_guard import ForbiddenAddress, NetworkGuard
-from executor.resolver import Resolver, Unreachable
+from executor.network_guard import ForbiddenAddress, NetworkGuard, Resolver, Unreachable
 
 PRIVATE = [
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254"),

@@ -10,8 +10,8 @@ import pytest
 
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
-from executor.messages import Message
 from executor.redelivery import AFTER_LEASE_S, Redelivery
+from executor.stages import Message
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"

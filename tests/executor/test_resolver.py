@@ -9,9 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from executor import resolver
-from executor.network_guard import NetworkGuard
-from executor.resolver import MAX_LOOKUPS, MAX_TENANT_LOOKUPS, NoLookup, Resolver, Unreachable
+from executor import network_guard
+from executor.network_guard import (
+    MAX_LOOKUPS,
+    MAX_TENANT_LOOKUPS,
+    NetworkGuard,
+    NoLookup,
+    Resolver,
+    Unreachable,
+)
 from tests.executor.contexts import event
 from tests.executor.endpoints import endpoints
 
@@ -100,7 +106,7 @@ def test_a_thread_that_cannot_start_spends_no_attempt(monkeypatch: pytest.Monkey
 
 
 def test_a_lookup_has_its_own_deadline(server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resolver, "MAX_LOOKUP_S", 0.1)
+    monkeypatch.setattr(network_guard, "MAX_LOOKUP_S", 0.1)
     began = time.monotonic()
     with pytest.raises(Unreachable, match=r"not resolved within 0\.1 s"):
         Resolver(server).addresses("alice", "hang.example.com", 443, 60)

@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
+from common.cache import FairCache
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.storage import connections, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
 from executor.calling import AnswerPoll
-from executor.fair_cache import FairCache
-from executor.messages import Message
 from executor.recorder import Report
+from executor.stages import Message
 from executor.targets import Kind, clients, lambda_function
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import ReceivedRequest, Server, certificate_file, serving

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from common.planning.execution import Execution
-from executor.recorder import Report
-from executor.service_level import lateness_s, service_level
+from executor.recorder import Report, lateness_s, service_level
 
 DUE = Execution("alice", "report", 1_000, 1_000, 1)
 WAITED = replace(DUE, not_before_at=1_090)

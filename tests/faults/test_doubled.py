@@ -16,10 +16,9 @@ from common.planning.packs import Pack, lines
 from common.runs.outcome import Outcome
 from executor import threads
 from executor.batch import execute_batch
-from executor.messages import Message
 from executor.pipeline import Executor
 from executor.redelivery import AFTER_LEASE_S, Redelivery
-from executor.stages import Loaded
+from executor.stages import Loaded, Message
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault

@@ -13,7 +13,7 @@ from common.jobs.store import JobStore
 from common.planning.execution import Execution
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
-from executor.messages import Message
+from executor.stages import Message
 from scheduler import removal
 from tests.worlds import World, at, job
 

@@ -14,7 +14,7 @@ from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
 from eventbridge.origin import origin_of
-from executor import dead_letters
+from executor import run_end
 from tests.worlds import Killed, World, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -50,7 +50,7 @@ class Queue:
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     queue = Queue()
-    monkeypatch.setattr(dead_letters, "client", lambda *args: queue)
+    monkeypatch.setattr(run_end, "client", lambda *args: queue)
     return queue
 
 

@@ -22,7 +22,7 @@ from common.storage.table import INSERTS_A_REQUEST
 from common.tenants.rules_cache import KnownTenants
 from executor import calling, threads
 from executor.batch import execute_batch
-from executor.messages import Message
+from executor.stages import Message
 from tests.faults.stage import send_in_steps, staged
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.partitions import Partition, PartitionedDynamoDB

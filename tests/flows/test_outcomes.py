@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.completion.handler import complete_batch
-from executor.completion.outcomes import Outcomes, UnreadableOutcome
+from executor.completion import Outcomes, UnreadableOutcome, complete_batch
 from tests.worlds import World, at, job
 
 SUCCESS, EXHAUSTED, EXPIRED = (

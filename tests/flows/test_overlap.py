@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.messages import Message
+from executor.stages import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")

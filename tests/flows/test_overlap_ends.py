@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import InvalidInput
 from common.runs.outcome import Outcome
-from executor.messages import Message
+from executor.stages import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom")

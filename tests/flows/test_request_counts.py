@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.messages import Message
+from executor.stages import Message
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"

@@ -12,8 +12,8 @@ from common.jobs.job import Retry
 from common.planning.execution import Execution
 from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.runs.outcome import Outcome
-from executor.messages import Message
 from executor.retry import retry_at
+from executor.stages import Message
 from tests.worlds import Killed, World, at, job
 
 THROTTLED = Outcome(ok=False, throttled=True, error_type="TooManyRequestsException", error="slow down")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from executor.batch import execute_batch
-from executor.service_level import service_level
+from executor.recorder import service_level
 from tests.worlds import World, job
 
 

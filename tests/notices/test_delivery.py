@@ -17,8 +17,7 @@ from common.errors import InvalidInput
 from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
 from common.tenants.webhook_secrets import new_secret
-from executor.network_guard import NetworkGuard
-from executor.resolver import Resolver
+from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier import delivery

@@ -14,7 +14,7 @@ from common.planning.packs import MAX_IN_A_PACK, MAX_LINES, WAKE_S, Pack, Wake, 
 from common.planning.packs import packed as messages
 from common.planning.queue import BATCH_SIZE, ExecutionsQueue
 from executor.batch import execute_batch
-from executor.messages import Message
+from executor.stages import Message
 from executor.threads import MAX_CALLS
 from scheduler.wiring import scheduler
 from tests.stand_ins import PublishedEvents

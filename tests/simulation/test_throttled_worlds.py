@@ -18,7 +18,7 @@ from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from executor import threads
 from executor.batch import execute_batch
-from executor.messages import Message
+from executor.stages import Message
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.partitions import READ_UNITS, Partition, PartitionedDynamoDB, Throughput
 from tests.worlds import World, at, job, make_world

@@ -100,7 +100,7 @@ def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
     [
         ("api.handler", "_services"),
         ("scheduler.handler", "scheduler"),
-        ("executor.completion.handler", "_outcomes"),
+        ("executor.completion", "_outcomes"),
     ],
 )
 def test_a_function_builds_its_clients_in_its_init_phase(handler: str, built: str) -> None:

@@ -1,4 +1,6 @@
-"""Completes dispatched runs: Lambda's destination reports the outcome of an `Event` invocation.
+"""The outcomes Lambda completes dispatched runs: Lambda's destination reports the outcome of an `Event` invocation.
+
+It takes a batch of destination records, and returns the ids of those to deliver again.
 
 A destination reports every asynchronous invocation of its function, including invocations by others. Anybody who may
 send to the queue can also write any record. So only the token of the attempt's own call completes a run: only Lambda
@@ -10,23 +12,31 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 
-from common.clock import Clock
+from common import telemetry
+from common.clock import Clock, SystemClock
+from common.config import config
 from common.errors import Minute8Error, NotFound
+from common.events import event_bus
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution, parse_execution_id
+from common.planning.queue import ExecutionsQueue
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import CHANGED_AFTER_S, Runs
 from common.runs.states import DISPATCHED
-from common.storage.table import Table
+from common.storage import aws
+from common.storage.table import Table, Tables
 from common.storage.wire import Item
-from executor.failure_streak import FailureStreak
+from common.tenants.rules_cache import KnownTenants
+from executor.failure_streak import FailureStreak, store_of_failures
 from executor.targets import answers
 from executor.targets.lambda_function import raised
 
@@ -36,6 +46,44 @@ _SUCCESS = "Success"
 
 # "ignored": not a run of Minute8; "refused": without the run's token; "known": reported before, or too late.
 Result = Literal["succeeded", "failed", "ignored", "refused", "known"]
+
+
+def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """SQS event → partial batch response."""
+    results, failed = complete_batch(_outcomes(), event["Records"])
+    metrics = telemetry.metrics()
+    for result, count in results.items():
+        metrics.add_metric(f"{telemetry.OUTCOMES}.{result}", "Count", count)
+    if failed:
+        metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", len(failed))
+    metrics.flush_metrics()
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tuple[Counter[Result], list[str]]:
+    """Process the records one by one; a failure affects only its record. Returns reports, and ids to deliver again."""
+    results: Counter[Result] = Counter()
+    failed: list[str] = []
+    for record in records:
+        try:
+            results[outcomes.complete(record["body"])] += 1
+        except Exception as error:  # noqa: BLE001  the other messages continue after any error
+            telemetry.logger().warning(
+                "outcome failed", message_id=record["messageId"], error=repr(error), body=record["body"][:500]
+            )
+            failed.append(record["messageId"])
+    return results, failed
+
+
+@cache
+def _outcomes() -> Outcomes:
+    settings, clock = config(), SystemClock()
+    tables = Tables.of(settings)
+    # A job may be paused here, which enqueues nothing.
+    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
+    store = store_of_failures(tables, queue, clock, KnownTenants(tables.tenants))
+    failure_streak = FailureStreak(store, event_bus(settings.event_bus))
+    return Outcomes(tables.jobs, Runs(tables.runs), failure_streak, clock)
 
 
 class UnreadableOutcome(Minute8Error):
@@ -149,3 +197,7 @@ def _instant(text: object) -> float | None:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError):
         return None
+
+
+if aws.in_lambda():
+    aws.warm_up(_outcomes)

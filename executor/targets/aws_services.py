@@ -1,0 +1,164 @@
+"""Targets in AWS besides functions: queues, topics, buses, state machines, and any operation of a service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
+
+from common.errors import InvalidInput
+from common.runs.outcome import Outcome
+from common.storage import aws
+from common.storage.domains import domain_of
+from executor.targets import answers
+from executor.targets.clients import client
+from executor.targets.events import (
+    Event,
+    event_body,
+    execution_hash,
+    execution_name,
+    group_of,
+    message_attributes,
+    message_body,
+    payload_body,
+)
+
+# What services answer with status 200 if they refused all or some entries.
+_COUNTS: Final = ("FailedEntryCount", "FailedRecordCount", "FailedPutCount")
+_LISTS: Final = ("failures", "Failed")
+
+
+def send_message(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Send one message: the event as JSON, with tenant, job and execution as attributes."""
+    try:
+        answer = client("sqs", target, event, timeout_s).send_message(
+            QueueUrl=queue_url(target["arn"]),
+            MessageBody=message_body(target, event),
+            MessageAttributes=message_attributes(event),
+            **fifo_arguments(target, event),
+        )
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def queue_url(arn: str) -> str:
+    """The queue's URL from the ARN, without a request. The client uses its region's endpoint, whatever the host is."""
+    _, partition, _, region, account, name = arn.split(":")
+    return f"https://sqs.{region}.{domain_of(partition)}/{account}/{name}"
+
+
+def fifo_arguments(target: Mapping[str, Any], event: Event) -> dict[str, str]:
+    """Group and deduplication id, for SQS and SNS. Derived ids are the same for each attempt of an execution, so a
+    message whose answer was lost is not delivered twice (within SQS's five minutes)."""
+    arguments = {}
+    is_fifo = target["arn"].endswith(".fifo")
+    if group := target.get("message_group_id") or (group_of(event) if is_fifo else None):
+        arguments["MessageGroupId"] = group
+    if is_fifo:
+        arguments["MessageDeduplicationId"] = target.get("deduplication_id") or execution_hash(event)
+    return arguments
+
+
+def publish(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Publish the event as JSON, with tenant, job and execution as attributes to filter by."""
+    subject = {"Subject": target["subject"]} if target.get("subject") else {}
+    try:
+        answer = client("sns", target, event, timeout_s).publish(
+            TopicArn=target["arn"],
+            Message=message_body(target, event),
+            MessageAttributes=message_attributes(event),
+            **subject,
+            **fifo_arguments(target, event),
+        )
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def put_events(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Put one event, with payload and context as its detail."""
+    entry = {
+        "EventBusName": target["arn"],
+        "Source": target["source"],
+        "DetailType": target["detail_type"],
+        "Detail": event_body(target, event),
+    }
+    try:
+        answer = client("events", target, event, timeout_s).put_events(Entries=[entry])
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    request_id = answers.request_id(answer)
+    if answer.get("FailedEntryCount"):  # PutEvents answers 200 even if it refused the entry
+        refused = answer["Entries"][0]
+        return answers.failed(
+            refused.get("ErrorCode", "FailedEntry"), refused.get("ErrorMessage", ""), request_id=request_id
+        )
+    return Outcome(ok=True, request_id=request_id)
+
+
+def start_execution(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Start one execution, named after Minute8's: a name is taken for 90 days, so a second start has no effect.
+
+    This holds for standard workflows; express workflows start again.
+    """
+    try:
+        answer = client("stepfunctions", target, event, timeout_s).start_execution(
+            stateMachineArn=target["arn"], name=execution_name(event), input=event_body(target, event)
+        )
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") == "ExecutionAlreadyExists":
+            # An earlier attempt started it, but its answer was lost.
+            return Outcome(ok=True, request_id=answers.request_id(error.response))
+        return answers.refused_by_aws(error, timeout_s)
+    except BotoCoreError as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Call the operation once."""
+    from common.storage.aws_operations import operation_of, with_model_names
+
+    if not target.get("role_arn"):
+        return Outcome(ok=False, permanent=True, error_type="NotAllowed", error="the target has no role_arn")
+    try:
+        operation = operation_of(target["arn"])
+        parameters = json.loads(payload_body(event))
+        if operation.input_shape is not None:
+            parameters = with_model_names(operation.input_shape, parameters)
+        # Each attempt has the same token, so the service knows a repeated call.
+        tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
+        placed = {**target, "arn": f"arn:aws:any:{_region(target)}:"}
+        services = client(operation.service_model.service_name, placed, event, timeout_s)
+        answer = services._make_api_call(operation.name, {**tokens, **parameters})
+    except (InvalidInput, ParamValidationError, TypeError, ValueError, RecursionError) as error:
+        return Outcome(ok=False, permanent=True, error_type="InvalidParameters", error=str(error))
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return _outcome(answer)
+
+
+def _region(target: Mapping[str, Any]) -> str:
+    """The region of the schedule that the job replaces, or else the deployment's."""
+    if arn := target.get("schedule_arn"):
+        return str(arn).split(":")[3]
+    return str(aws.dynamodb().meta.region_name)
+
+
+def _outcome(answer: Mapping[str, Any]) -> Outcome:
+    for value in answer.values():
+        if close := getattr(value, "close", None):  # a stream that nobody reads keeps its connection
+            close()
+    request_id = answers.request_id(answer)
+    if error := answer.get("FunctionError"):
+        return answers.failed("FunctionError", str(error), request_id=request_id)
+    for name in _COUNTS:
+        if count := answer.get(name):
+            return answers.failed("PartlyRefused", f"{name} is {count}", request_id=request_id)
+    for name in _LISTS:
+        if refused := answer.get(name):
+            return answers.failed("PartlyRefused", f"{name}: {refused!r}"[:1_000], request_id=request_id)
+    return Outcome(ok=True, request_id=request_id)
