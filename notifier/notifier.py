@@ -187,16 +187,28 @@ class Notifier:
             subscription for subscription in subscriptions if SEARCHED.intersection(subscription.kinds)
         ]
         if searching:
-            before = searching[0].state
-            if before.searched_after or now >= before.searched_at + MIN_SEARCH_INTERVAL_S:
-                began_at = before.searched_at if before.searched_after else now
-                alerts = _alert_span(searching, began_at, kept_s)
-                search = self.reader.search(tenant, before.searched_after, now, alerts)
-                happenings.searched = [problem for problem, _ in search.problems]
-                happenings.searched_all = search.complete
-                happenings.labels |= {problem.job_id: labels for problem, labels in search.problems}
-                happenings.search = (began_at, search.after_job)
+            self._search(tenant, searching, kept_s, now, happenings)
         return happenings
+
+    def _search(
+        self,
+        tenant: str,
+        searching: Sequence[Subscription],
+        kept_s: int,
+        now: float,
+        happenings: Happenings,
+    ) -> None:
+        """Add what a search of the jobs finds, if one is due or goes on."""
+        before = searching[0].state
+        if not before.searched_after and now < before.searched_at + MIN_SEARCH_INTERVAL_S:
+            return
+        began_at = before.searched_at if before.searched_after else now
+        alerts = _alert_span(searching, began_at, kept_s)
+        search = self.reader.search(tenant, before.searched_after, now, alerts)
+        happenings.searched = [problem for problem, _ in search.problems]
+        happenings.searched_all = search.complete
+        happenings.labels |= {problem.job_id: labels for problem, labels in search.problems}
+        happenings.search = (began_at, search.after_job)
 
     def _update(self, subscription: Subscription, happenings: Happenings, now: float) -> list[OutgoingNotice]:
         """Add what happened, decide, and store. Returns what is to be sent; nothing if another writer was faster."""

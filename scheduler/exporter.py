@@ -146,12 +146,10 @@ class Exporter:
             return True
         stored = self._state(tenant, day)
         fingerprint = _fingerprint(of_day)
-        if stored and stored.fingerprint == fingerprint and stored.is_done:
-            return True
-        was_whole = stored is not None and stored.is_done
-        if was_whole and not self._has_all_records(tenant, windows, of_day):
-            return True  # some have expired: what is written has more than could be written now
-        state = stored if stored and stored.fingerprint == fingerprint else _DayState(fingerprint)
+        is_same = stored is not None and stored.fingerprint == fingerprint
+        if stored and stored.is_done and (is_same or not self._has_all_records(tenant, windows, of_day)):
+            return True  # written, or some have expired: what is written has more than could be written now
+        state = stored if stored and is_same else _DayState(fingerprint)
         part = _Part()
         for window in of_day:
             if window.start < state.next_start:

@@ -93,16 +93,12 @@ class Reconciler:
         if not compared.planned or room <= 0:
             compared.partly = bool(compared.planned)
             return
-        step = -(-compared.planned // self.max_reads)
         if projected and is_read:
-            step, compared.read = 1, compared.planned
+            compared.read = compared.planned
             missing = self._sure(projected.missing)
-        else:
-            missing = self._missing(begin, end, step, stop_at, compared)
-        late = self._late(missing, step, now)
-        if step > 1 and len(missing) > len(late):
-            missing = self._missing(begin, end, 1, stop_at, compared)
             late = self._late(missing, 1, now)
+        else:
+            missing, late = self._sample(begin, end, stop_at, compared, now)
         without_record = [execution for execution in missing if execution.execution_id not in late]
         self.unrecorded.add(without_record[:room], now)
         compared.late, compared.listed = len(late), len(list(self.unrecorded.all()))
@@ -110,6 +106,18 @@ class Reconciler:
         if not compared.partly:
             oldest_late = [window_start(execution.visible_at) for execution in late.values()]
             self._reconciled(min([end, *oldest_late]))
+
+    def _sample(
+        self, begin: int, end: int, stop_at: float, compared: Compared, now: float
+    ) -> tuple[list[Execution], dict[str, Execution]]:
+        """The missing executions of a sample, and the late ones among them. If some are not late, of all executions."""
+        step = -(-compared.planned // self.max_reads)
+        missing = self._missing(begin, end, step, stop_at, compared)
+        late = self._late(missing, step, now)
+        if step > 1 and len(missing) > len(late):
+            missing = self._missing(begin, end, 1, stop_at, compared)
+            late = self._late(missing, 1, now)
+        return missing, late
 
     def _still_listed(self) -> list[Execution]:
         """The listed executions that have no record yet. The others leave the list."""

@@ -46,14 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--aws-profile")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     options, osls_options = parser.parse_known_args(arguments)
-    refusals = parameters.refusals(options.stage, osls_options)
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
-    if not region:
-        refusals.append(NO_REGION)
-    if not refusals and not session.get_credentials():
-        refusals.append(NO_CREDENTIALS)
-    if refusals:
+    if refusals := _refusals(session, options.stage, region, osls_options):
         print("\n".join(f"deploy: {problem}" for problem in refusals), file=sys.stderr)
         return 2
     osls_options += _of_account(session, options.stage, region, parameters.given_in(osls_options))
@@ -84,6 +79,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     print(next_steps(options.stage, region, url))
     return 0
+
+
+def _refusals(
+    session: botocore.session.Session, stage: str, region: str | None, osls_options: list[str]
+) -> list[str]:
+    """Why this command cannot begin."""
+    refusals = parameters.refusals(stage, osls_options)
+    if not region:
+        refusals.append(NO_REGION)
+    if not refusals and not session.get_credentials():
+        refusals.append(NO_CREDENTIALS)
+    return refusals
 
 
 def _of_account(

@@ -272,7 +272,7 @@ def delete_jobs(services: Services, request: Request) -> Response:
 
 
 def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[str], object]) -> Response:
-    job_filter = JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
+    job_filter = _job_filter(body)
     if body.error_type or body.fingerprint:
         return _failing_jobs(services, request, body, job_filter, act)
     if job_filter == JobFilter() and not body.all:
@@ -287,12 +287,17 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
         if seen == MAX_JOBS_READ:
             return done.reply(write_cursor(request.tenant, list_name, last))
         if job_filter.matches(job):
-            if done.is_full() or (not body.dry_run and services.clock.now() >= ends_at):
+            late = not body.dry_run and services.clock.now() >= ends_at
+            if done.is_full() or late:
                 return done.reply(write_cursor(request.tenant, list_name, last))
             if not done.act(job.job_id, partial(act, job.job_id)):
                 return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
+
+
+def _job_filter(body: ManyJobs) -> JobFilter:
+    return JobFilter(body.state or "", body.tag or "", body.name_prefix or "", body.target or "")
 
 
 def _failing_jobs(

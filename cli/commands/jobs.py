@@ -141,19 +141,21 @@ def list_jobs(
     if as_json:
         print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
         return
-    rows = [
-        (
-            job["job_id"],
-            state(job["state"]),
-            next_or_late(job, job_health, now),
-            *((last_outcome(job_health, now), outcomes(job_health)) if job_health else ()),
-            schedule_words(job["schedule"]),
-            job["note"] or job["name"],
-        )
-        for job, job_health in jobs
-    ]
+    rows = [_row(job, job_health, now) for job, job_health in jobs]
     columns = ("JOB", "STATE", "NEXT", *(("LAST", "OUTCOMES") if with_health else ()), "SCHEDULE", "")
     console().print(output.table(columns, rows) if rows else "no jobs")
+
+
+def _row(job: Job, health: JobHealth | None, now: float) -> tuple[Any, ...]:
+    """The cells of a job in the list of jobs."""
+    return (
+        job["job_id"],
+        state(job["state"]),
+        next_or_late(job, health, now),
+        *((last_outcome(health, now), outcomes(health)) if health else ()),
+        schedule_words(job["schedule"]),
+        job["note"] or job["name"],
+    )
 
 
 @app.command()

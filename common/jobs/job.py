@@ -159,20 +159,23 @@ class Job:
         optional = {
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
-            "is_failing": self.is_failing or None,
-            "failures_in_row": self.failures_in_row or None,
-            "skips": list(self.skips) or None,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
             "after_completion": self.after_completion if self.after_completion != "keep" else None,
             "dead_letter": self.dead_letter,
             "alert": self.alert.to_item() if self.alert else None,
-            "owner": self.owner or None,
-            "runbook": self.runbook or None,
-            "name": self.name or None,
-            "tags": list(self.tags) or None,
-            "note": self.note or None,
         }
         item |= {name: value for name, value in optional.items() if value is not None}
+        often_empty = {
+            "is_failing": self.is_failing,
+            "failures_in_row": self.failures_in_row,
+            "skips": list(self.skips),
+            "owner": self.owner,
+            "runbook": self.runbook,
+            "name": self.name,
+            "tags": list(self.tags),
+            "note": self.note,
+        }
+        item |= {name: value for name, value in often_empty.items() if value}
         if self.origin:
             item |= self.origin if FORMER_REQUESTS in self.origin else {"origin": _origin_item(self.origin)}
         return item

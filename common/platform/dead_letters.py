@@ -9,7 +9,7 @@ everywhere.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -227,10 +227,8 @@ class DeadLetters:
                     for item in received
                     if only is None or item.letter.message_id in only
                 ]
-                failed = self._resend(queue, [item for result, item in decided if result == MOVED])
-                to_delete = [item for result, item in decided if result != LEFT and item.handle not in failed]
-                failed |= self._delete(url, to_delete)
-                hidden -= {item.handle for item in to_delete} - failed.keys()
+                failed, deleted = self._carry_out(queue, decided)
+                hidden -= deleted
                 for result, item in decided:
                     if problem := failed.get(item.handle):
                         handled[LEFT].append(replace(item.letter, problem=problem))
@@ -242,6 +240,15 @@ class DeadLetters:
         finally:
             self._show(url, sorted(hidden))
         return HandledLetters(handled[MOVED], handled[DISCARDED], handled[LEFT], more)
+
+    def _carry_out(
+        self, queue: str, decided: Sequence[tuple[Result, _Received]]
+    ) -> tuple[dict[str, str], set[str]]:
+        """Move and discard. Returns the problems by the letters' handles, and the handles of the deleted letters."""
+        failed = self._resend(queue, [item for result, item in decided if result == MOVED])
+        to_delete = [item for result, item in decided if result != LEFT and item.handle not in failed]
+        failed |= self._delete(self._dead(queue), to_delete)
+        return failed, {item.handle for item in to_delete} - failed.keys()
 
     def _received(self, url: str, limit: int, until: float) -> Iterator[list[MessageTypeDef]]:
         """Batches with each message once, hidden for a while. An empty batch is the last one."""

@@ -6,7 +6,7 @@ The dates of named calendars are unknown unless the caller passes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -29,6 +29,7 @@ from common.timing.zones import (
     TZDATA_VERSION,
     WITHOUT_SUMMER_TIME,
     Change,
+    Span,
     changes,
     check_zone,
     spans,
@@ -209,27 +210,37 @@ def _clock_warnings(schedule: Schedule, timing: CronTiming, now: int) -> Iterato
 
 
 def _warning(schedule: Schedule, timing: CronTiming, change: Change) -> str | None:
-    cron, zone = compiled(timing), timing.timezone
     shift = abs(change.after - change.before)
-    around = spans(zone, change.at - shift, change.at + shift)
-    clock = f"On {clock_text(change)} ({duration_text(shift)} {'forward' if change.after > change.before else 'back'})"
+    around = spans(timing.timezone, change.at - shift, change.at + shift)
     if change.after > change.before:
-        named = in_all_clocks(timing)
-        owed = [span for span in around if span.kind == SKIPPED and can_fire(named, span)]
-        if owed and timing.dst == EVENTBRIDGE:
-            return f"{clock} the time it names is skipped: it does not fire."
-        if owed and any(True for _ in fires(schedule, change.at, change.at + 60)):
-            return f"{clock} the time it names is skipped: it fires once, at {local_text(change.at, zone)}."
+        effect, direction = _forward_effect(schedule, timing, change, around), "forward"
+    else:
+        effect, direction = _back_effect(schedule, timing, change, around), "back"
+    return f"On {clock_text(change)} ({duration_text(shift)} {direction}) {effect}" if effect else None
+
+
+def _forward_effect(
+    schedule: Schedule, timing: CronTiming, change: Change, around: Sequence[Span]
+) -> str | None:
+    named = in_all_clocks(timing)
+    if not any(span.kind == SKIPPED and can_fire(named, span) for span in around):
         return None
+    if timing.dst == EVENTBRIDGE:
+        return "the time it names is skipped: it does not fire."
+    if any(True for _ in fires(schedule, change.at, change.at + 60)):
+        return f"the time it names is skipped: it fires once, at {local_text(change.at, timing.timezone)}."
+    return None
+
+
+def _back_effect(
+    schedule: Schedule, timing: CronTiming, change: Change, around: Sequence[Span]
+) -> str | None:
+    cron = compiled(timing)
     if cron.repeats:
         again = cron.names_hour and any(span.kind == REPEATED and can_fire(cron, span) for span in around)
-        return (
-            f"{clock} it fires in both passes of the repeated time, as elapsed time goes on."
-            if again
-            else None
-        )
-    first_pass = any(True for _ in fires(schedule, change.at - shift, change.at))
-    return f"{clock} the time it names comes twice: it fires the first time only." if first_pass else None
+        return "it fires in both passes of the repeated time, as elapsed time goes on." if again else None
+    first_pass = any(True for _ in fires(schedule, change.at - (change.before - change.after), change.at))
+    return "the time it names comes twice: it fires the first time only." if first_pass else None
 
 
 def next_clock_change(schedule: Schedule, now: int) -> tuple[int, str] | None:

@@ -187,14 +187,12 @@ def _number(item: _Item, text: str) -> int:
 
 def _read_range(item: _Item, match: re.Match[str]) -> str:
     field, step = item.field, match["step"]
-    if match["low"] == "*":
-        if match["high"]:
-            raise item.refuse("`*` cannot begin a range")
-        return f"*/{_free_step(item, step)}" if step else "*"
-    low = _number(item, match["low"])
     if not match["high"]:
-        low = low % 7 if field is _WEEKDAY else low
-        return f"{low}/{_free_step(item, step)}" if step else str(low)
+        first = match["low"] if match["low"] == "*" else str(_first_number(item, match["low"]))
+        return f"{first}/{_free_step(item, step)}" if step else first
+    if match["low"] == "*":
+        raise item.refuse("`*` cannot begin a range")
+    low = _number(item, match["low"])
     high = field.high if field is _DAY and match["high"] == "L" else _number(item, match["high"])
     low, high = _weekday_range(low, high) if field is _WEEKDAY else (low, high)
     if step is not None and not 1 <= int(step) <= field.size:
@@ -204,6 +202,12 @@ def _read_range(item: _Item, match: re.Match[str]) -> str:
     if low == high:
         return str(low)
     return f"{low}-{high}/{int(step)}" if step else f"{low}-{high}"
+
+
+def _first_number(item: _Item, text: str) -> int:
+    """The number of a value that is no range. Sunday is 0."""
+    number = _number(item, text)
+    return number % 7 if item.field is _WEEKDAY else number
 
 
 def _weekday_range(low: int, high: int) -> tuple[int, int]:

@@ -84,6 +84,10 @@ def _wire_value(value: Any, deepest: int) -> dict[str, Any]:
         return {"N": str(round(value, 3))}
     if isinstance(value, Decimal):
         return {"N": str(value)}
+    return _wire_container(value, deepest)
+
+
+def _wire_container(value: Any, deepest: int) -> dict[str, Any]:
     if deepest == 1:
         raise NotStorable(f"an item nests more than {MAX_LEVELS} levels deep")
     if isinstance(value, Mapping):

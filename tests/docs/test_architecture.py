@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import os
 import subprocess
@@ -41,6 +42,7 @@ _FOLDERS = (
     "minute8_client",
     "scripts",
 )
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case, ast.Lambda)
 
 
 @cache
@@ -99,3 +101,31 @@ def test_files_stay_readable() -> None:
         if (count := len((text := path.read_text()).splitlines())) > 500 and "\nGenerated from " not in text
     }
     assert long == {}
+
+
+def branches(function: ast.AST) -> int:
+    """The paths of a function: one, and one for each condition. A function inside it counts for itself."""
+    count = 0
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if isinstance(node, ast.BoolOp):
+            count += len(node.values) - 1
+        elif isinstance(node, ast.comprehension):
+            count += 1 + len(node.ifs)
+        else:
+            count += isinstance(node, _BRANCHES)
+        count += branches(node)
+    return count + isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def test_functions_stay_simple() -> None:
+    """At most 15 paths. Ruff's C901 does not count the conditions inside an expression."""
+    complex_functions = {
+        f"{path.relative_to(ROOT)}:{node.name}": count
+        for folder in _FOLDERS
+        for path in files(folder)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (count := branches(node)) > 15
+    }
+    assert complex_functions == {}
