@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from api.http.requests import Request
 from api.http.routing import Response, Routes
@@ -20,6 +20,9 @@ from common.notices.subscription import (
 )
 from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
+
+if TYPE_CHECKING:
+    from api.shapes.subscriptions import NewSubscription
 
 ROUTES = Routes()
 
@@ -48,8 +51,9 @@ def put_subscription(services: Services, request: Request) -> Response:
     A webhook or an SNS topic gets messages about failed jobs, recoveries, overdue jobs and what alerts say. The
     platform has to allow the address. `conflict`: the tenant has 20 subscriptions. One query and one transaction.
     """
+    definition: NewSubscription = request.shaped()
     stored = services.subscriptions.put(
-        request.tenant, request.path["name"], request.object(), request.now, services.store.audited
+        request.tenant, request.path["name"], definition, request.now, services.store.audited
     )
     return Response(_subscription_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
 

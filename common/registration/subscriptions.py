@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput
@@ -25,7 +25,6 @@ from common.notices.subscription import (
 )
 from common.registration import target_definitions
 from common.registration.definition import Limits, check_url
-from common.registration.problems import invalid_input
 from common.registration.registry import check_allowed
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
@@ -95,14 +94,8 @@ class SubscriptionDefinition(_Strict):
     )
 
 
-def parse_subscription(raw: object, limits: Limits) -> SubscriptionDefinition:
-    """Validate what a client sent. Raises InvalidInput."""
-    if not isinstance(raw, Mapping):
-        raise InvalidInput("subscription", "must be an object", value=raw, accepted="a JSON object")
-    try:
-        definition = SubscriptionDefinition.model_validate(raw)
-    except ValidationError as error:
-        raise invalid_input(error, "subscription", SubscriptionDefinition) from None
+def check_subscription(definition: SubscriptionDefinition, limits: Limits) -> None:
+    """Check what the shape cannot. Raises InvalidInput."""
     if set(definition.kinds) == {RECOVERIES}:
         raise InvalidInput(
             "kinds",
@@ -112,7 +105,6 @@ def parse_subscription(raw: object, limits: Limits) -> SubscriptionDefinition:
         )
     if isinstance(definition.target, WebhookAddress):
         check_url(definition.target.url, limits)
-    return definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +117,9 @@ class SubscriptionStore:
     limits: Limits
     clock: Clock = field(default_factory=SystemClock)
 
-    def put(self, tenant: str, name: str, raw: object, now: float, commit: AuditedCommit) -> Subscription:
+    def put(
+        self, tenant: str, name: str, definition: SubscriptionDefinition, now: float, commit: AuditedCommit
+    ) -> Subscription:
         """Store a subscription or replace the whole of it; what waits to be sent is kept.
 
         With another filter or other kinds, what was noticed so far is forgotten. A disabled address is enabled again.
@@ -133,7 +127,7 @@ class SubscriptionStore:
         """
         check_id("name", name, NAME_CHARS)
         rules = require_active(self.rules.rules(tenant, now), tenant)
-        definition = parse_subscription(raw, self.limits)
+        check_subscription(definition, self.limits)
         fields = definition.model_dump(exclude_none=True)
         check_allowed(fields["target"], rules)
         if fields["target"]["kind"] == "http":

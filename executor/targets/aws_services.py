@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from common.errors import InvalidInput
@@ -133,7 +134,7 @@ def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) ->
         tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
         placed = {**target, "arn": f"arn:aws:any:{_region(target)}:"}
         services = client(operation.service_model.service_name, placed, event, timeout_s)
-        answer = services._make_api_call(operation.name, {**tokens, **parameters})
+        answer = getattr(services, xform_name(operation.name))(**{**tokens, **parameters})
     except (InvalidInput, ParamValidationError, TypeError, ValueError, RecursionError) as error:
         return Outcome(ok=False, permanent=True, error_type="InvalidParameters", error=str(error))
     except (BotoCoreError, ClientError) as error:

@@ -13,7 +13,7 @@ from common.platform.api_keys import ApiKeys
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
-from common.registration.subscriptions import SubscriptionStore
+from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression
@@ -110,7 +110,9 @@ def subscriptions_of(world: World) -> Add:
     rules = KnownTenants(world.table("tenants"))
     secrets = WebhookSecrets(world.table("tenants"))
     store = SubscriptionStore(Subscriptions(world.table("jobs")), rules, secrets, Limits(), world.clock)
-    topic = {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}
+    topic = SubscriptionDefinition.model_validate(
+        {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}
+    )
     return lambda nth: store.put("alice", f"s{nth}", topic, world.clock.now(), world.store.audited)
 
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from common.notices.store import Subscriptions
 from common.notices.subscription import Notice, Subscription
 from common.registration.definition import Limits
-from common.registration.subscriptions import SubscriptionStore
+from common.registration.problems import invalid_input
+from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.runs.outcome import Outcome
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
@@ -55,7 +57,12 @@ class Stage:
     notifier: Notifier
 
     def subscribe(self, tenant: str = "alice", name: str = "on-call", **fields: Any) -> Subscription:
-        definition = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
+        try:
+            definition = SubscriptionDefinition.model_validate(
+                {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
+            )
+        except ValidationError as error:  # as a route does
+            raise invalid_input(error, "body", SubscriptionDefinition) from None
         return self.store.put(tenant, name, definition, self.world.clock.now(), self.commit)
 
     def round(self) -> Counter[str]:

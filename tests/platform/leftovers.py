@@ -20,7 +20,7 @@ from common.projection.windows import MAX_INLINE
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.registry import Registry
-from common.registration.subscriptions import SubscriptionStore
+from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
@@ -136,7 +136,7 @@ def _subscribe(world: World, tenant: str) -> None:
     store.put(
         tenant,
         "on-call",
-        {"target": target},
+        SubscriptionDefinition.model_validate({"target": target}),
         world.clock.now(),
         AuditedCommit(Audit(table), "key", world.clock),
     )
