@@ -61,13 +61,13 @@ def test_its_only_names_are_minute8_and_minute8_client(wheel: Path) -> None:
 def test_its_modules_are_the_files_of_the_checkout(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         sources = {name: content.read(name) for name in content.namelist() if name.endswith(".py")}
-    here = {
+    of_checkout = {
         f"{'' if folder.startswith('minute8') else 'minute8/folders/'}{path.relative_to(ROOT)}": path.read_bytes()
         for folder in _FOLDERS
         for path in (ROOT / folder).rglob("*.py")
         if path.parent != ROOT / "eventbridge" / "api"  # only the API's function has it
     }
-    assert sources == here
+    assert sources == of_checkout
 
 
 def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
