@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import InvalidInput
-from common.jobs.job import Job
+from common.jobs.job import PAUSED, Job
 from common.jobs.store import JobStore
 from common.registration.defined_job import same_json
 from eventbridge.groups import ScheduleGroups, check_room, joined_group
@@ -18,6 +18,8 @@ from eventbridge.mapping import definition_of
 from eventbridge.names import DEFAULT_GROUP, job_id_of
 from eventbridge.origin import origin_of, requests_of, schedule_of
 from eventbridge.shapes import NAME, SCHEDULE, Structure, check
+from eventbridge.stored_request import stored_request
+from eventbridge.unmapping import Inexpressible
 
 FIELD: Final = "eventbridge"
 _NAMED: Final = Structure({**SCHEDULE.members, "Name": NAME}, (*SCHEDULE.required, "Name"), SCHEDULE.refused)
@@ -59,6 +61,20 @@ class ScheduleLines:
                 accepted="what `minute8 import` of the deployment's version sends",
             )
         return replace(new, origin=origin_of(group, name, request, new.payload.value, requests_of(old)))
+
+    def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
+        """The schedule, as CreateSchedule takes it; None if the job is none, or says what AWS's API cannot.
+
+        Raises MissingText, Busy.
+        """
+        if (origin := schedule_of(job)) is None:
+            return None
+        try:
+            request = stored_request(store.texts, job.tenant, job.to_item())
+        except Inexpressible:
+            return None
+        state = "DISABLED" if job.state == PAUSED else "ENABLED"
+        return {"Name": origin["name"], "GroupName": origin["group"], **request, "State": state}
 
     def are_same(self, old: Job, new: Job) -> bool:
         """Whether EventBridge's API says the same of both jobs."""

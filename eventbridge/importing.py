@@ -5,16 +5,9 @@ The jobs are those that EventBridge Scheduler's API here makes of the same sched
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from typing import Any, Final
-
-from rich.console import Console
-from rich.progress import Progress
+from typing import Any
 
 from cli.sources.source_job import (
     Defaults,
@@ -27,17 +20,13 @@ from cli.sources.source_job import (
     payload_of,
 )
 from common.errors import InvalidInput
-from common.storage.aws import new_session
 from common.texts import NAME_CHARS
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, instant, moment
 from eventbridge.names import DEFAULT_GROUP, AwsAccount, job_id_of
-from eventbridge.shapes import without_nulls
+from eventbridge.rules import is_rule, rule_jobs
+from eventbridge.shapes import GROUP, check, check_name, without_nulls
 
-# Before the name of a group, in place of a file. Without a name: all groups.
-PREFIX: Final = "eventbridge:"
-# AWS accepts some tens of requests a second per account; botocore slows down if AWS throttles.
-_THREADS: Final = 8
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.
 KNOWN: Known = {
     **dict.fromkeys(
@@ -62,6 +51,8 @@ _WHY = {
 }
 
 
+# Of a group, also what AWS adds to it.
+_GROUP_FIELDS = ("Name", "Tags", "Arn", "State", "CreationDate", "LastModificationDate")
 # AWS adds these fields to a schedule, or they are not imported.
 _ADDED = ("Arn", "CreationDate", "LastModificationDate", "KmsKeyArn")
 # It stands for a target that --target replaces.
@@ -76,7 +67,7 @@ _ATTRIBUTE = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 
 
 def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
-    """Each schedule of the text, or why it cannot become a job."""
+    """Each schedule, group and rule of the text, or why it cannot become a job."""
     try:
         schedules = _schedules(text)
     except ValueError as error:
@@ -85,7 +76,10 @@ def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     for number, schedule in enumerate(schedules, 1):
         where = f"schedule {number}"
         try:
-            yield _job(schedule, defaults)
+            if is_rule(schedule):
+                yield from rule_jobs(schedule, defaults)
+            else:
+                yield _group(schedule) if _is_group(schedule) else _job(schedule, defaults)
         except NoEquivalent as refusal:
             yield SourceJob(where, refusal=str(refusal))
         except (
@@ -111,6 +105,25 @@ def _schedules(text: str) -> list[Any]:
     if isinstance(value, Mapping):
         value = value.get("Schedules", [value])
     return value if isinstance(value, list) else [value]
+
+
+def _is_group(value: object) -> bool:
+    """Whether this is CreateScheduleGroup's request."""
+    return (
+        isinstance(value, Mapping) and "Name" in value and not {"Target", "ScheduleExpression"} & value.keys()
+    )
+
+
+def _group(request: Mapping[str, Any]) -> SourceJob:
+    name = request["Name"]
+    try:
+        check_name(name)
+        check(GROUP, {"Tags": request.get("Tags") or []})
+    except InvalidInput as error:
+        raise NoEquivalent(str(error)) from None
+    tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags") or []}
+    notes = tuple(left_out(request, dict.fromkeys(_GROUP_FIELDS), {}))
+    return SourceJob(f"group {name}", notes=notes, group=(name, tags))
 
 
 def _job(schedule: Mapping[str, Any], defaults: Defaults) -> SourceJob:
@@ -236,39 +249,3 @@ def _input_notes(schedule: Mapping[str, Any], defaults: Defaults) -> Iterator[st
         yield "Target.Input arrives as `payload` in the event, beside `minute8`"
     if "<aws.scheduler.execution-id>" in text:
         yield "<aws.scheduler.execution-id> differs between attempts, {{execution_id}} does not"
-
-
-def client() -> Any:
-    """The client for the account and region of the AWS credentials. Raises botocore's errors."""
-    from botocore.config import Config
-
-    config = Config(retries={"mode": "adaptive", "total_max_attempts": 10}, max_pool_connections=_THREADS)
-    return new_session().create_client("scheduler", config=config)
-
-
-def fetch(scheduler: Any, group: str) -> str:
-    """All schedules of a group, or of all groups, with a progress bar on a terminal.
-
-    Raises botocore's errors: if an account cannot be read completely, nothing is imported.
-    """
-    pages = scheduler.get_paginator("list_schedules").paginate(**({"GroupName": group} if group else {}))
-    names = [(schedule["GroupName"], schedule["Name"]) for page in pages for schedule in page["Schedules"]]
-
-    def get(group_and_name: tuple[str, str]) -> dict[str, Any]:
-        group, name = group_and_name
-        schedule: dict[str, Any] = scheduler.get_schedule(GroupName=group, Name=name)
-        schedule.pop("ResponseMetadata", None)
-        return schedule
-
-    with (
-        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
-        ThreadPoolExecutor(_THREADS) as pool,
-    ):
-        schedules = list(progress.track(pool.map(get, names), len(names), description="reading"))
-    return json.dumps(schedules, default=_instant)
-
-
-def _instant(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"no JSON for {value!r}")

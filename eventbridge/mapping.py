@@ -45,12 +45,12 @@ _PARAMETERS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
     ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
     ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
-_OTHER_PARAMETERS: Final = {
+OTHER_PARAMETERS: Final = {
     "EcsParameters": "ecs",
     "KinesisParameters": "kinesis",
     "SageMakerPipelineParameters": "sagemaker",
 }
-_ALL_PARAMETERS: Final = (*(name for name, *_ in _PARAMETERS), *_OTHER_PARAMETERS)
+_ALL_PARAMETERS: Final = (*(name for name, *_ in _PARAMETERS), *OTHER_PARAMETERS)
 # The fields of a job, and the fields of AWS's that they are made of.
 _AWS_NAMES: Final = (
     ("schedule.timezone", "ScheduleExpressionTimezone"),
@@ -236,7 +236,7 @@ def _in_order(aws_target: Mapping[str, Any]) -> tuple[str, str, str]:
     """The operation, the role, and the parameters of a templated target."""
     service = aws_target["Arn"].split(":")[2]
     for name in _ALL_PARAMETERS:
-        fits = _OTHER_PARAMETERS.get(name) == service
+        fits = OTHER_PARAMETERS.get(name) == service
         _check_parameters(aws_target, name, f"of the service {service}", fits=fits)
     arn, text = operation_text(aws_target)
     return arn, aws_target["RoleArn"], text
@@ -263,7 +263,7 @@ def _templated(aws_target: Mapping[str, Any]) -> dict[str, Any]:
             accepted="the ARN of a templated target of EventBridge Scheduler, or a universal one",
         )
     target = {**_KINDS[service], "arn": arn}
-    for name in _OTHER_PARAMETERS:
+    for name in OTHER_PARAMETERS:
         _check_parameters(aws_target, name, f"of the kind {target['kind']}", fits=False)
     for parameters, kind, names in _PARAMETERS:
         fields = aws_target.get(parameters) or {}

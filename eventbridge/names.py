@@ -31,6 +31,12 @@ def job_id_of(group: str, name: str) -> str:
     return f"{_hashed_of(group)}{_hash(f'{group}/{name}')[:32]}"
 
 
+def names_in(job_id: str) -> tuple[str, str]:
+    """The group and the name in the id of a job; the inverse of `job_id_of` for ids without a hash."""
+    group, separator, name = job_id.rpartition(_SEPARATOR)
+    return (group, name) if separator else (DEFAULT_GROUP, job_id)
+
+
 def job_id_prefixes(group: str | None, name_prefix: str = "") -> tuple[str, ...]:
     """Sorted prefixes of the ids of schedules whose names begin with `name_prefix`, of one group or of all (None).
 

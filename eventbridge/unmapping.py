@@ -6,7 +6,7 @@ What AWS's API cannot say is refused by the job's own name for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ from common.timing.durations import parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
 from common.timing.instants import DAY_S
 from common.timing.schedule import EVENTBRIDGE, CronTiming
+from eventbridge.mapping import OTHER_PARAMETERS
 from eventbridge.shapes import DESCRIPTION_CHARS
+from eventbridge.universal import is_universal
 
 # The fields of a schedule that AWS's can say, in one form or another.
 _TIMING: Final = {"cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at"}
@@ -29,9 +31,19 @@ _PARAMETERS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "sqs": ("SqsParameters", {"message_group_id": "MessageGroupId"}),
     "event_bus": ("EventBridgeParameters", {"source": "Source", "detail_type": "DetailType"}),
 }
+# The members of a request that a changed field of the job replaces.
+_REPLACED: Final[Mapping[str, tuple[str, ...]]] = {
+    "schedule": ("ScheduleExpressionTimezone", "StartDate", "EndDate"),
+    "target": ("SqsParameters", "EventBridgeParameters"),
+    "payload": ("Input",),
+    "retry": ("RetryPolicy",),
+    "name": ("Description",),
+    "after_completion": (),
+    "dead_letter": ("DeadLetterConfig",),
+}
 # Fields of targets that AWS's say otherwise, or that change nothing of the call.
-_PLAIN: Final = {"kind", "arn", "invocation", "role_arn", "schedule_arn", "envelope"}
-_KINDS: Final = ("lambda", "sqs", "sns", "step_functions", "event_bus")
+_PLAIN: Final = {"kind", "arn", "invocation", "role_arn", "external_id", "schedule_arn", "envelope"}
+_KINDS: Final = ("lambda", "sqs", "sns", "step_functions", "event_bus", "aws_operation")
 
 
 class Inexpressible(Exception):
@@ -57,6 +69,29 @@ def request_parts(definition: Mapping[str, Any]) -> dict[str, Callable[[], dict[
 
 # The job's fields that are in a schedule's Target.
 IN_TARGET: Final = ("target", "payload", "retry", "dead_letter")
+
+
+def with_changes(
+    request_fields: Mapping[str, Any], changed: Sequence[str], item: Mapping[str, Any], payload: str
+) -> dict[str, Any]:
+    """The request with the members that say what changed. `item` is the job's. Raises Inexpressible."""
+    parts = request_parts({**item, "schedule": item["schedule_given"], "payload": json.loads(payload)})
+    target = dict(request_fields["Target"])
+    fields = {**request_fields, "Target": target}
+    if set(changed) & {"target", "payload"}:
+        if item["target"]["kind"] == "aws_operation":
+            # A templated target is here an operation with all its parameters.
+            changed = (*changed, "target", "payload")
+            for name in (*_REPLACED["target"], *OTHER_PARAMETERS):
+                target.pop(name, None)
+        elif is_universal(target["Arn"]):
+            raise Inexpressible(f"{changed[0]}: the target was a universal one")
+    for part in dict.fromkeys(changed):
+        place = target if part in IN_TARGET else fields
+        for name in _REPLACED[part]:
+            place.pop(name, None)
+        place.update(parts[part]())
+    return fields
 
 
 def _schedule(schedule: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,7 +213,7 @@ def _target(target: Mapping[str, Any]) -> dict[str, Any]:
 def _input(target: Mapping[str, Any], payload: Any) -> dict[str, Any]:
     if "schedule_arn" in target:
         return {} if payload is None else {"Input": payload}
-    if target.get("envelope", True):
+    if target.get("envelope", True) and target["kind"] != "aws_operation":
         raise Inexpressible("target.envelope: on AWS the target gets the Input alone")
     text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
     if "{{" in text:

@@ -208,11 +208,15 @@ class JobCalls:
         return results
 
     @Listing
-    def export_jobs(self) -> ListSteps[dict[str, Any]]:
-        """All jobs as `bulk_put` takes them, read page by page while they are consumed."""
+    def export_jobs(self, *, eventbridge: bool = False) -> ListSteps[dict[str, Any]]:
+        """All jobs as `bulk_put` takes them, read page by page while they are consumed.
+
+        With `eventbridge` a job that is an EventBridge schedule has it as `eventbridge`.
+        """
         cursor: str | None = None
+        flags = {"eventbridge": "true"} if eventbridge else {}
         while True:
-            page: httpx.Response = yield Request("GET", "/v1/jobs/_export", query={"cursor": cursor})
+            page: httpx.Response = yield Request("GET", "/v1/jobs/_export", query={"cursor": cursor, **flags})
             yield [json.loads(line) for line in page.content.splitlines()]
             if "next" not in page.links:
                 return

@@ -47,6 +47,11 @@ MAX_BULK: Final = 4 * 1024 * 1024
 # The lines that count as one request, where that is more than the route's own weight.
 _LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
+_WITH_SCHEDULES: Final = Query(
+    "eventbridge",
+    "Add to each job that is an EventBridge schedule what its API would return.",
+    {"type": "boolean", "default": False},
+)
 # The function has 29 s, and a transaction with conflicts can take some seconds.
 _WRITING_S: Final = 18
 _BULK_FLAGS = (
@@ -114,13 +119,21 @@ def put_jobs(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("GET", "/v1/jobs/_export", "read", response="ExportedJob", response_type=NDJSON, query=(CURSOR,))
+@ROUTES.add(
+    "GET",
+    "/v1/jobs/_export",
+    "read",
+    response="ExportedJob",
+    response_type=NDJSON,
+    query=(CURSOR, _WITH_SCHEDULES),
+)
 def export_jobs(services: Services, request: Request) -> Response:
     """All jobs as they can be put again.
 
     Each line is a job as `POST /v1/jobs/_bulk` takes it, in the order of the ids. A page has up to 1,000 jobs or
     about 1 MiB; the `Link` header leads to the next one. It reads each job once.
     """
+    line = partial(_line, services, with_schedule=request.flag(_WITH_SCHEDULES.name))
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     large: dict[int, Job] = {}
@@ -130,22 +143,26 @@ def export_jobs(services: Services, request: Request) -> Response:
     for seen, job in enumerate(stored):
         if seen == MAX_LINES or size >= MAX_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
-            headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
+            more = f"&{_WITH_SCHEDULES.name}=true" if request.flag(_WITH_SCHEDULES.name) else ""
+            headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}{more}>; rel="next"'
             break
         if exists(job):
             if job.payload.is_large:
                 large[len(lines)] = job
                 size += job.payload.bytes
-            lines.append("" if job.payload.is_large else _line(job))
+            lines.append("" if job.payload.is_large else line(job))
             size += len(lines[-1].encode())
         last = job.job_id
     for number, job in zip(large, services.store.texts.with_payloads(list(large.values())), strict=True):
-        lines[number] = _line(job)
+        lines[number] = line(job)
     return Response("".join(lines), headers=headers, content_type=NDJSON)
 
 
-def _line(job: Job) -> str:
-    return json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"
+def _line(services: Services, job: Job, with_schedule: bool) -> str:
+    line, origins = job_line(job), services.registry.origins
+    if with_schedule and (schedule := origins.resource_of(services.store, job)):
+        line[origins.field] = schedule
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 @dataclass(slots=True)

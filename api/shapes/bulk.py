@@ -25,18 +25,17 @@ class ExportedJob(NewJob):
     model_config = ConfigDict(title="ExportedJob", json_schema_extra={})
 
     job_id: JobId
+    eventbridge: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="The EventBridge schedule that this job was: CreateSchedule's request with its Name. "
+        "EventBridge's API then lists the job.",
+    )
 
 
 class BulkJob(ExportedJob):
     """One line: a job that is created, or replaces the one of its id."""
 
     model_config = ConfigDict(title="BulkJob")
-
-    eventbridge: dict[str, JsonValue] | None = Field(
-        default=None,
-        description="The EventBridge schedule that this job was: CreateSchedule's request with its Name. "
-        "EventBridge's API then lists the job.",
-    )
 
 
 class BulkResult(ResponseBody):

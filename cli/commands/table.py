@@ -90,7 +90,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "export": Entry(
         "Print all jobs, each a definition with its id: a line of NDJSON, or an entry of a YAML list.",
-        ".transfer:export_jobs",
+        ".export:export_jobs",
     ),
     "audit": Entry(
         "List who changed what, newest first: of your own tenant, with an admin key; for the platform of any.",

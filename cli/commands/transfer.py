@@ -1,8 +1,7 @@
-"""`minute8 import` and `minute8 export`: many jobs at once."""
+"""`minute8 import`: many jobs at once."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,13 +14,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from cli import output
-from cli.job_files import yaml_text
 from cli.options import AsJson, ExitCode, with_options
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import cronjob_yaml, crontab
 from cli.sources.source_job import Defaults, SourceJob, read_ndjson
 from eventbridge import importing
+from eventbridge.account import PREFIX, account
+from eventbridge.group_requests import lacks_tags, set_group, tags_of_group
 from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.
@@ -75,6 +75,13 @@ class ImportOptions:
         False
     )
 
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep what was read of an AWS account in this file; what did not change is not read again."
+        ),
+    ] = None
+
     def defaults(self) -> Defaults:
         return Defaults({"kind": "lambda", "arn": self.target} if self.target else None, self.timezone)
 
@@ -85,7 +92,8 @@ def import_jobs(
     file: Annotated[
         str,
         typer.Argument(
-            help="The file to import; - is stdin, eventbridge: (or eventbridge:GROUP) is an AWS account."
+            help="The file to import; - is stdin, eventbridge: (or eventbridge:GROUP) is an AWS account: groups, "
+            "schedules and scheduled rules."
         ),
     ],
     options: ImportOptions,
@@ -105,8 +113,11 @@ def import_jobs(
 
 def _source_jobs(file: str, options: ImportOptions) -> Iterator[SourceJob]:
     source = options.source
-    if file.startswith(importing.PREFIX) and source in (None, "eventbridge"):
-        text, source = importing.fetch(importing.client(), file.removeprefix(importing.PREFIX)), "eventbridge"
+    if (file.startswith(PREFIX) or f"{file}:" == PREFIX) and source in (None, "eventbridge"):
+        group = file.removeprefix(PREFIX.rstrip(":")).removeprefix(":")
+        text, source = account().read(group, options.copy), "eventbridge"
+    elif options.copy:
+        raise typer.BadParameter("--copy is for eventbridge: alone")
     else:
         text = _text(file)
         source = source or format_of(file, text)
@@ -119,36 +130,28 @@ def _refuses(steps: Sequence[Step]) -> bool:
     return any(step.action == "refused" for step in steps)
 
 
-def export_jobs(
-    ctx: typer.Context,
-    written: Annotated[
-        str, typer.Option("--format", help="ndjson, for `minute8 import`, or yaml, for `minute8 apply`.")
-    ] = "ndjson",
-) -> None:
-    """Print all jobs, each a definition with its id: a line of NDJSON, or an entry of a YAML list."""
-    if written not in ("ndjson", "yaml"):
-        raise typer.BadParameter(f"no format {written!r}; there are: ndjson, yaml")
-    with session(ctx).client() as client:
-        for job in client.export_jobs():
-            if written == "yaml":
-                sys.stdout.write(yaml_text(job))
-            else:
-                sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
-
-
 def planned(client: Client, jobs: Sequence[SourceJob], past: bool) -> list[Step]:
     """What importing would do, according to the API. Checks across several requests are made here."""
-    times = Counter(job.job_id for job in jobs if not job.refusal)
+    times = Counter(job.job_id for job in jobs if not job.refusal and not job.group)
     steps: dict[int, Step] = {}
     for n, job in enumerate(jobs):
         if job.refusal:
             steps[n] = Step(job, "refused", job.refusal)
+        elif job.group:
+            steps[n] = Step(job, *_group_plan(client, *job.group))
         elif times[job.job_id] > 1:
             steps[n] = Step(job, "refused", f"{job.job_id} is there {times[job.job_id]} times")
     checked = [n for n in range(len(jobs)) if n not in steps]
     results = client.bulk_put((_line(jobs[n]) for n in checked), dry_run=True, past=past)
     steps |= {n: _step(jobs[n], result) for n, result in zip(checked, results, strict=True)}
     return [steps[n] for n in range(len(jobs))]
+
+
+def _group_plan(client: Client, name: str, tags: Mapping[str, str]) -> tuple[Action, str]:
+    before = tags_of_group(client, name)
+    if before is None:
+        return "new", "group"
+    return ("changed", "tags") if lacks_tags(before, tags) else ("same", "")
 
 
 def _line(job: SourceJob) -> dict[str, Any]:
@@ -170,7 +173,11 @@ def _step(job: SourceJob, result: BulkLine) -> Step:
 
 def _applied(client: Client, steps: Sequence[Step], past: bool) -> list[Step]:
     """Put what is new or changed, with a progress bar on a terminal."""
-    jobs = [(n, step.source) for n, step in enumerate(steps) if step.action in ("new", "changed")]
+    changing = [(n, step.source) for n, step in enumerate(steps) if step.action in ("new", "changed")]
+    for _, source in changing:
+        if source.group:
+            set_group(client, *source.group)
+    jobs = [(n, source) for n, source in changing if not source.group]
     done: dict[int, Step] = {}
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("importing", total=len(jobs))

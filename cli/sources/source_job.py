@@ -40,6 +40,8 @@ class SourceJob:
     suspended: bool = False
     # The schedule of EventBridge Scheduler that it is, for a bulk line (`eventbridge`).
     schedule: dict[str, Any] | None = None
+    # In the place of a job: the name and the tags of a group of such schedules.
+    group: tuple[str, Mapping[str, str]] | None = None
 
 
 def left_out(

@@ -30,6 +30,9 @@ class Origins(Protocol):
     def with_origin(self, new: Job, resource: Any, definition: Any, old: Job | None) -> Job:
         """The job with the resource that its definition is made of. Raises InvalidInput."""
 
+    def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
+        """The resource that a job is, as a line holds it; None if it is none. Raises MissingText, Busy."""
+
     def are_same(self, old: Job, new: Job) -> bool:
         """Whether the other API says the same of both jobs."""
 

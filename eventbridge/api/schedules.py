@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -29,20 +28,17 @@ from eventbridge.mapping import (
 )
 from eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
 from eventbridge.origin import (
-    changed_parts,
     is_known,
     of_deleted,
     origin_of,
-    request_in,
     requests_of,
     schedule_of,
     target_arn_in,
-    texts_of_request,
     with_known,
 )
 from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check, check_name
-from eventbridge.universal import is_universal
-from eventbridge.unmapping import IN_TARGET, Inexpressible, request_parts
+from eventbridge.stored_request import stored_request
+from eventbridge.unmapping import Inexpressible
 
 _PAGE: Final = 100
 # Before the request.
@@ -52,19 +48,6 @@ _OWN_FIELDS: Final = (
     *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
     *("on_crash", "alert"),
 )
-
-
-# The members of a request that a changed field of the job replaces.
-_REPLACED: Final[Mapping[str, tuple[str, ...]]] = {
-    "schedule": ("ScheduleExpressionTimezone", "StartDate", "EndDate"),
-    "target": ("SqsParameters", "EventBridgeParameters"),
-    "payload": ("Input",),
-    "retry": ("RetryPolicy",),
-    "name": ("Description",),
-    "after_completion": (),
-    "dead_letter": ("DeadLetterConfig",),
-}
-
 
 # From the stored job, a function that makes the defined one, and the time, to the job to store.
 Change = Callable[[Job | None, Callable[[], Job], float], Job]
@@ -185,17 +168,13 @@ def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
     item = services.store.jobs.get(keys.job(request.tenant, job_id))
     if item is None or item["state"] == DELETED or not item.get("origin"):
         raise NotFound("schedule", request.label)
-    changed = changed_parts(item["origin"], lambda: Job.from_item(item).to_item())
-    request_text, payload = services.store.texts.texts(request.tenant, job_id, texts_of_request(item))
-    fields = request_in(request_text, payload)
-    if changed:
-        try:
-            fields = with_changes(fields, changed, item, payload)
-        except Inexpressible as error:
-            raise Conflict(
-                f"Minute8's own API changed this schedule to what AWS's cannot say ({error}); "
-                f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
-            ) from None
+    try:
+        fields = stored_request(services.store.texts, request.tenant, item)
+    except Inexpressible as error:
+        raise Conflict(
+            f"Minute8's own API changed this schedule to what AWS's cannot say ({error}); "
+            f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
+        ) from None
     return {
         **_with_defaults(fields),
         "Arn": request.account.schedule_arn(group, request.label),
@@ -205,23 +184,6 @@ def get(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         "Name": request.label,
         "State": _state(item["state"]),
     }
-
-
-def with_changes(
-    request_fields: Mapping[str, Any], changed: Sequence[str], item: Mapping[str, Any], payload: str
-) -> dict[str, Any]:
-    """The request with the members that say what changed. `item` is the job's. Raises Inexpressible."""
-    parts = request_parts({**item, "schedule": item["schedule_given"], "payload": json.loads(payload)})
-    target = dict(request_fields["Target"])
-    fields = {**request_fields, "Target": target}
-    if is_universal(target["Arn"]) and set(changed) & {"target", "payload"}:
-        raise Inexpressible(f"{changed[0]}: the target was a universal one")
-    for part in changed:
-        place = target if part in IN_TARGET else fields
-        for name in _REPLACED[part]:
-            place.pop(name, None)
-        place.update(parts[part]())
-    return fields
 
 
 def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:

@@ -131,8 +131,11 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     ),
     "no authorization": (lambda unsent: unsent.sent(authorization="-"), MISSING),
     "an empty authorization": (lambda unsent: unsent.sent(authorization=""), MISSING),
-    "an API key": (lambda unsent: unsent.sent(authorization=f"Bearer {new_key()}"), MISSING),
-    "the secret as a bearer": (lambda unsent: unsent.sent(authorization=f"Bearer {unsent.pair[1]}"), MISSING),
+    "an API key that is not valid": (
+        lambda unsent: unsent.sent(authorization=f"Bearer {new_key()}"),
+        UNKNOWN,
+    ),
+    "the secret as a bearer": (lambda unsent: unsent.sent(authorization=f"Bearer {unsent.pair[1]}"), UNKNOWN),
     "another algorithm": (
         lambda unsent: unsent.sent(
             authorization=unsent.all_headers()["authorization"].replace("HMAC-SHA256", "HMAC-SHA1")

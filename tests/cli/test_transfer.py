@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import boto3
 import pytest
@@ -14,7 +15,7 @@ from botocore.exceptions import ClientError
 from cli.commands import transfer
 from cli.options import ExitCode
 from common.platform.tenants import Tenants
-from eventbridge import importing
+from eventbridge.account import Account
 from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -163,8 +164,9 @@ def test_an_import_takes_a_one_off_that_is_past_if_asked_to(desk: Desk) -> None:
 def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """EventBridge Scheduler with 120 schedules, more than one page, and one in another group."""
     client = boto3.client("scheduler", region_name="us-east-1")
-    monkeypatch.setattr(importing, "client", lambda: client)
-    client.create_schedule_group(Name="billing")
+    events = boto3.client("events", region_name="us-east-1")
+    monkeypatch.setattr(transfer, "account", lambda: Account(client, events))
+    client.create_schedule_group(Name="billing", Tags=[{"Key": "team", "Value": "money"}])
     settings = {"FlexibleTimeWindow": {"Mode": "OFF"}, "Target": {"Arn": ARN, "RoleArn": ROLE}}
     for n in range(120):
         client.create_schedule(Name=f"report-{n}", ScheduleExpression=f"cron({n % 60} 2 * * ? *)", **settings)
@@ -181,8 +183,8 @@ def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_schedules_of_an_account_are_imported(desk: Desk, scheduler: Any) -> None:
     dry = desk("import", "eventbridge:", "--dry-run")
-    assert (dry.code, dry.out.splitlines()[-1]) == (0, "121 new - nothing was imported")
-    assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 new"
+    assert (dry.code, dry.out.splitlines()[-1]) == (0, "122 new - nothing was imported")
+    assert desk("import", "eventbridge:").out.splitlines()[-1] == "122 new"
     invoices = desk.office.alice("GET", "/v1/jobs/billing..invoices").json
     assert (invoices["state"], invoices["target"]["arn"]) == ("paused", ARN)
     assert invoices["schedule"] == {
@@ -191,11 +193,48 @@ def test_the_schedules_of_an_account_are_imported(desk: Desk, scheduler: Any) ->
         "start_at": "2026-12-01T00:00:00Z",
     }
     assert desk.office.alice("GET", "/v1/jobs/report-7").json["schedule"]["cron"] == "7 2 * * *"
-    assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 same"
+    assert desk("import", "eventbridge:").out.splitlines()[-1] == "122 same"
+
+
+def test_an_accounts_groups_and_rules_are_imported_too(desk: Desk, scheduler: Any) -> None:
+    events = boto3.client("events", region_name="us-east-1")
+    events.put_rule(Name="nightly", ScheduleExpression="cron(0 3 * * ? *)")
+    events.put_targets(Rule="nightly", Targets=[{"Id": "1", "Arn": ARN}])
+    events.put_rule(Name="pattern", EventPattern='{"source": ["x"]}')
+    plan = {
+        step["from"]: step["action"] for step in desk("import", "eventbridge", "--dry-run", "--json").json
+    }
+    assert (len(plan), plan["group billing"], plan["rule nightly/1"]) == (123, "new", "new")
+    assert desk("import", "eventbridge").out.splitlines()[-1] == "123 new"
+    assert desk.office.alice("GET", "/v1/jobs/nightly.1").json["schedule"]["cron"] == "0 3 * * *"
+    group = desk.office.alice("GET", "/eventbridge/schedule-groups/billing").json
+    tags = f"/eventbridge/tags/{quote(group['Arn'], safe='')}"
+    assert desk.office.alice("GET", tags).json == {"Tags": [{"Key": "team", "Value": "money"}]}
+    scheduler.tag_resource(
+        ResourceArn=scheduler.get_schedule_group(Name="billing")["Arn"], Tags=[{"Key": "a", "Value": "b"}]
+    )
+    assert desk("import", "eventbridge").out.splitlines()[-1] == "1 changed, 122 same"
+    assert desk("import", "eventbridge").out == "123 same\n"
+
+
+def test_an_account_is_not_read_twice(desk: Desk, scheduler: Any, tmp_path: Path) -> None:
+    requests: list[str] = []
+    scheduler.meta.events.register("before-call.scheduler.GetSchedule", lambda **_: requests.append("get"))
+    copy = tmp_path / "copy"
+    words = ("import", "eventbridge:", "--copy", str(copy))
+    assert desk(*words, "--dry-run").code == 0
+    assert len(requests) == 121
+    # The reading ended in the middle of a line.
+    copy.write_text("".join(copy.read_text().splitlines(keepends=True)[:100]) + '{"Arn": "arn')
+    assert desk(*words).out.splitlines()[-1] == "122 new"
+    assert len(requests) == 121 + 21
+    assert desk(*words).out == "122 same\n"
+    assert len(requests) == 121 + 21
+    assert desk("import", "-", "--copy", str(copy), stdin="").code == 2
 
 
 def test_a_group_of_an_account_is_imported_alone(desk: Desk, scheduler: Any) -> None:
-    assert desk("import", "eventbridge:billing").out.splitlines()[-1] == "1 new"
+    assert desk("import", "eventbridge:billing").out.splitlines()[-1] == "2 new"
 
 
 def test_nothing_is_imported_of_an_account_that_cannot_be_read(desk: Desk, scheduler: Any) -> None:
@@ -206,3 +245,28 @@ def test_nothing_is_imported_of_an_account_that_cannot_be_read(desk: Desk, sched
     refused = desk("import", "eventbridge:")
     assert (refused.code, "AccessDeniedException" in refused.err) == (ExitCode.NOT_ALLOWED, True)
     assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []
+
+
+def test_schedules_go_to_another_deployment_and_come_back(desk: Desk, scheduler: Any, tmp_path: Path) -> None:
+    desk("import", "eventbridge:")
+    desk.office.alice("PUT", "/v1/jobs/own", job(every=90))
+    export = desk("export", "eventbridge")
+    assert export.code == ExitCode.INVALID
+    assert "own: refused: schedule.every" in export.err
+    assert export.err.splitlines()[-1] == "121 schedules, 1 group, 1 refused"
+    assert json.loads(export.out.splitlines()[0]) == {
+        "Name": "billing",
+        "Tags": [{"Key": "team", "Value": "money"}],
+    }
+    desk.office.alice("DELETE", "/v1/jobs/own")
+    assert desk("import", "-", stdin=desk("export", "eventbridge").out).out == "122 same\n"
+    for form in ("cli", "terraform", "cloudformation"):
+        assert desk("export", "eventbridge", "--format", form, "--output", str(tmp_path / form)).code == 0
+    assert [path.name for path in sorted((tmp_path / "terraform").iterdir())] == ["groups.tf", "schedules.tf"]
+    for words in (
+        ("eventbridge", "--format", "cli"),
+        ("--output", "x"),
+        ("nothing",),
+        ("jobs", "--format", "cli"),
+    ):
+        assert desk("export", *words).code == 2

@@ -1,0 +1,112 @@
+"""`minute8 export`: all jobs, for Minute8 or for EventBridge Scheduler."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from cli.job_files import yaml_text
+from cli.options import ExitCode
+from cli.output import plural
+from cli.session import session
+from eventbridge import written
+from eventbridge.exporting import exported
+from eventbridge.group_requests import stored_groups
+from eventbridge.names import DEFAULT_GROUP
+from minute8_client import Client
+
+EVENTBRIDGE: Final = "eventbridge"
+_FORMATS: Final = {"jobs": ("ndjson", "yaml"), EVENTBRIDGE: ("lines", *written.FORMATS)}
+
+
+def export_jobs(
+    ctx: typer.Context,
+    content: Annotated[
+        str, typer.Argument(help="jobs, or eventbridge: schedules for an AWS account.", metavar="[WHAT]")
+    ] = "jobs",
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="ndjson (for `minute8 import`) or yaml (for `minute8 apply`); of eventbridge: lines, cli, "
+            "terraform or cloudformation.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The folder for the files of cli, terraform and cloudformation.")
+    ] = None,
+    role_arn: Annotated[
+        str | None,
+        typer.Option("--role-arn", help="The role with which AWS calls the targets of jobs that name none."),
+    ] = None,
+) -> None:
+    """Print all jobs, each a definition with its id: a line of NDJSON, or an entry of a YAML list.
+
+    `minute8 export eventbridge` writes them as schedules: requests of the AWS CLI, Terraform or CloudFormation.
+    """
+    if content not in _FORMATS:
+        raise typer.BadParameter(f"no export {content!r}; there are: {', '.join(_FORMATS)}")
+    form = form or _FORMATS[content][0]
+    if form not in _FORMATS[content]:
+        raise typer.BadParameter(f"no format {form!r}; there are: {', '.join(_FORMATS[content])}")
+    needs_folder = form in written.FORMATS
+    if needs_folder != (output is not None):
+        raise typer.BadParameter(f"--output is {'missing' if needs_folder else f'not for {form}'}")
+    with session(ctx).client() as client:
+        if content == EVENTBRIDGE:
+            _write_schedules(client, form, output, role_arn)
+            return
+        for job in client.export_jobs():
+            if form == "yaml":
+                sys.stdout.write(yaml_text(job))
+            else:
+                sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def _write_schedules(client: Client, form: str, output: Path | None, role_arn: str | None) -> None:
+    """Write what AWS can say, and name the rest on stderr."""
+    schedules: list[dict[str, Any]] = []
+    refused = 0
+    for job in exported(client.export_jobs(eventbridge=True), role_arn):
+        if job.refusal:
+            refused += 1
+            typer.echo(f"{job.job_id}: refused: {job.refusal}", err=True)
+            continue
+        schedules.append(job.schedule)
+        for note in (*job.notes, *written.left_out(form, job.schedule)):
+            typer.echo(f"{job.job_id}: {note}", err=True)
+    groups = _groups(client, schedules)
+    if output is None:
+        sys.stdout.write(written.lines(groups, schedules))
+    else:
+        for name, text in written.FORMATS[form](groups, schedules):
+            path = output / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+    typer.echo(
+        f"{plural(len(schedules), 'schedule')}, {plural(len(groups), 'group')}, {refused} refused", err=True
+    )
+    if refused:
+        raise typer.Exit(ExitCode.INVALID)
+
+
+def _groups(client: Client, schedules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The groups as CreateScheduleGroup's requests: those of the API here, and those in the names of jobs."""
+    tags: dict[str, dict[str, str]] = {
+        schedule.get("GroupName", DEFAULT_GROUP): {} for schedule in schedules
+    } | dict(stored_groups(client))
+    if of_default := tags.pop(DEFAULT_GROUP, {}):
+        typer.echo(
+            f"group {DEFAULT_GROUP}: its tags are left out, because AWS makes the group itself: "
+            f"{', '.join(of_default)}",
+            err=True,
+        )
+    return [
+        {"Name": name}
+        | ({"Tags": [{"Key": key, "Value": value} for key, value in own.items()]} if own else {})
+        for name, own in sorted(tags.items())
+    ]
