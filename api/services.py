@@ -16,6 +16,7 @@ from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
 from common.history.job_directory import JobDirectory, NextFires
+from common.history.listed_health import ListedHealth
 from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.runs_by_time import RunsByTime
@@ -93,6 +94,7 @@ class History:
     summaries: ProjectedSummaries
     expected: ExpectedRuns
     health: JobHealth
+    listed_health: ListedHealth
     upcoming: Upcoming
     failed_runs: FailedRuns
     tenant_health: TenantHealth
@@ -111,6 +113,7 @@ class History:
             summaries=ProjectedSummaries(tables.runs, by_time),
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
             health=JobHealth(tables.runs),
+            listed_health=ListedHealth(tables.runs, by_time, directory),
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
             tenant_health=TenantHealth(tables.jobs, tables.runs),

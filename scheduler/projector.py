@@ -26,6 +26,7 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
+from common.projection.late import LateRuns, late_changes
 from common.projection.looks import NO_RECORD_AFTER_S, Look, Looks, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
@@ -108,6 +109,7 @@ class Projector:
     states: ProjectionStates
     looks: Looks
     windows: ProjectedRuns
+    late: LateRuns
     days: ProjectedDays
     platform: ProjectedTenants
     clock: Clock
@@ -122,6 +124,7 @@ class Projector:
             ProjectionStates(tables.due, tables.runs),
             Looks(tables.due),
             ProjectedRuns(tables.runs),
+            LateRuns(tables.runs),
             ProjectedDays(tables.runs),
             ProjectedTenants(tables.runs),
             clock,
@@ -280,6 +283,8 @@ class Projector:
 
         def merge(tenant: str) -> None:
             try:
+                if late := late_changes(findings.changes[tenant], work.begin):
+                    self.late.note(tenant, late, self.clock.now())
                 for start, changes in findings.changes[tenant].items():
                     expires_at = findings.expires_at.get((tenant, start), 0)
                     is_new = start >= work.begin

@@ -38,7 +38,8 @@ SEARCH: Final = (
     Query("failing", "Only jobs whose last run failed.", {"type": "boolean", "default": False}),
     Query(
         "sort",
-        "By id, by name, by the next fire time, or by failures in a row, the most first.",
+        "By id, by name, by the next fire time, by the last outcome, the worst first, or by failures in a row, "
+        "the most first. The last outcome is what ticks have written down, up to half an hour ago.",
         {"type": "string", "enum": list(ORDERS), "default": "id"},
     ),
 )
@@ -81,8 +82,11 @@ def searched(
     jobs = directory.listed(tenant, request.now)
     needs_failures = search.failing or search.order == "failures"
     failures = directory.failures(tenant) if needs_failures else {}
+    last = (
+        services.history.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
+    )
     next_fire = services.history.next_fires.of(tenant, request.now)
-    places = matching_places(jobs, search, failures, next_fire)
+    places = matching_places(jobs, search, failures, next_fire, last)
     rest = places if after is None else list(dropwhile(lambda place: place <= after, places))
     return len(places), _read(services, request.tenant, search, rest)
 

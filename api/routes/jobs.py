@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -191,7 +192,8 @@ def list_jobs(services: Services, request: Request) -> Response:
     1.5 s of work. Conditions and orders use a directory of the tenant's jobs, and `matched` says how many it has for
     them. The first such request makes it: `busy` until it is done, some 10,000 jobs a request.
 
-    With `health=true` it costs a query for each job, and 50 jobs count as a further request.
+    With `health=true`, 50 jobs count as a further request. Outcomes but the last run have no seconds then. They begin
+    with what ticks wrote down up to a week before somebody first asked; a job without any there is asked itself.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
     search = search_of(request.query, asdict(JobFilter.of(request.query)), request.flag("failing"))
@@ -401,16 +403,24 @@ def health_of_jobs(
     calendars: RememberedCalendars,
     budget: CpuBudget,
 ) -> dict[str, dict[str, Any]]:
-    """The health of each job by its id, or of the first ones that there is time for: a query for each job."""
+    """The health of each job by its id, or of the first ones that there is time for.
+
+    Several jobs are asked together, and a job by a query of its own if what ticks wrote down does not tell.
+    """
     services.count_as(tenant, now, len(jobs) // HEALTHS_PER_REQUEST + 1)
     mark = services.store.index.mark()
     as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
     health_of: dict[str, Health] = {}
-    for first in range(0, len(jobs), _HEALTHS_AT_ONCE):
+    if len(jobs) > 1:
+        health_of = services.history.listed_health.of_jobs(tenant, jobs, as_of, calendars)
+    remaining = [job for job in jobs if job.job_id not in health_of]
+    for first in range(0, len(remaining), _HEALTHS_AT_ONCE):
         if first and budget.is_spent:
             break
-        together = jobs[first : first + _HEALTHS_AT_ONCE]
+        together = remaining[first : first + _HEALTHS_AT_ONCE]
         health_of |= services.history.health.of_jobs(together, as_of, calendars)
+    first_ones = [job.job_id for job in takewhile(lambda job: job.job_id in health_of, jobs)]
+    health_of = {job_id: health_of[job_id] for job_id in first_ones}
     last_runs = services.history.health.with_errors(
         [health.outcomes[0] for health in health_of.values() if health.outcomes]
     )
@@ -419,11 +429,10 @@ def health_of_jobs(
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
-    runs = [run_view(dict(record)) for record in health.outcomes]
     overdue = health.overdue
     return {
         "last_run": _only(last, _LAST_RUN_FIELDS) if last else None,
-        "outcomes": [_only(run, _OUTCOME_FIELDS) for run in runs],
+        "outcomes": [_outcome_view(run) for run in health.outcomes],
         "failures_in_row": health.failures_in_row,
         "overdue": None
         if overdue is None
@@ -436,5 +445,9 @@ def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _only(run: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _outcome_view(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_only(run, _OUTCOME_FIELDS), "fire_at": rfc3339(run["fire_at"])}
+
+
+def _only(run: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: run[name] for name in names if name in run}

@@ -94,7 +94,7 @@ class JobFilters:
         str | None, typer.Option("--search", "-q", help="Words of id, name and tags, or their beginnings.")
     ] = None
     failing: Annotated[bool, typer.Option("--failing", help="Only jobs whose last run failed.")] = False
-    sort: Annotated[str | None, typer.Option(help="By id, name, next or failures.")] = None
+    sort: Annotated[str | None, typer.Option(help="By id, name, next, last or failures.")] = None
 
     def query(self) -> dict[str, Any]:
         return {

@@ -34,6 +34,8 @@ OUTCOMES: Final = 20
 # The second query reads so many records.
 _MAX_SECOND_READ: Final = 200
 _THREADS: Final = 32
+# Attempts that are read with the last runs of a page for their errors, some 1.6 KB each.
+_MAX_ATTEMPTS: Final = 200
 # What is read of each run.
 HEALTH_ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
@@ -62,12 +64,7 @@ class JobHealth:
         read = in_threads(lambda job: self._newest(job, as_of), jobs, _THREADS)
         by_job = {}
         for job, (newest, since) in zip(jobs, read, strict=True):
-            try:
-                excluded = calendars.excluded(job.tenant, job.schedule.calendars)
-                late = overdue(job, since, as_of, excluded)
-            except MissingCalendar:  # whether it is due is not known
-                late = None
-            by_job[job.job_id] = Health(newest, job.failures_in_row, late)
+            by_job[job.job_id] = Health(newest, job.failures_in_row, overdue_of(job, since, as_of, calendars))
         return by_job
 
     def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Record], int]:
@@ -100,16 +97,27 @@ class JobHealth:
     def with_errors(self, runs: Sequence[Record]) -> list[Record]:
         """The runs. A run that did not succeed has its last attempt, which holds the error.
 
-        A hundred attempts take 160 KB, so only these are read with their attempts.
+        A hundred attempts take 160 KB, so only these are read with their attempts, and no more than fit a page: of the
+        runs with the most attempts the error can be missing.
         """
+        run_keys: list[keys.Key] = []
+        attempts = 0
+        for run in sorted(runs, key=lambda run: int(run.get("attempt", 0))):
+            if run["status"] != SUCCEEDED and run.get("attempt"):
+                attempts += run["attempt"]
+                if not run_keys or attempts <= _MAX_ATTEMPTS:
+                    run_keys.append(keys.run(run["tenant"], run["job_id"], run["sk"]))
+        items = self._runs.get_many(run_keys, consistent=False, attributes=("job_id", "sk", "attempts"))
+        last = {(item["job_id"], item["sk"]): item.get("attempts", [])[-1:] for item in items}
+        return [{**run, "attempts": last.get((run["job_id"], run["sk"]), [])} for run in runs]
 
-        def with_error(run: Record) -> Record:
-            if run["status"] == SUCCEEDED or not run.get("attempt"):
-                return run
-            item = self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]), consistent=False) or {}
-            return {**run, "attempts": item.get("attempts", [])[-1:]}
 
-        return in_threads(with_error, runs, _THREADS)
+def overdue_of(job: Job, since: int, as_of: AsOf, calendars: RememberedCalendars) -> InstantOutcome | None:
+    """The same as `overdue`; None without a calendar that the job names: whether it is due is not known then."""
+    try:
+        return overdue(job, since, as_of, calendars.excluded(job.tenant, job.schedule.calendars))
+    except MissingCalendar:
+        return None
 
 
 def overdue(job: Job, since: int, as_of: AsOf, excluded: Excluded) -> InstantOutcome | None:

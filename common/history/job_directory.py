@@ -9,11 +9,8 @@ A change that began before the directory was read can commit after it. So change
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-import secrets
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,9 +22,9 @@ from common.errors import Busy
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import DELETED
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.portions import Portions
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Expression
 from common.tenants.audit import Audit
 from common.timing.excluded_days import Excluded
 from common.timing.fires import next_fires
@@ -124,7 +121,7 @@ class JobDirectory:
 
     def listed(self, tenant: str, now: float) -> Sequence[ListedJob]:
         """The tenant's jobs, in no order. Raises Busy while it is made: each request goes on with it."""
-        item = self.jobs.get(keys.job_directory(tenant))
+        item = self._stored(tenant).head()
         head = _Head.of_item(item) if item else None
         rows = self._read(tenant, head) if head and head.format == _FORMAT else None
         changed = self._changed(tenant, head.as_of) if head else None
@@ -163,11 +160,10 @@ class JobDirectory:
         """What the portions hold; None if one of them is gone."""
         known = self._remembered.pop(tenant, None)
         if known is None or known[0] != head.portions:
-            items = self.jobs.get_many([keys.job_directory(tenant, name) for name in head.portions])
-            data = {item["sk"]: item["data"] for item in items}
-            if len(data) < len(head.portions):
+            texts = self._stored(tenant).read(head.portions)
+            if texts is None:
                 return None
-            known = head.portions, tuple(chain.from_iterable(map(_decoded, data.values())))
+            known = head.portions, tuple(chain.from_iterable(map(_decoded, texts)))
         self._remember(tenant, *known)
         return known[1]
 
@@ -220,37 +216,22 @@ class JobDirectory:
         rows: Sequence[ListedJob],
         replaced: Sequence[str] = (),
     ) -> None:
-        """Store `rows` besides the portions of `head`, and that head if its token is still the stored one.
+        """Store `rows` besides the portions of `head`, if its token is still the stored one.
 
         If another request was faster, its directory stays.
         """
-        token = secrets.token_hex(4)
+        new = {"format": _FORMAT, "as_of": int(head.as_of), "up_to": head.up_to}
         expires_at = int(head.as_of) + _UNUSED_S
-        portions = {f"{token}#{n}": data for n, data in enumerate(_portions(rows))}
-        for name, data in portions.items():
-            self.jobs.put({**keys.job_directory(tenant, name), "data": data, "expires_at": expires_at})
-        new: Item = {
-            **keys.job_directory(tenant),
-            "token": token,
-            "format": _FORMAT,
-            "as_of": int(head.as_of),
-            "portions": [*head.portions, *portions],
-            "up_to": head.up_to,
-            "expires_at": expires_at,
-        }
-        unchanged = Expression("attribute_not_exists(pk)", {})
-        if head.token:
-            unchanged = Expression("#token = :before", {":before": head.token})
-        try:
-            self.jobs.put(new, unchanged)
-        except ConditionFailed:
-            replaced = list(portions)
-        for name in replaced:
-            self.jobs.delete(keys.job_directory(tenant, name))
+        self._stored(tenant).store(
+            new, _portions(rows), expires_at, replaces=head.token, kept=head.portions, dropped=replaced
+        )
+
+    def _stored(self, tenant: str) -> Portions:
+        return Portions(self.jobs, lambda name: keys.job_directory(tenant, name))
 
 
 def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
-    """The rows as texts for items: JSON of columns, each schedule once, compressed."""
+    """The rows as texts of portions: JSON of columns, each schedule once."""
     portion: list[ListedJob] = []
     schedules: dict[str, int] = {}
     size = 0
@@ -270,13 +251,12 @@ def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
 def _encoded(rows: Sequence[ListedJob], schedules: Mapping[str, int]) -> str:
     *columns, used = zip(*rows, strict=True)
     portion = [*columns, [schedules[schedule] for schedule in used], list(schedules)]
-    text = json.dumps(portion, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode())).decode()
+    return json.dumps(portion, ensure_ascii=False, separators=(",", ":"))
 
 
-def _decoded(data: str) -> Iterator[ListedJob]:
+def _decoded(text: str) -> Iterator[ListedJob]:
     """The inverse of `_encoded`."""
-    *columns, numbers, schedules = json.loads(zlib.decompress(base64.b64decode(data)))
+    *columns, numbers, schedules = json.loads(text)
     return map(ListedJob, *columns, [schedules[number] for number in numbers])
 
 

@@ -10,9 +10,13 @@ from typing import Final, Literal
 
 from common.history.job_directory import ListedJob, has_tag, tags_text
 from common.jobs.job import ACTIVE, Job
+from common.projection.outcomes import LastOutcomes, RunOutcome
+from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 
-Order = Literal["id", "name", "next", "failures"]
-ORDERS: Final[tuple[Order, ...]] = ("id", "name", "next", "failures")
+Order = Literal["id", "name", "next", "last", "failures"]
+ORDERS: Final[tuple[Order, ...]] = ("id", "name", "next", "last", "failures")
+# By the last outcome, the worst first.
+_WORST_FIRST: Final = (FAILED, RETRYING, SKIPPED, QUEUED, RUNNING, DISPATCHED, SUCCEEDED)
 # A cursor holds the beginning of a name, and 1,000 characters in all.
 _SORTED_NAME_CHARS: Final = 40
 _NEVER: Final = 10**11
@@ -87,8 +91,12 @@ def matching_places(
     search: JobSearch,
     failures: Mapping[str, tuple[int, int]],
     next_fire: NextFire,
+    last: LastOutcomes | None = None,
 ) -> list[Place]:
-    """The places of the jobs that meet the conditions, in order. `failures` as JobDirectory.failures gives them."""
+    """The places of the jobs that meet the conditions, in order. `failures` as JobDirectory.failures gives them.
+
+    By the last outcome, the newest of equal ones comes first, and jobs without a known one last.
+    """
 
     def failing(job: ListedJob) -> int:
         count, revision = failures.get(job.job_id, (0, 0))
@@ -100,6 +108,8 @@ def matching_places(
                 return (job.name or job.job_id).casefold()[:_SORTED_NAME_CHARS]
             case "failures":
                 return -failing(job)
+            case "last":
+                return _rank(last.last(job.job_id) if last else None)
             case "next":
                 at = next_fire(job) if job.state == ACTIVE else None
                 return _NEVER if at is None else at
@@ -107,6 +117,13 @@ def matching_places(
 
     jobs_found = (job for job in jobs if search.matches(job))
     return sorted((key(job), job.job_id) for job in jobs_found if not search.failing or failing(job))
+
+
+def _rank(outcome: RunOutcome | None) -> int:
+    """Worse outcomes before better ones, and newer before older ones."""
+    if outcome is None:
+        return len(_WORST_FIRST) * _NEVER
+    return _WORST_FIRST.index(outcome.status) * _NEVER + _NEVER - outcome.fire_at
 
 
 def place_text(place: Place) -> str:
@@ -117,6 +134,6 @@ def place_text(place: Place) -> str:
 def place_of(text: str, order: Order) -> Place:
     """The inverse of `place_text`. Raises ValueError, TypeError."""
     key, job_id = json.loads(text)
-    if not isinstance(job_id, str) or not isinstance(key, int if order in ("next", "failures") else str):
+    if not isinstance(job_id, str) or not isinstance(key, str if order in ("id", "name") else int):
         raise ValueError(text)
     return key, job_id

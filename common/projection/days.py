@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.errors import Busy
-from common.projection.entry import packed, unpacked
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S, rfc3339

@@ -5,13 +5,12 @@ A portion of entries is text, compressed: one line for each run, by name and job
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from common.planning.execution import split_run_name
 from common.runs.states import QUEUED, RETRYING, RUNNING
+from common.storage.portions import packed, unpacked
 from common.timing.windows import window_start
 
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.
@@ -90,16 +89,6 @@ def decode(data: str) -> list[RunEntry]:
     """The inverse of `encode`."""
     text = unpacked(data)
     return [_entry(line) for line in text.split("\n")] if text else []
-
-
-def packed(text: str) -> str:
-    """Compressed, as text."""
-    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-
-
-def unpacked(data: str) -> str:
-    """The inverse of `packed`."""
-    return zlib.decompress(base64.b64decode(data)).decode()
 
 
 def _line(entry: RunEntry) -> str:

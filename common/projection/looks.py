@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
-from common.projection.entry import packed, unpacked
 from common.storage import keys
+from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Item
 from common.timing.instants import DAY_S

@@ -20,6 +20,7 @@ from common.planning.execution import execution_id, parse_execution_id
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.looks import Looks, next_look
+from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
@@ -74,6 +75,7 @@ class Rebuild:
         self._windows = ProjectedRuns(runs)
         self._days = ProjectedDays(runs)
         self._states = ProjectionStates(due, runs)
+        self._outcomes = JobOutcomes(runs, self._states)
         self._looks = Looks(due)
 
     def start(self, now: float, days: int) -> RebuildCursor:
@@ -96,6 +98,7 @@ class Rebuild:
             self._days.roll_up(tenant, cursor.day)
             return RebuiltStep(count, RebuildCursor(cursor.since, cursor.day + DAY_S))
         if state:
+            self._outcomes.forget(tenant)
             self._states.note_rebuilt(tenant, cursor.since, int(now) + _MARK_KEPT_S)
         return RebuiltStep(count, None)
 

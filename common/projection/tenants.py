@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from common.projection.entry import packed, unpacked
 from common.projection.totals import LATE_S
 from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import Busy
-from common.projection.entry import RunEntry, RunKey, decode, encode, packed, unpacked
+from common.projection.entry import RunEntry, RunKey, decode, encode
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 

@@ -43,6 +43,8 @@
 | runs    | tenant##windows              | start of window                 | the projection: runs of ten minutes    |
 | runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
+| runs    | tenant##days                 | LATE#when#chance                | runs that windows got later            |
+| runs    | tenant##days                 | OUTCOMES#portion                | the last outcomes of each job          |
 | runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
@@ -424,6 +426,19 @@ def projected_portion(tenant_id: str, start: int, name: str) -> Key:
 
 def projected_day(tenant_id: str, date: str) -> Key:
     return {"pk": projected_days(tenant_id), "sk": date}
+
+
+LATE_PREFIX = "LATE#"
+
+
+def projected_late(tenant_id: str, at: int, name: str) -> Key:
+    """Some runs that were put into windows which readers may have read before."""
+    return {"pk": projected_days(tenant_id), "sk": f"{LATE_PREFIX}{at:010d}#{name}"}
+
+
+def last_outcomes(tenant_id: str, portion: str = "") -> Key:
+    """A portion of the last outcomes of a tenant's jobs; by default its head."""
+    return {"pk": projected_days(tenant_id), "sk": f"OUTCOMES#{portion}"}
 
 
 def projected_tenants(start: int, bucket: int) -> Key:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from executor.targets import Outcome
@@ -131,3 +133,42 @@ def test_another_tenants_jobs_are_not_found(four: Office) -> None:
     four.bob("PUT", "/v1/jobs/bobs-report", job(cron="0 3 * * *"))
     assert [item["job_id"] for item in four.bob("GET", "/v1/jobs?q=report").json["jobs"]] == ["bobs-report"]
     assert listed(four, "q=report") == ["a-report", "b-report", "d"]
+
+
+def test_by_the_last_outcome_the_worst_come_first(four: Office) -> None:
+    world = four.world
+    world.project()
+    four.alice("POST", "/v1/jobs/b-report/pause")
+    world.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] != "a-report", permanent=True, error_type="Boom", error="wrong"
+    )
+    world.run_until("2026-11-21T05:40:00Z", ticks=True)
+    world.project()
+    assert listed(four, "sort=last") == ["a-report", "c-sync", "b-report", "d"]
+    page = four.alice("GET", "/v1/jobs?sort=last&limit=2").json
+    rest = four.alice("GET", f"/v1/jobs?sort=last&cursor={page['next_cursor']}").json
+    assert [item["job_id"] for item in rest["jobs"]] == ["b-report", "d"]
+
+
+def test_a_page_with_health_costs_as_many_requests_for_any_jobs(office: Office) -> None:
+    """It was a query for each job, and a read of each last run that had failed."""
+    world = office.world
+    for n in range(60):
+        office.alice("PUT", f"/v1/jobs/j{n}", job(cron="* * * * *"))
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="wrong")
+    world.project()
+    world.run_until("2026-11-21T04:05:00Z", ticks=True)
+    world.project()
+    counts = []
+    for limit in (10, 50):
+        office.alice("GET", f"/v1/jobs?health=true&limit={limit}")  # what is read once
+        requests: Counter[str] = Counter()
+        world.dynamodb.before = lambda name, counted=requests: counted.update([name])
+        health = office.alice("GET", f"/v1/jobs?health=true&limit={limit}").json["health"]
+        assert len(health) == limit
+        assert {len(of_job["outcomes"]) for of_job in health.values()} <= {10, 20}
+        assert {of_job["last_run"]["error"] for of_job in health.values()} == {"wrong"}
+        counts.append(sum(requests.values()))
+    # Each hundred records of the newest runs are one.
+    assert counts[1] <= counts[0] + 4
+    assert counts[1] <= 20, requests

@@ -1,0 +1,157 @@
+"""The health of the jobs on a page, from the projection: a bounded number of requests for any jobs and runs.
+
+The newest runs are read as they are now; older outcomes are what ticks have written down. A job that is older than
+these, and has none there, is asked itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from common.errors import Busy
+from common.history.expected import AsOf, Record
+from common.history.health import HEALTH_ATTRIBUTES, OUTCOMES, Health, overdue_of
+from common.history.job_directory import JobDirectory
+from common.history.live_runs import LiveRuns
+from common.history.runs_by_time import RunsByTime
+from common.jobs.calendars import RememberedCalendars
+from common.jobs.job import Job
+from common.planning.execution import SCHEDULE
+from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome
+from common.storage import keys
+from common.storage.table import Table
+from common.timing.instants import DAY_S
+
+# Records of live runs that a page reads, a hundred in a request.
+_MAX_LIVE: Final = 500
+# Of each job of a long page.
+_LEAST_RUNS_OF_JOB: Final = 10
+
+
+@dataclass(slots=True)
+class _Runs:
+    """What a page shows of a job: the newest runs first, each with the fields of a short outcome at least."""
+
+    runs: list[Record] = field(default_factory=list)
+    # There are more live runs than were read: what is older than this one would leave a gap.
+    from_name: str = ""
+
+    @property
+    def scheduled_until(self) -> int | None:
+        """The end of the fire times of which a scheduled run is known; None: not known from these."""
+        return next((run["fire_at"] + 1 for run in self.runs if run["trigger"] == SCHEDULE), None)
+
+
+class ListedHealth:
+    """Reads the health of a page of jobs of one tenant."""
+
+    def __init__(self, runs: Table, by_time: RunsByTime, directory: JobDirectory) -> None:
+        self._runs = runs
+        self._by_time = by_time
+        self._directory = directory
+        self._outcomes = JobOutcomes(runs, by_time.states)
+
+    def last_outcomes(self, tenant: str, now: float) -> LastOutcomes | None:
+        """The last outcomes of all jobs as ticks wrote them down; None: they have written nothing down yet.
+
+        Raises:
+            Busy: they are being read.
+        """
+
+        def existing() -> Collection[str] | None:
+            try:
+                return {job.job_id for job in self._directory.listed(tenant, now)}
+            except Busy:
+                return None
+
+        state = self._by_time.states.read()
+        return self._outcomes.of_tenant(tenant, state, now, existing) if state else None
+
+    def of_jobs(
+        self, tenant: str, jobs: Sequence[Job], as_of: AsOf, calendars: RememberedCalendars
+    ) -> dict[str, Health]:
+        """The health of jobs by id; outcomes but the last have no seconds. Jobs that are left out must be asked."""
+        state = self._by_time.states.read()
+        if state is None:
+            return {}
+        with suppress(Busy):
+            last = self.last_outcomes(tenant, as_of.now)
+            live = self._by_time.live.of_tenant(tenant, state)
+            if last and live.complete:
+                return self._of_jobs(tenant, jobs, as_of, calendars, last, live)
+        return {}
+
+    def _of_jobs(
+        self,
+        tenant: str,
+        jobs: Sequence[Job],
+        as_of: AsOf,
+        calendars: RememberedCalendars,
+        last: LastOutcomes,
+        live: LiveRuns,
+    ) -> dict[str, Health]:
+        runs_of_jobs = self._newest(tenant, [job.job_id for job in jobs], live, as_of.now)
+        for job_id, of_job in runs_of_jobs.items():
+            for run in last.of(job_id):
+                is_live = (run.run_name, job_id) in live.executions
+                if run.run_name > of_job.from_name and not is_live:
+                    of_job.runs.append(_short(tenant, job_id, run))
+            of_job.runs.sort(key=lambda run: str(run["sk"]), reverse=True)
+        self._complete(tenant, runs_of_jobs)
+        day_ago = math.ceil(as_of.now) - DAY_S
+        health = {}
+        for job in jobs:
+            of_job = runs_of_jobs[job.job_id]
+            since = of_job.scheduled_until
+            if since is None and (of_job.runs or job.created_at < last.since):
+                continue
+            runs = of_job.runs[:OUTCOMES]
+            late = overdue_of(job, since or day_ago, as_of, calendars)
+            health[job.job_id] = Health(runs, job.failures_in_row, late)
+        return health
+
+    def _newest(self, tenant: str, job_ids: Sequence[str], live: LiveRuns, now: float) -> dict[str, _Runs]:
+        """The live runs of each job, so many that a page is bounded."""
+        runs_of_jobs = {job_id: _Runs() for job_id in job_ids}
+        most = min(OUTCOMES, max(_LEAST_RUNS_OF_JOB, _MAX_LIVE // max(1, len(runs_of_jobs))))
+        run_names: defaultdict[str, list[str]] = defaultdict(list)
+        for run_name, job_id in live.keys_until(now):
+            if live.executions[run_name, job_id].fire_at > now:  # it was cancelled beforehand
+                continue
+            if job_id in runs_of_jobs and len(run_names[job_id]) < most:
+                run_names[job_id].append(run_name)
+            elif job_id in runs_of_jobs:
+                runs_of_jobs[job_id].from_name = run_names[job_id][-1]
+        run_keys = [keys.run(tenant, job_id, name) for job_id, names in run_names.items() for name in names]
+        records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
+        for record in records:
+            runs_of_jobs[record["job_id"]].runs.append(record)
+        return runs_of_jobs
+
+    def _complete(self, tenant: str, runs_of_jobs: Mapping[str, _Runs]) -> None:
+        """Read the last run of each job, if it is not live. If its record has expired, so have the older ones."""
+        short = {
+            job_id: of_job.runs[0]["sk"]
+            for job_id, of_job in runs_of_jobs.items()
+            if of_job.runs and "schedule_revision" not in of_job.runs[0]
+        }
+        run_keys = [keys.run(tenant, job_id, run_name) for job_id, run_name in short.items()]
+        records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
+        read = {record["job_id"]: record for record in records}
+        for job_id in short:
+            if job_id in read:
+                runs_of_jobs[job_id].runs[0] = read[job_id]
+            else:
+                runs_of_jobs[job_id].runs.clear()
+
+
+def _short(tenant: str, job_id: str, run: RunOutcome) -> Record:
+    """The fields of a record that a short outcome shows."""
+    record = {"tenant": tenant, "job_id": job_id, "sk": run.run_name, "fire_at": run.fire_at}
+    reason = {"reason": run.reason} if run.reason else {}
+    return {**record, "status": run.status, "trigger": run.trigger, **reason}
