@@ -1,6 +1,9 @@
-"""Texts that people write for people: names and notes, and how long they may be."""
+"""Texts: names and notes that people write, how long they may be, and how long texts are compressed."""
 
 from __future__ import annotations
+
+import base64
+import zlib
 
 from common.errors import InvalidInput
 
@@ -24,3 +27,13 @@ def check_note(note: object) -> str:
     if not isinstance(note, str) or len(note) > NOTE_CHARS:
         raise InvalidInput("note", "must be a note", value=note, accepted=f"text of up to {NOTE_CHARS} chars")
     return note
+
+
+def packed(text: str) -> str:
+    """Compressed, as text."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+
+
+def unpacked(data: str) -> str:
+    """The inverse of `packed`."""
+    return zlib.decompress(base64.b64decode(data)).decode()

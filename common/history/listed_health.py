@@ -30,7 +30,7 @@ from common.timing.instants import DAY_S
 # Records of live runs that a page reads, a hundred in a request.
 _MAX_LIVE: Final = 500
 # Of each job of a long page.
-_LEAST_RUNS_OF_JOB: Final = 10
+_LIVE_OF_EACH_JOB: Final = 10
 
 
 @dataclass(slots=True)
@@ -118,7 +118,7 @@ class ListedHealth:
     def _newest(self, tenant: str, job_ids: Sequence[str], live: LiveRuns, now: float) -> dict[str, _Runs]:
         """The live runs of each job, so many that a page is bounded."""
         runs_of_jobs = {job_id: _Runs() for job_id in job_ids}
-        most = min(OUTCOMES, max(_LEAST_RUNS_OF_JOB, _MAX_LIVE // max(1, len(runs_of_jobs))))
+        most = min(OUTCOMES, max(_LIVE_OF_EACH_JOB, _MAX_LIVE // max(1, len(runs_of_jobs))))
         run_names: defaultdict[str, list[str]] = defaultdict(list)
         for run_name, job_id in live.keys_until(now):
             if live.executions[run_name, job_id].fire_at > now:  # it was cancelled beforehand

@@ -16,9 +16,9 @@ from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
 _MAX_TRIES: Final = 5

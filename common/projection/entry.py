@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from common.planning.execution import split_run_name
 from common.runs.states import QUEUED, RETRYING, RUNNING
-from common.storage.portions import packed, unpacked
+from common.texts import packed, unpacked
 from common.timing.windows import window_start
 
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.

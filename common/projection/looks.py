@@ -14,9 +14,9 @@ from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage import keys
-from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Item
+from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 

@@ -13,9 +13,9 @@ from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 8 * DAY_S

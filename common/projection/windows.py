@@ -23,9 +23,9 @@ from common.projection.entry import RunEntry, RunKey, decode, encode
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.portions import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import packed, unpacked
 
 # So many runs are held by the item itself: some 5 KB.
 MAX_INLINE: Final = 300

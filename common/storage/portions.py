@@ -6,9 +6,7 @@ still the one that was read. So a reader never sees portions of two versions.
 
 from __future__ import annotations
 
-import base64
 import secrets
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +15,7 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.keys import Key
 from common.storage.table import Table
 from common.storage.wire import Expression, Item
+from common.texts import packed, unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,3 @@ class Portions:
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
             self.table.delete(self.key(name))
-
-
-def packed(text: str) -> str:
-    """Compressed, as text."""
-    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-
-
-def unpacked(data: str) -> str:
-    """The inverse of `packed`."""
-    return zlib.decompress(base64.b64decode(data)).decode()
