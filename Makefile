@@ -23,13 +23,14 @@ RUN := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
 VENV_TESTS_READY := $(VENV)/.ready-tests
+VENV_AUDIT_READY := $(VENV)/.ready-audit
 NODE_TESTS_READY := node_modules/.ready-tests
 # What needs neither a server nor minutes: calendar facts, parsing, plans, messages, target kinds, documents.
 QUICK := timing registration planning golden history jobs executor docs test_cache.py test_telemetry.py
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli minute8 eventbridge scripts examples benchmarks tests
 
-.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package release deploy rollback remove verify chaos
+.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package release audit locks deploy rollback remove verify chaos
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,14 +84,23 @@ types: install-tests ## Check types, strictly
 check: lint types test ## All that CI does
 
 bench: install-tests ## Measure everything; docs/performance.md is written from it
-	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-bench.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@$(RUN) -m benchmarks all --keep
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
 	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)" $(ARGS)
 
-release: install ## Build the template and archives for CloudFormation, CDK and Terraform, without Node
+release: install $(VENV_AUDIT_READY) ## Build the template and archives for CloudFormation, CDK and Terraform, without Node
 	@$(RUN) -m scripts.release $(ARGS)
+
+audit: install $(VENV_AUDIT_READY) ## Look up the known vulnerabilities of all packages; ARGS=--complete: all were looked up
+	@$(RUN) -m scripts.audit $(ARGS)
+
+locks: ## Write requirements/*.txt, with every package and its hashes, from requirements/*.in
+	@$(PYTHON) -m venv build/uv && build/uv/bin/python -m pip install -qq --disable-pip-version-check uv==0.13.9
+	@for list in dev bench run jwt lambda audit; do \
+	  build/uv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(ARGS) \
+	    requirements/$$list.in $$([[ $$list = dev ]] || echo -c requirements/dev.txt) -o requirements/$$list.txt; done
 
 deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
 	@$(RUN) -m scripts.deploy --stage "$(STAGE)" $(ARGS)
@@ -113,18 +123,22 @@ verify: install ## Try everything on a new stage in your AWS account, report, an
 # --- what is installed, once ----------------------------------------------------------------------
 TESTS_SIZE := what the tests need besides: 400 MB of Python packages, 290 MB of Node packages, and DynamoDB Local
 
-$(VENV_READY): requirements.txt requirements-run.txt scripts/minute8
+$(VENV_READY): requirements/lambda.txt requirements/run.txt scripts/minute8
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
 	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
 	@# Python compiles what is used when it is used.
-	@$(RUN) -m pip install -qq --disable-pip-version-check --no-compile -r requirements-run.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes --no-compile -r requirements/run.txt
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 
-$(VENV_TESTS_READY): $(VENV_READY) requirements-jwt.txt requirements-dev.txt
-	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
+$(VENV_TESTS_READY): $(VENV_READY) requirements/jwt.txt requirements/dev.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV_AUDIT_READY): $(VENV_READY) requirements/audit.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/audit.txt
 	@touch $@
 
 NODE_PACKAGES := package.json package-lock.json console/package.json clients/typescript/package.json .npmrc

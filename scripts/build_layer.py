@@ -1,4 +1,4 @@
-"""Build the Lambda layers from requirements.txt and requirements-jwt.txt, and compile the functions' own code.
+"""Build the Lambda layers from requirements/lambda.txt and requirements/jwt.txt, and compile the functions' own code.
 
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
@@ -22,7 +22,7 @@ from scripts.one_at_a_time import one_at_a_time
 
 ROOT = Path(__file__).resolve().parent.parent
 # A layer's directory, without its platform, and its requirements.
-LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
+LAYERS = {"layer": ROOT / "requirements/lambda.txt", "layer-jwt": ROOT / "requirements/jwt.txt"}
 
 # What the functions call: their own tables, queue and bus, and targets.
 SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
@@ -98,6 +98,7 @@ def _pip_install(platform: str, requirements: Path, target: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += [
         "--no-compile",
+        "--require-hashes",
         "--target",
         str(target),
         "-r",

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
 ROUND_EXPRESSION: Final = "cron(* * * * ? *)"
 RUNTIME: Final = "python3.13"
-# The version of botocore in requirements.txt, with which everything was tested.
+# The version of botocore in requirements/lambda.txt, with which everything was tested.
 SDK: Final = "1.43.106"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
+pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
 
 from benchmarks.model import burst
 from benchmarks.modelled_aws import (

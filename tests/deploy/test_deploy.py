@@ -289,7 +289,7 @@ def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_
 
 
 def test_the_sdk_is_the_one_that_the_tests_run_with_and_the_doctor_expects() -> None:
-    assert f"botocore=={inventory.SDK}\n" in (build_layer.ROOT / "requirements.txt").read_text()
+    assert f"botocore=={inventory.SDK}\n" in (build_layer.ROOT / "requirements/lambda.in").read_text()
     assert aws.sdk_version() == inventory.SDK
 
 
