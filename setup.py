@@ -1,8 +1,9 @@
-"""How the package is built. The wheel has `minute8_client`, and `minute8` with the folders of the command inside.
+"""How the package is built. The wheel has `minute8_client`, and `minute8` with other folders inside.
 
 Names like `common` would meet other people's packages. So they are no packages of the environment: they lie in
-minute8/folders, which only the command adds to its path (minute8/__main__.py). The files are those of the checkout.
-An editable install has no such folder, and runs the checkout.
+minute8/folders, which only the command adds to its path (minute8/__main__.py); `minute8.direct` loads them under other
+names (minute8/own_modules.py). The files are those of the checkout. An editable install has no such folder, and runs
+the checkout.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class BuildAnew(build_py):
         super().run()
 
 
-folders = find_packages(include=["cli", "cli.*", "common", "common.*", "eventbridge"])
+TOPS = ("api", "cli", "common", "direct", "eventbridge")
+folders = find_packages(include=[pattern for top in TOPS for pattern in (top, f"{top}.*")])
 is_editable = "editable_wheel" in sys.argv  # the command of setuptools that `pip install -e` runs
 setup(
     version=json.loads(Path("common/version.json").read_text("utf-8"))["version"],
@@ -36,6 +38,10 @@ setup(
         *([] if is_editable else [f"{PARENT}.{name}" for name in folders]),
     ],
     package_dir={f"{PARENT}.{name}": name.replace(".", "/") for name in folders},
-    package_data={f"{PARENT}.common": ["version.json"], "minute8_client": ["py.typed"]},
+    package_data={
+        f"{PARENT}.common": ["version.json"],
+        f"{PARENT}.common.preview": ["former_zones.json"],
+        "minute8_client": ["py.typed"],
+    },
     cmdclass={"build_py": BuildAnew},
 )

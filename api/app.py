@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from api import console
 from api.http.paging import check_range
-from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.http.problems import CONTENT_TYPE, KINDS, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.http.representation import compressed, etag_of, is_known
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Response, Route, Routes
@@ -104,12 +104,27 @@ def _resolved(services: Services, event: Event, accepts: str) -> Event:
                 from eventbridge.api import endpoint  # only its own clients need it
 
                 return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
-            route, path = _route(method, place)
-            request = _request(services, event, route, path)
-            reply = ROUTES[route](services.acting_for(request.credential), request)
-            return _response(route, reply, request_id, request.headers.get("if-none-match"))
+            return _routed(services, event, request_id)
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
+
+
+def resolve_for(services: Services, credential: Credential, event: Event) -> Event:
+    """The answer to a request of somebody whom the calling process knows. Raises what is no refusal."""
+    request_id = str(event["requestContext"]["requestId"])
+    try:
+        with services.weighed():
+            return _routed(services, event, request_id, credential)
+    except tuple(KINDS) as refusal:
+        return _problem(refusal, request_id)
+
+
+def _routed(services: Services, event: Event, request_id: str, known: Credential | None = None) -> Event:
+    """What the route of a request answers. Without a `known` credential, the request has to prove one."""
+    route, path = _route(event["requestContext"]["http"]["method"], _path(event))
+    request = _request(services, event, route, path, known)
+    reply = ROUTES[route](services.acting_for(request.credential), request)
+    return _response(route, reply, request_id, request.headers.get("if-none-match"))
 
 
 def _path(event: Event) -> str:
@@ -146,13 +161,15 @@ def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
     return parameters
 
 
-def _request(services: Services, event: Event, route: Route, path: dict[str, str]) -> Request:
+def _request(
+    services: Services, event: Event, route: Route, path: dict[str, str], caller: Credential | None
+) -> Request:
     """Authenticate and authorize the request, and check that the route accepts it."""
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     now = services.clock.now()
     credential = _NOBODY
     if route.role is not None:
-        credential = services.authenticate(bearer(headers), now)
+        credential = caller or services.authenticate(bearer(headers), now)
         services.admit(
             credential,
             route.role,

@@ -17,7 +17,7 @@ def handle(event: Event, context: object) -> Event:
 
 @cache
 def _services() -> Services:
-    return Services.of(config())
+    return Services.of(config(), aws.own_clients())
 
 
 if aws.in_lambda():

@@ -152,11 +152,11 @@ class Services:
     clock: Clock
 
     @classmethod
-    def of(cls, settings: Config) -> Services:
+    def of(cls, settings: Config, clients: aws.Clients) -> Services:
         """The services of a deployment."""
         clock = SystemClock()
         queue_url = settings.required("executions_queue_url")
-        queue = ExecutionsQueue(aws.sqs(), queue_url, clock)
+        queue = ExecutionsQueue(clients.sqs(), queue_url, clock)
         limits = Limits.of_executor(
             settings.executor_timeout_s,
             plain_http=settings.plain_http_targets,
@@ -167,17 +167,17 @@ class Services:
         tokens = Tokens(of_tokens, _issuer_keys) if (of_tokens := TokenSettings.of(settings)) else None
         deployment = Deployment(
             limits,
-            DeadLetters(aws.sqs(), queue_url, work_s=DEAD_LETTERS_S),
-            Alarms(aws.on_first_use(aws.cloudwatch), settings.stage),
+            DeadLetters(clients.sqs(), queue_url, work_s=DEAD_LETTERS_S),
+            Alarms(aws.on_first_use(clients.cloudwatch), settings.stage),
             tokens,
             StoredMasters(lambda: read_parameter(parameter_name(settings.stage))),
             settings.stage,
-            region=str(aws.new_session().get_config_variable("region")),
+            region=clients.region,
             calls_at_once=settings.calls_at_once,
-            removals=RemovalRequests(aws.sqs(), settings.planning_queue_url, clock),
+            removals=RemovalRequests(clients.sqs(), settings.planning_queue_url, clock),
             path_prefix=settings.api_path_prefix,
         )
-        return cls.wired(Tables.of(settings), queue, clock, deployment)
+        return cls.wired(Tables.of(settings, clients.dynamodb), queue, clock, deployment)
 
     @classmethod
     def wired(cls, tables: Tables, queue: ExecutionsQueue, clock: Clock, deployment: Deployment) -> Services:

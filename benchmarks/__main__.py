@@ -18,6 +18,7 @@ BENCHMARKS = {
     "planning": "what one tick costs with 10 thousand to 1 million jobs, next to reading and expanding all",
     "cold_start": "import time and package size per function, next to an empty handler",
     "api_cpu": "the API's processor time for a request, next to a bare handler",
+    "direct": "what the hop over HTTP costs, next to the client without HTTP",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "day": "dollars per million runs in packs, with provisioned tables, and for a day of the mix",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",

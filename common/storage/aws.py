@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -303,6 +304,36 @@ def new_session() -> Any:
 
 
 _session = cache(new_session)
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of Minute8's own tables and queues, and the region that they are in. Each is built on first use."""
+
+    dynamodb: Callable[[], DynamoDBClient]
+    sqs: Callable[[], SQSClient]
+    cloudwatch: Callable[[], Any]
+    region: str
+
+
+def own_clients() -> Clients:
+    """Those of this function."""
+    return Clients(dynamodb, sqs, cloudwatch, str(new_session().get_config_variable("region")))
+
+
+def clients_of(session: Any) -> Clients:
+    """Those of a session of boto3's, which has its own credentials and region."""
+
+    def built(service: str) -> Any:
+        with _building:  # a session can build only one client at a time
+            return session.client(service, config=_own_config())
+
+    return Clients(
+        cache(lambda: tuned(built("dynamodb"))),
+        cache(partial(built, "sqs")),
+        cache(partial(built, "cloudwatch")),
+        session.region_name,
+    )
 
 
 def _own_config() -> ClientConfig:

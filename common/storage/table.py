@@ -473,6 +473,6 @@ class Tables:
         return Tables(lambda name: self.named(name).metered())
 
     @classmethod
-    def of(cls, settings: Config) -> Tables:
-        """The tables of this process's deployment. Reading one raises MissingSetting if its variable is not set."""
-        return cls(lambda name: Table(aws.dynamodb(), settings.required(f"{name}_table")))
+    def of(cls, settings: Config, client: Callable[[], DynamoDBClient] = aws.dynamodb) -> Tables:
+        """The tables of a deployment. Reading one raises MissingSetting if its variable is not set."""
+        return cls(lambda name: Table(client(), settings.required(f"{name}_table")))

@@ -17,8 +17,10 @@ from tests.docs.test_architecture import ROOT
 
 # Requirements of modules in common/ that only functions import.
 _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
+# A deployment with an issuer of tokens has it beside the API.
+_TOKENS_ONLY = {"pyjwt", "cryptography"}
 # Another requirement installs it in the version that it needs.
-_COMES_WITH = {"pydantic-core": "pydantic"}
+_COMES_WITH = {"pydantic-core": "pydantic", "annotated-types": "pydantic"}
 
 
 def test_imports_of_the_client_and_the_command_are_declared() -> None:
@@ -26,7 +28,12 @@ def test_imports_of_the_client_and_the_command_are_declared() -> None:
     client = _names(project["dependencies"])
     assert _imported_by("minute8_client") == client
     command = _imported_by("minute8_client", "cli", "common", "eventbridge")
-    assert command - _FUNCTIONS_ONLY == client | _names(project["optional-dependencies"]["cli"])
+    extras = {extra: client | _names(names) for extra, names in project["optional-dependencies"].items()}
+    assert command - _FUNCTIONS_ONLY == extras["cli"]
+    without_http = _imported_by("minute8_client", "direct", "api", "common", "eventbridge")
+    # boto3 is the caller's own, with botocore in it. The importer, which shows its progress, is the command's.
+    unneeded = {*_TOKENS_ONLY, "botocore", "rich"}
+    assert without_http - unneeded == extras["direct"] - {"boto3"}
 
 
 def _names(requirements: list[str]) -> set[str]:

@@ -19,7 +19,7 @@ from common.version import VERSION
 from tests.docs.test_architecture import ROOT
 
 _FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-_FOLDERS = ("minute8", "cli", "common", "eventbridge", "minute8_client")
+_FOLDERS = ("minute8", "api", "cli", "common", "direct", "eventbridge", "minute8_client")
 # How a process of the command imports its own modules.
 _IN_FOLDERS = "import sys, minute8; sys.path.insert(0, minute8.__path__[0] + '/folders');"
 
@@ -52,6 +52,17 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.fixture(scope="module")
+def without_http(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with `minute8[direct]`, and foreign packages of our folders' names beside it."""
+    directory = tmp_path_factory.mktemp("direct")
+    python = _environment(directory, wheel, extra="direct")
+    for name in ("api", "common", "direct", "eventbridge"):
+        (_site_packages(python) / name).mkdir()
+        (_site_packages(python) / name / "__init__.py").write_text("raise RuntimeError('foreign')\n")
+    return python
+
+
 def test_its_only_names_are_minute8_and_minute8_client(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         tops = {name.split("/")[0] for name in content.namelist()}
@@ -65,7 +76,6 @@ def test_its_modules_are_the_files_of_the_checkout(wheel: Path) -> None:
         f"{'' if folder.startswith('minute8') else 'minute8/folders/'}{path.relative_to(ROOT)}": path.read_bytes()
         for folder in _FOLDERS
         for path in (ROOT / folder).rglob("*.py")
-        if path.parent != ROOT / "eventbridge" / "api"  # only the API's function has it
     }
     assert sources == of_checkout
 
@@ -80,6 +90,35 @@ def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
     result = _run(client_alone, "-m", "minute8", "--version")
     assert result.returncode == 1
     assert "pip install 'minute8[cli]'" in result.stderr
+
+
+def test_the_client_without_http_needs_its_extra_alone(without_http: Path) -> None:
+    code = (
+        "import boto3, sys; from minute8 import direct\n"
+        "session = boto3.Session('a', 'b', region_name='us-east-1')\n"
+        "print(direct.Client(session, 'acme', stage='prod'), direct.AsyncClient(session, 'acme', stage='prod'))\n"
+        "assert not {'api', 'common', 'direct', 'eventbridge'} & set(sys.modules)"
+    )
+    tried = _run(without_http, "-c", code)
+    assert tried.stdout.count("minute8.folders.direct.") == 2, tried.stderr
+
+
+def test_every_module_of_the_api_can_be_imported_beside_foreign_ones(without_http: Path) -> None:
+    code = (
+        "from minute8.own_modules import own_module; import importlib, pkgutil\n"
+        "for top in ('api', 'direct'):\n"
+        "    for module in pkgutil.walk_packages(own_module(top).__path__, f'minute8.folders.{top}.'):\n"
+        # PyJWT and cryptography are beside the API where it accepts tokens.
+        "        if not module.name.endswith('issuer_keys'):\n"
+        "            importlib.import_module(module.name)\n"
+        "from minute8.folders.api.app import ROUTES\n"
+        "from minute8.folders.common.registration.icalendar_dates import all_day_dates; import datetime\n"
+        "text = 'BEGIN:VCALENDAR\\r\\nEND:VCALENDAR\\r\\n'\n"
+        "day = datetime.date(2026, 1, 1)\n"
+        "print(len(ROUTES), all_day_dates(text, day, day).events)"
+    )
+    tried = _run(without_http, "-c", code)
+    assert re.fullmatch(r"[0-9]{2,3} 0\n", tried.stdout), tried.stderr
 
 
 def test_the_command_says_its_version(command: Path) -> None:
@@ -136,6 +175,10 @@ def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> N
     assert version.stdout == "minute8 7.8.9\n", version.stderr
     preview = _run(python, command, "preview", "0 9 * * *", "--json", "--from", "2026-11-21T00:00:00Z")
     assert "2026-11-21T09:00:00Z" in preview.stdout, preview.stderr
+    found = _run(
+        python, "-c", "import minute8.own_modules as m; print(m.own_module('direct.in_process').__file__)"
+    )
+    assert found.stdout == f"{source / 'direct' / 'in_process.py'}\n", found.stderr
     client = _run(python, "-c", "import minute8_client as m; print(m.Client.__name__, m.__file__)")
     assert client.stdout == f"Client {source / 'minute8_client' / '__init__.py'}\n", client.stderr
 

@@ -13,9 +13,23 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[impor
 
 from scripts.build_layer import ROOT
 from scripts.precheck import DEPLOY_POLICY, NEEDED, NEEDED_BY_VERIFY, POLICIES
+from tests.api import test_bulk, test_calendars, test_manual
+from tests.api.conftest import open_office, settle
+from tests.api.walk import calls_of_document
+from tests.deploy.role_calls import Recorder, play
+from tests.deploy.statements import as_list
+from tests.worlds import job, open_world
 
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html, without white space.
 MAX_CHARACTERS = 6_144
+PLACES = {"dynamodb": "dynamodb:us-east-1:1:table/", "sqs": "sqs:us-east-1:1:"}
+SETTINGS = ("lambda:GetFunctionConfiguration", "arn:aws:lambda:us-east-1:1:function:minute8-prod-api")
+# Explanations of many jobs at once.
+OF_LARGE_TENANTS = ("dynamodb:BatchGetItem", "arn:aws:dynamodb:us-east-1:1:table/minute8-prod-runs")
+# A tenant that a test's operator makes.
+BY_OPERATORS = ("dynamodb:PutItem", "TenantsTable")
+# Of services that use minute8.direct.
+DIRECT_POLICY = DEPLOY_POLICY.with_name("direct.json")
 # Called for properties that the template does not use, or by the service itself.
 OTHER_SERVICES = (
     *("ec2", "elasticfilesystem", "firehose", "kinesis", "kms", "s3files", "s3tables"),
@@ -44,7 +58,7 @@ def allows(policies: tuple[Path, ...], action: str, arn: str | None = None) -> b
     return False
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.stem)
+@pytest.mark.parametrize("policy", (*POLICIES, DIRECT_POLICY), ids=lambda policy: policy.stem)
 def test_iam_takes_the_policy(policy: Path) -> None:
     assert len(re.sub(r"\s", "", policy.read_text())) < MAX_CHARACTERS
     assert {statement["Effect"] for statement in statements(policy)} == {"Allow"}
@@ -89,3 +103,40 @@ def test_the_policy_allows_what_cloudformation_calls_for_the_templates_resources
             if action.partition(":")[0] not in OTHER_SERVICES and not allows((DEPLOY_POLICY,), action)
         }
     assert refused == set()
+
+
+def test_the_policy_of_direct_allows_what_the_routes_of_a_tenant_call_and_nothing_else() -> None:
+    """tests/end_to_end/test_direct.py calls them with IAM enforced."""
+    recorder = Recorder()
+    with recorder.installed():
+        play(test_bulk, test_calendars, test_manual)
+    with recorder.installed(), open_world() as world, pytest.MonkeyPatch.context() as patch:
+        office = open_office(world, patch)
+        settle(office, office.alice)
+        order = ("GET", "POST", "PATCH", "PUT", "DELETE")
+        for call in sorted(calls_of_document(), key=lambda call: order.index(call.method)):
+            if call.role in ("read", "write"):
+                assert office.alice(call.method, call.url, call.body).status < 500, call
+        large = job(cron="0 9 * * *", payload="x" * 2_000)
+        office.alice("PUT", "/v1/jobs/large", large)
+        office.alice("PUT", "/v1/jobs/large", large | {"payload": "x"})
+    called = {
+        (need.action, f"arn:aws:{PLACES[need.action.partition(':')[0]]}minute8-prod-{_suffix(need.resource)}")
+        for need in recorder.needed
+        if need.function == "Api" and need[1:3] != BY_OPERATORS
+    }
+    assert [need for need in sorted(called) if not allows((DIRECT_POLICY,), *need)] == []
+    granted = {
+        (action, resource.replace(":*:*:", ":us-east-1:1:").replace("minute8-*", "minute8-prod"))
+        for statement in statements(DIRECT_POLICY)
+        for action in as_list(statement["Action"])
+        for resource in as_list(statement["Resource"])
+    }
+    assert sorted(granted - called - {SETTINGS, OF_LARGE_TENANTS}) == []
+
+
+def _suffix(resource: str) -> str:
+    """`jobs` of JobsTable, `runs/index/failures` of an index."""
+    table, _, index = resource.removesuffix("}").removeprefix("${").partition(".Arn}/")
+    name = re.sub(r"(Table|Queue)$", "", table).lower()
+    return f"{name}/{index}" if index else name

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import direct
 import minute8_client
 from common.version import VERSION
 from examples.job_per_customer import register_all
@@ -32,7 +35,7 @@ def test_the_documents_examples_run(
 ) -> None:
     monkeypatch.setattr(minute8_client, "Client", lambda url, key: minute8)
     monkeypatch.setattr(minute8, "close", lambda: None)
-    first, _, second = EXAMPLES
+    first, _, without_http, second = EXAMPLES
     exec(first, {})
     assert [job["job_id"] for job in minute8.jobs()] == ["report-acme", "report-globex"]
     exec(second, {})
@@ -40,6 +43,12 @@ def test_the_documents_examples_run(
     minute8.delete_job("report-acme")
     exec(second, {})
     assert "report-acme" in capsys.readouterr().out
+    minute8.put_job("report-acme", definition())
+    monkeypatch.setattr(direct, "Client", lambda session, tenant, **more: minute8)
+    monkeypatch.setattr("boto3.Session", object)
+    monkeypatch.setitem(sys.modules, "minute8", SimpleNamespace(direct=direct))
+    exec(without_http, {})
+    assert capsys.readouterr().out == "paused\n"
 
 
 def test_the_asynchronous_example_runs(

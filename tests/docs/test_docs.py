@@ -55,7 +55,7 @@ def test_make_commands_exist(name: str) -> None:
 def test_variables_are_read_by_the_code(name: str) -> None:
     code = "\n".join(
         path.read_text()
-        for folder in ("common", "api", "cli", "eventbridge", "minute8_client", "scripts", "tests")
+        for folder in ("common", "api", "cli", "direct", "eventbridge", "minute8_client", "scripts", "tests")
         for path in (ROOT / folder).rglob("*.py")
     )
     for variable in _VARIABLE.findall((ROOT / name).read_text()):

@@ -21,6 +21,7 @@ FOLDERS = (
     "api",
     "canary",
     "cli",
+    "direct",
     "eventbridge",
     "minute8_client",
     "scripts",
