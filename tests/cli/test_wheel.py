@@ -175,10 +175,10 @@ def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> N
     assert version.stdout == "minute8 7.8.9\n", version.stderr
     preview = _run(python, command, "preview", "0 9 * * *", "--json", "--from", "2026-11-21T00:00:00Z")
     assert "2026-11-21T09:00:00Z" in preview.stdout, preview.stderr
-    found = _run(
+    loaded_module = _run(
         python, "-c", "import minute8.own_modules as m; print(m.own_module('direct.in_process').__file__)"
     )
-    assert found.stdout == f"{source / 'direct' / 'in_process.py'}\n", found.stderr
+    assert loaded_module.stdout == f"{source / 'direct' / 'in_process.py'}\n", found.stderr
     client = _run(python, "-c", "import minute8_client as m; print(m.Client.__name__, m.__file__)")
     assert client.stdout == f"Client {source / 'minute8_client' / '__init__.py'}\n", client.stderr
 
