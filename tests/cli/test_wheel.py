@@ -178,7 +178,7 @@ def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> N
     loaded_module = _run(
         python, "-c", "import minute8.own_modules as m; print(m.own_module('direct.in_process').__file__)"
     )
-    assert loaded_module.stdout == f"{source / 'direct' / 'in_process.py'}\n", found.stderr
+    assert loaded_module.stdout == f"{source / 'direct' / 'in_process.py'}\n", loaded_module.stderr
     client = _run(python, "-c", "import minute8_client as m; print(m.Client.__name__, m.__file__)")
     assert client.stdout == f"Client {source / 'minute8_client' / '__init__.py'}\n", client.stderr
 
