@@ -274,12 +274,12 @@ class Services:
             except Exception:  # noqa: BLE001  the request is answered: it may have changed something
                 telemetry.logger().error("request not charged", exc_info=True)
 
-    def acting_for(self, credential: Credential) -> Services:
-        """The same services; the audit names `credential` as the author of each change.
+    def acting_for(self, credential: Credential, author: str = "") -> Services:
+        """The same services; the audit names `credential` as the author of each change, or `author`.
 
         What a change enqueues is charged to its tenant.
         """
-        store = replace(self.store, by=credential.by, before_hand_over=self._charge)
+        store = replace(self.store, by=author or credential.by, before_hand_over=self._charge)
         registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
         return replace(self, registry=registry, manual=manual)
 

@@ -37,6 +37,8 @@ class Config:
     planning_queue_url: str
     # An execution that starts later than this does not count as good (executor/recorder.py).
     service_lateness_s: float
+    # Schedule groups of EventBridge's API that have metrics of their own: `acme/billing,acme/default`.
+    group_metrics: str
     planner_share_entries: int
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
     pack_from: int
@@ -79,6 +81,7 @@ class Config:
             loopback_targets=env.get("PLAIN_HTTP_TARGETS", "") == "loopback"
             and env.get("STAGE") in EMBEDDED_STAGES,
             service_lateness_s=float(env.get("SERVICE_LATENESS_S", "1")),
+            group_metrics=env.get("GROUP_METRICS", ""),
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             pack_from=int(env.get("PACK_FROM", "1")),

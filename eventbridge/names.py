@@ -28,7 +28,7 @@ def job_id_of(group: str, name: str) -> str:
     natural = name if group == DEFAULT_GROUP else f"{group}{_SEPARATOR}{name}"
     if _PLAIN.fullmatch(group) and _PLAIN.fullmatch(name) and is_id(natural, JOB_ID_CHARS):
         return natural
-    return f"{_hashed_of(group)}{_hash(f'{group}/{name}')[:32]}"
+    return f"{hashed_prefix(group)}{_hash(f'{group}/{name}')[:32]}"
 
 
 def names_in(job_id: str) -> tuple[str, str]:
@@ -45,14 +45,20 @@ def job_id_prefixes(group: str | None, name_prefix: str = "") -> tuple[str, ...]
     name = name_prefix if not name_prefix.startswith(".") and _SEPARATOR not in name_prefix else ""
     if group is None:
         return ("",)
-    prefixes = {name if group == DEFAULT_GROUP else f"{group}{_SEPARATOR}{name}", _hashed_of(group)}
+    prefixes = {name if group == DEFAULT_GROUP else f"{group}{_SEPARATOR}{name}", hashed_prefix(group)}
     covered = {
         prefix for prefix in prefixes if any(prefix.startswith(other) for other in prefixes - {prefix})
     }
     return tuple(sorted(prefixes - covered))
 
 
-def _hashed_of(group: str) -> str:
+def is_hashed(job_id: str) -> bool:
+    """Whether the id is a hash of the names."""
+    return job_id.startswith(_HASHED)
+
+
+def hashed_prefix(group: str) -> str:
+    """How the ids of a group's schedules begin whose names no id can hold."""
     return f"{_HASHED}{_hash(group)[:16]}."
 
 

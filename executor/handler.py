@@ -67,9 +67,22 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
     if (level := service_level(reports, config().service_lateness_s)).total:
         metrics.add_metric(telemetry.SERVICE_GOOD, "Count", level.good)
         metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", level.total)
+    if groups := config().group_metrics:
+        _count_groups(groups, reports)
     if failed:
         metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", failed)
     metrics.flush_metrics()
+
+
+def _count_groups(groups: str, reports: list[Report]) -> None:
+    from eventbridge.group_metrics import counted, named_groups, write_metrics
+
+    attempts = [
+        (report.execution.tenant, report.execution.job_id, report.result)
+        for report in reports
+        if has_started(report)
+    ]
+    write_metrics(config().stage, counted(named_groups(groups), attempts))
 
 
 @cache

@@ -279,6 +279,13 @@ class RunSummary(TypedDict):
     hours: NotRequired[list[HourTotals]]
 
 
+class AuditedRequest(TypedDict):
+    """A request of AWS's API that made a change."""
+
+    operation: str
+    source_address: str
+
+
 class AuditEntry(TypedDict):
     """One change."""
 
@@ -290,6 +297,7 @@ class AuditEntry(TypedDict):
     subject: str
     before: dict[str, Any]
     after: dict[str, Any]
+    request: NotRequired[AuditedRequest]
 
 
 class AuditPage(TypedDict):

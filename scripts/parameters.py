@@ -90,7 +90,7 @@ _OPTIONAL_NUMBERS: Final = frozenset(
 _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl"),
-        *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport"),
+        *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
     }
 )
 # Each parameter that can be off.
@@ -98,6 +98,9 @@ OPTIONAL: Final = (
     _OPTIONAL_NUMBERS | _OPTIONAL_TEXTS | {name for name, words in _WORDS.items() if OFF in words}
 )
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+_GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
+# Each has three metrics, which CloudWatch sells.
+_MAX_GROUP_METRICS: Final = 100
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
@@ -233,11 +236,21 @@ def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
     for sender in filter(None, texts["outcomeSenders"].split(",")):
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
+    yield from _bad_groups(texts["scheduleGroupMetrics"])
     bucket, topic = texts["runsExport"], texts["alarmTopicArn"]
     if bucket and not _BUCKET.match(bucket):
         yield f"runsExport={bucket} is not valid; accepted: the name of a bucket of S3, or {OFF}"
     if topic and not re.match(r"arn:aws[\w-]*:sns:", topic):
         yield f"alarmTopicArn={topic} is not valid; accepted: the ARN of an SNS topic"
+
+
+def _bad_groups(text: str) -> Iterator[str]:
+    groups = [group for group in text.split(",") if group]
+    for group in groups:
+        if not _GROUP.match(group):
+            yield f"scheduleGroupMetrics: {group!r} is not valid; accepted: acme/billing,acme/default"
+    if len(groups) > _MAX_GROUP_METRICS:
+        yield f"scheduleGroupMetrics names {len(groups)} groups; accepted: at most {_MAX_GROUP_METRICS}"
 
 
 def _is_within(text: str, least: float, most: float) -> bool:

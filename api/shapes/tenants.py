@@ -259,6 +259,13 @@ class KeyPage(ResponseBody):
     next_cursor: NextCursor
 
 
+class AuditedRequest(ResponseBody):
+    """A request of AWS's API that made a change."""
+
+    operation: str = Field(description="AWS's name of it.", examples=["scheduler:CreateSchedule"])
+    source_address: str = Field(description="The IP address that it came from.", examples=["192.0.2.1"])
+
+
 class AuditEntry(ResponseBody):
     """One change."""
 
@@ -276,6 +283,9 @@ class AuditEntry(ResponseBody):
     subject: str = Field(description="The id of what was changed; of a run, its job's.")
     before: dict[str, Any] = Field(description="What it was, of what differs; long values as size and hash.")
     after: dict[str, Any] = Field(description="What it became, of what differs.")
+    request: AuditedRequest | None = Field(
+        default=None, description="The request to EventBridge's API that made the change."
+    )
 
 
 class AuditPage(ResponseBody):

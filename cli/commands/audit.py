@@ -96,6 +96,8 @@ def _change(entry: AuditEntry) -> str:
         for name in {**before, **after}
         if name != "revision"
     )
+    if request := entry.get("request"):
+        change = f"{request['operation']} from {request['source_address']}; {change}"
     return _cut(change, _MAX_CHANGE_CHARS)
 
 

@@ -13,9 +13,9 @@ from cli.job_files import yaml_text
 from cli.options import ExitCode
 from cli.output import plural
 from cli.session import session
-from eventbridge import written
-from eventbridge.exporting import exported
-from eventbridge.group_requests import stored_groups
+from eventbridge.moving import written
+from eventbridge.moving.exporting import exported
+from eventbridge.moving.group_requests import stored_groups
 from eventbridge.names import DEFAULT_GROUP
 from minute8_client import Client
 

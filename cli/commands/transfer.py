@@ -19,9 +19,9 @@ from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import cronjob_yaml, crontab
 from cli.sources.source_job import Defaults, SourceJob, read_ndjson
-from eventbridge import importing
-from eventbridge.account import PREFIX, account
-from eventbridge.group_requests import lacks_tags, set_group, tags_of_group
+from eventbridge.moving import importing
+from eventbridge.moving.account import PREFIX, account
+from eventbridge.moving.group_requests import lacks_tags, set_group, tags_of_group
 from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.

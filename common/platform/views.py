@@ -82,6 +82,7 @@ def entry_view(entry: Entry, names: Mapping[str, str]) -> dict[str, Any]:
         "subject": entry.subject,
         "before": _fields(entry.before),
         "after": _fields(entry.after),
+        **({"request": dict(entry.request)} if entry.request else {}),
     }
 
 

@@ -30,9 +30,22 @@ AWS: Final = "aws"
 ITSELF: Final = "minute8"
 _MAX_VALUE: Final = 1_000
 _MAX_WORD: Final = 200
+_MAX_ADDRESS: Final = 45
 MAX_ENTRIES_READ: Final = 2_000
 # Sorts after every entry's id.
 _LAST: Final = "~"
+
+
+class Author(str):
+    """The author of a change, as `by`, with the request that made it: AWS's `operation`, and the `source_address`."""
+
+    __slots__ = ("request",)
+    request: Mapping[str, str]
+
+    def __new__(cls, by: str, operation: str, source_address: str) -> Author:
+        author = super().__new__(cls, by)
+        author.request = {"operation": operation, "source_address": source_address[:_MAX_ADDRESS]}
+        return author
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,8 @@ class Entry:
     after: Mapping[str, Any]
     # If a job's times changed: the times before (`common/jobs/ledger.py`). Not shown.
     times: str = ""
+    # Of a request to EventBridge's API: its operation and source address.
+    request: Mapping[str, str] = field(default_factory=dict)
     # The name of the key, if somebody looked it up. Not stored.
     by_name: str = ""
 
@@ -139,12 +154,13 @@ class Audit:
         return {
             **keys.audit(tenant, entry_id),
             "at": now,
-            "by": by,
+            "by": str(by),
             "action": action,
             "subject": subject,
             "before": _text(was),
             "after": _text(became),
             "expires_at": int(now) + RETENTION_S,
+            **({"request": dict(by.request)} if isinstance(by, Author) else {}),
         }
 
     def newest(self, tenant: str, limit: int, before_id: str = "") -> Iterator[Entry]:
@@ -254,4 +270,5 @@ def _entry(item: Item) -> Entry:
         before=json.loads(item["before"]),
         after=json.loads(item["after"]),
         times=item.get("times", ""),
+        request=item.get("request", {}),
     )

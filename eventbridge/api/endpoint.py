@@ -32,6 +32,7 @@ from common.errors import (
     shown,
 )
 from common.platform.credential import Credential
+from common.tenants.audit import Author
 from eventbridge.api import groups, schedules
 from eventbridge.api.operation import Operation, SchedulerRequest
 from eventbridge.api.signature import SignatureRefused, SignedRequest, check_signature, read_authorization
@@ -106,7 +107,11 @@ def answer(services: Services, event: Event, place: str) -> Event:
             ),
             signature=signature,
         )
-        acting = services if operation.role == "read" else services.acting_for(credential)
+        acting = services
+        if operation.role != "read":
+            address = str(event["requestContext"]["http"].get("sourceIp") or "")
+            author = Author(credential.by, f"scheduler:{operation.name}", address)
+            acting = services.acting_for(credential, author)
         return _answer(HTTPStatus.OK, request_id, operation.answer(acting, request))
     except Exception as error:  # noqa: BLE001  the client gets AWS's form of any error
         return _refusal(error, request_id)

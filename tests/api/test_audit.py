@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -229,3 +230,24 @@ def test_an_entry_names_its_key(office: Office) -> None:
     office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
     (entry,) = entries(office.alice_admin, action="tenant.suspended")
     assert "by_name" not in entry, "a tenant does not see the names of the platform's keys"
+
+
+def test_a_request_of_aws_is_named_with_its_source(office: Office, aws: Callable[..., Any]) -> None:
+    client = aws()
+    client.create_schedule_group(Name="billing")
+    client.create_schedule(
+        Name="a",
+        GroupName="billing",
+        ScheduleExpression="rate(1 day)",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={"Arn": ARN, "RoleArn": "arn:aws:iam::123456789012:role/r"},
+    )
+    client.delete_schedule(Name="a", GroupName="billing")
+    office.alice("PUT", "/v1/jobs/own", job(every=60))
+    entries = office.alice_admin("GET", "/v1/audit").json["entries"]
+    requests = {entry["action"]: entry.get("request") for entry in entries}
+    address = {"source_address": "192.0.2.1"}
+    assert requests["group.created"] == {"operation": "scheduler:CreateScheduleGroup", **address}
+    assert requests["job.deleted"] == {"operation": "scheduler:DeleteSchedule", **address}
+    created = {e["subject"]: e.get("request") for e in entries if e["action"] == "job.created"}
+    assert created == {"own": None, "billing..a": {"operation": "scheduler:CreateSchedule", **address}}

@@ -25,7 +25,7 @@ from common.jobs.stored_text import StoredText
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import fires
-from eventbridge import importing
+from eventbridge.moving import importing
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import ARN, at
 

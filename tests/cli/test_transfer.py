@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from cli.commands import transfer
 from cli.options import ExitCode
 from common.platform.tenants import Tenants
-from eventbridge.account import Account
+from eventbridge.moving.account import Account
 from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from cli.sources.source_job import Defaults
 from common.registration.defined_job import same_json
-from eventbridge import importing, written
-from eventbridge.exporting import Exported, exported
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of
+from eventbridge.moving import importing, written
+from eventbridge.moving.exporting import Exported, exported
 from eventbridge.unmapping import with_changes
 from tests.api.calls import Office
 from tests.eventbridge.test_import import SCHEDULES, Aws

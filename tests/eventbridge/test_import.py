@@ -17,8 +17,8 @@ from common.registration.schedule_text import MAX_EXCLUDED_DATES
 from common.storage import keys, table
 from common.storage.wire import item_bytes, to_wire
 from common.tenants.rules import Quotas
-from eventbridge import importing
 from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
+from eventbridge.moving import importing
 from eventbridge.origin import MAX_BYTES
 from tests.api.calls import Office
 from tests.worlds import ARN, job

@@ -10,8 +10,8 @@ import pytest
 from cli.sources.source_job import Defaults, SourceJob
 from common.ids import is_id
 from common.registration.definition import Limits, parse_definition
-from eventbridge import importing
-from eventbridge.rules import rule_job_id
+from eventbridge.moving import importing
+from eventbridge.moving.rules import rule_job_id
 from tests.worlds import ARN
 
 RULE_ARN = "arn:aws:events:eu-west-1:123456789012:rule/nightly"

@@ -23,8 +23,8 @@ from common.errors import InvalidInput
 from common.texts import NAME_CHARS
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, instant, moment
+from eventbridge.moving.rules import is_rule, rule_jobs
 from eventbridge.names import DEFAULT_GROUP, AwsAccount, job_id_of
-from eventbridge.rules import is_rule, rule_jobs
 from eventbridge.shapes import GROUP, check, check_name, without_nulls
 
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.

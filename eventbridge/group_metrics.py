@@ -1,0 +1,69 @@
+"""Metrics of schedule groups under the names of AWS's. Off unless a parameter names the groups, which bounds them.
+
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from common.telemetry import NAMESPACE
+from eventbridge.names import hashed_prefix, is_hashed, names_in
+
+ATTEMPTS = "InvocationAttemptCount"
+ERRORS = "TargetErrorCount"
+DROPPED = "InvocationDroppedCount"
+
+# A tenant and one of its groups.
+Group = tuple[str, str]
+
+
+def named_groups(text: str) -> Mapping[str, tuple[str, ...]]:
+    """The groups of each tenant in the parameter's text: `acme/billing,acme/default`."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for tenant, _, group in (part.strip().partition("/") for part in text.split(",") if part.strip()):
+        groups[tenant] = (*groups.get(tenant, ()), group)
+    return groups
+
+
+def counted(
+    groups: Mapping[str, tuple[str, ...]], attempts: Iterable[tuple[str, str, str]]
+) -> Mapping[Group, Counter[str]]:
+    """The counts of each named group, from the tenant, the job and the result of each attempt. Pure.
+
+    Jobs of Minute8's own API whose ids name no group are in the group `default`.
+    """
+    counts: dict[Group, Counter[str]] = {}
+    for tenant, job_id, result in attempts:
+        for group in groups.get(tenant, ()):
+            if _is_in(group, job_id):
+                counts.setdefault((tenant, group), Counter()).update(_names(result))
+    return counts
+
+
+def write_metrics(stage: str, counts: Mapping[Group, Counter[str]]) -> None:
+    """Write them into the log, from which CloudWatch takes them."""
+    from aws_lambda_powertools.metrics import EphemeralMetrics
+
+    for (tenant, group), count in counts.items():
+        metrics = EphemeralMetrics(namespace=NAMESPACE)
+        for name, value in (("stage", stage), ("tenant", tenant), ("ScheduleGroup", group)):
+            metrics.add_dimension(name, value)
+        for name, number in count.items():
+            metrics.add_metric(name, "Count", number)
+        metrics.flush_metrics()
+
+
+def _is_in(group: str, job_id: str) -> bool:
+    if is_hashed(job_id):
+        return job_id.startswith(hashed_prefix(group))
+    return names_in(job_id)[0] == group
+
+
+def _names(result: str) -> Iterator[str]:
+    yield ATTEMPTS
+    if result in ("failed", "retrying"):
+        yield ERRORS
+    if result == "failed":
+        yield DROPPED
