@@ -24,6 +24,7 @@ from api.routes import (
     manual,
     overview,
     platform,
+    platform_overview,
     runs,
     subscriptions,
     tenants,
@@ -50,6 +51,7 @@ ROUTES = Routes(
     | subscriptions.ROUTES
     | tenants.ROUTES
     | platform.ROUTES
+    | platform_overview.ROUTES
 )
 
 

@@ -35,8 +35,10 @@ from common.platform.planning_checks import PlanningState
 from common.platform.request_rate import RequestRate
 from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
+from common.platform.tenant_ranks import TenantRanks
 from common.platform.tenants import Tenants
 from common.projection.rebuild import Rebuild
+from common.projection.state import ProjectionStates
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
@@ -131,6 +133,7 @@ class Operations:
     deletions: Deletions
     planning: PlanningState
     rebuild: Rebuild
+    ranks: TenantRanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ class Services:
                 Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
                 PlanningState(tables.due, clock, deployment.stage),
                 Rebuild(tables.jobs, tables.runs, tables.due),
+                TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due, tables.runs)),
             ),
             deployment=deployment,
             clock=clock,

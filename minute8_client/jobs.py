@@ -101,9 +101,9 @@ class JobCalls:
         sort: str | None = None,
         health: bool = False,
     ) -> Request[JobPage]:
-        """A page of jobs. With `health`, also the health of each: one query more for each job.
+        """A page of jobs. With `health`, also the health of each.
 
-        `q` are words of id, name and tags, or their beginnings; `sort` is `id`, `name`, `next` or `failures`.
+        `q` are words of id, name and tags, or their beginnings; `sort` is `id`, `name`, `next`, `last` or `failures`.
         """
         query = {
             "limit": limit,

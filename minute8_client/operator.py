@@ -25,6 +25,7 @@ from minute8_client.shapes import (
     Holds,
     Key,
     MadeKey,
+    Overview,
     PlatformDensity,
     PlatformPlanning,
     RanUnrecorded,
@@ -101,13 +102,48 @@ class OperatorCalls:
             lambda cursor: OperatorCalls.rebuild_step.request(tenant_id, days=days, cursor=cursor)
         )
 
+    @Operation
+    def overview_page(
+        self,
+        *,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+        sort: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request[Overview]:
+        """A page of all tenants with their runs of a day, or of [from_at, until_at), and the platform's runs by hour.
+
+        `sort`: `id`, `failing`, `late`, `load` or `quota`.
+        """
+        query = {
+            "from_at": from_at,
+            "until_at": until_at,
+            "problems": "true" if problems else None,
+            "sort": sort,
+            "limit": limit,
+            "cursor": cursor,
+        }
+        return Request("GET", "/v1/operator-overview", query=query)
+
     @Listing
     def overview(
-        self, *, from_at: str | None = None, until_at: str | None = None, problems: bool = False
+        self,
+        *,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+        sort: str | None = None,
     ) -> ListSteps[TenantLine]:
-        """All tenants with their use of quotas and their failures of a day, or of [from_at, until_at)."""
-        span = {"from_at": from_at, "until_at": until_at, "problems": "true" if problems else None}
-        return entries_of("/v1/operator-overview", "tenants", **span)
+        """All tenants with their use of quotas and their runs of a day, or of [from_at, until_at)."""
+        query = {
+            "from_at": from_at,
+            "until_at": until_at,
+            "problems": "true" if problems else None,
+            "sort": sort,
+        }
+        return entries_of("/v1/operator-overview", "tenants", **query)
 
     @Operation
     def tenant_health(

@@ -680,6 +680,31 @@ class DeadLettersDone(TypedDict):
     more: bool
 
 
+class PlatformSums(TypedDict):
+    """All tenants together."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+    tenants: int
+    suspended: int
+    failing: int
+    jobs: int
+    executions_per_day: int
+    complete: bool
+
+
+class PlatformHour(TypedDict):
+    """The runs of all tenants with fire times in an hour."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+    at: str
+
+
 class Usage(TypedDict):
     """What the tenant's jobs take of its quotas."""
 
@@ -697,17 +722,32 @@ class QuotaView(TypedDict):
     requests_per_minute: int
 
 
-class FailureCount(TypedDict):
-    """The failed runs of a tenant in the range."""
+class PlatformRuns(TypedDict):
+    """Runs of tenants in the range, or in an hour of it."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+
+
+class FailingJobOfTenant(TypedDict):
+    """A job whose last runs failed."""
+
+    job_id: str
+    failures_in_row: int
+
+
+class FailingJobsOfTenant(TypedDict):
+    """The jobs of a tenant that fail now."""
 
     count: int
-    jobs: int
-    last_at: str | None
+    jobs: list[FailingJobOfTenant]
     complete: bool
 
 
 class TenantLine(TypedDict):
-    """A tenant, its use of quotas, and its failures."""
+    """A tenant, its use of quotas, and its runs."""
 
     tenant_id: str
     name: str
@@ -717,14 +757,21 @@ class TenantLine(TypedDict):
     revision: int
     usage: Usage
     quotas: QuotaView
-    failures: FailureCount
+    quota_share: float
+    past: PlatformRuns
+    failing: FailingJobsOfTenant | None
 
 
 class Overview(TypedDict):
-    """Tenants in the order of their ids."""
+    """The platform's tenants, in the order of the list."""
 
     from_at: str
     until_at: str
+    fresh_at: str
+    totals: PlatformSums
+    hours: list[PlatformHour]
+    holds: list[Hold]
+    matched: int
     tenants: list[TenantLine]
     next_cursor: str | None
 

@@ -14,7 +14,6 @@ from api.routes.tenants import existing_tenant
 from api.services import Services
 from common.errors import InvalidInput
 from common.history.expected import AsOf
-from common.history.health import FailureCounts
 from common.planning.due_index import Mark
 from common.planning.log import PlannedWindow
 from common.planning.quarantine import QuarantinedRecord
@@ -22,12 +21,11 @@ from common.platform.dead_letters import MAX_LETTERS, QUEUES, DeadLetter, Handle
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
 from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects_of, overused
-from common.platform.tenants import Tenant, edited
-from common.platform.views import hold_view, tenant_summary, tenant_view, unrecorded_view
+from common.platform.tenants import edited
+from common.platform.views import hold_view, tenant_view, unrecorded_view
 from common.storage import keys
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AuditedCommit
-from common.tenants.states import SUSPENDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
@@ -39,9 +37,6 @@ _MAX_DAYS: Final = 31
 _SPAN: Final = (
     Query("from_at", "Only what happened at or after this; a day before `until_at` unless given.", INSTANT),
     Query("until_at", "Only what happened before this; now unless given.", INSTANT),
-)
-_PROBLEMS: Final = Query(
-    "problems", "Only suspended tenants, and those with failures.", {"type": "boolean", "default": False}
 )
 # A day of windows.
 _MAX_WINDOWS: Final = 144
@@ -59,53 +54,6 @@ _MAX_NAMED: Final = 10
 _ID_CHARS: Final = 100
 
 ROUTES = Routes()
-
-
-@ROUTES.add(
-    "GET", "/v1/operator-overview", "operator", response="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
-)
-def overview(services: Services, request: Request) -> Response:
-    """All tenants with their use of quotas, and their failures in a range.
-
-    Tenants in the order of their ids; the failures of the last day by default, of 31 days at most, and up to 1,000
-    of each tenant. With `problems` only suspended tenants and those with failures.
-    """
-    from_at, until_at = _span(request)
-    limit = request.number("limit", PAGE, MAX_PAGE)
-    list_name = ":".join(
-        ["overview", *(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))]
-    )
-    after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
-    tenants = list(services.tenants.list_tenants(after, limit + 1))
-    page = services.tenants.with_counts([tenant.tenant_id for tenant in tenants[:limit]])
-    failed = services.history.tenant_health.failures([tenant.tenant_id for tenant in page], from_at, until_at)
-    problems = request.flag("problems")
-    cursor = tenants[limit - 1].tenant_id if len(tenants) > limit else ""
-    return Response(
-        {
-            "from_at": rfc3339(from_at),
-            "until_at": rfc3339(until_at),
-            "tenants": [
-                _tenant_line(tenant, failures)
-                for tenant in page
-                if (failures := failed[tenant.tenant_id]).count
-                or not problems
-                or tenant.rules.state == SUSPENDED
-            ],
-            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
-        }
-    )
-
-
-def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
-    return {
-        **tenant_summary(tenant),
-        **{name: tenant_view(tenant)[name] for name in ("usage", "quotas")},
-        "failures": {
-            **asdict(failures),
-            "last_at": rfc3339(int(failures.last_at)) if failures.last_at is not None else None,
-        },
-    }
 
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}/health", "operator", response="TenantHealth", query=_SPAN)

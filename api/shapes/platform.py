@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from api.shapes.base import (
     ExecutionId,
     Instant,
+    JobId,
     NextCursor,
     Note,
     RequestBody,
@@ -21,28 +22,82 @@ from api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
 from common.platform.run_again import MAX_RUN
 
 
-class FailureCount(ResponseBody):
-    """The failed runs of a tenant in the range."""
+class Hold(ResponseBody):
+    """A pattern of targets that no run calls."""
 
-    count: int = Field(description="The number of failed runs.")
-    jobs: int = Field(description="Of how many jobs.")
-    last_at: Instant | None
-    complete: bool = Field(description="False: there are more than 1,000.")
+    pattern: str = Field(description="ARNs or hosts, with wildcards; `*` is everything.")
+    note: str = Field(description="Why; skipped runs show it.")
+    held_at: Instant = Field(description="When it was held, or its note changed.")
+    by: str = Field(description="As in the audit.")
+
+
+class PlatformRuns(ResponseBody):
+    """Runs of tenants in the range, or in an hour of it."""
+
+    runs: int = Field(description="All of them.")
+    failed: int = Field(description="Those that failed for good.")
+    late: int = Field(description="Those that started more than 1 s late.")
+    max_lateness_s: Seconds = Field(description="Of the latest one.")
+
+
+class PlatformHour(PlatformRuns):
+    """The runs of all tenants with fire times in an hour."""
+
+    at: Instant = Field(description="The beginning of the hour.")
+
+
+class PlatformSums(PlatformRuns):
+    """All tenants together."""
+
+    tenants: int = Field(description="The number of tenants.")
+    suspended: int = Field(description="How many of them are suspended.")
+    failing: int = Field(description="How many of them have failed runs.")
+    jobs: int = Field(description="All jobs.")
+    executions_per_day: int = Field(description="At most so many by the schedules.")
+    complete: bool = Field(description="False: the first 5,000 tenants only, also in the list.")
+
+
+class FailingJobOfTenant(ResponseBody):
+    """A job whose last runs failed."""
+
+    job_id: JobId
+    failures_in_row: int = Field(description="How many of its last runs failed.")
+
+
+class FailingJobsOfTenant(ResponseBody):
+    """The jobs of a tenant that fail now."""
+
+    count: int = Field(description="How many there are.")
+    jobs: list[FailingJobOfTenant] = Field(
+        description="At most 3, those with the most failures in a row first."
+    )
+    complete: bool = Field(description="False: of the first 1,000 jobs that have failed once only.")
 
 
 class TenantLine(TenantSummary):
-    """A tenant, its use of quotas, and its failures."""
+    """A tenant, its use of quotas, and its runs."""
 
     usage: Usage
     quotas: QuotaView
-    failures: FailureCount
+    quota_share: float = Field(
+        description="The larger part of its quotas of jobs and executions a day; 1 is all."
+    )
+    past: PlatformRuns
+    failing: FailingJobsOfTenant | None = Field(
+        description="null: it has no failed runs, or ten tenants before it on the page have."
+    )
 
 
 class Overview(ResponseBody):
-    """Tenants in the order of their ids."""
+    """The platform's tenants, in the order of the list."""
 
-    from_at: Instant
+    from_at: Instant = Field(description="Later than requested if runs were not written down before.")
     until_at: Instant
+    fresh_at: Instant = Field(description="Up to when runs are counted.")
+    totals: PlatformSums
+    hours: list[PlatformHour] = Field(description="The hours with runs, the earliest first.")
+    holds: list[Hold] = Field(description="What the platform holds for all tenants, the oldest first.")
+    matched: int = Field(description="How many tenants the list has.")
     tenants: list[TenantLine] = Field(description="The tenants of this page.")
     next_cursor: NextCursor
 
@@ -186,15 +241,6 @@ class Release(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"pattern": "hooks.example.com"}]})
 
     pattern: _Pattern = Field(description="As it was held.")
-
-
-class Hold(ResponseBody):
-    """A pattern of targets that no run calls."""
-
-    pattern: str = Field(description="ARNs or hosts, with wildcards; `*` is everything.")
-    note: str = Field(description="Why; skipped runs show it.")
-    held_at: Instant = Field(description="When it was held, or its note changed.")
-    by: str = Field(description="As in the audit.")
 
 
 class Holds(ResponseBody):

@@ -13,13 +13,17 @@ from cli.commands.keys import key_table
 from cli.options import AsJson, Since, Until, with_options
 from cli.output import console, print_json, seconds, state
 from cli.platform import Stage, operator_api, platform
+from cli.rest_of_list import say_more
 from cli.session import session
 from cli.time_range import range_of
 from common.errors import InvalidInput
 from common.timing.instants import relative, when
-from minute8_client.shapes import RuleEffects, TenantView
+from minute8_client.shapes import RuleEffects, TenantLine, TenantView
 
 app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")
+
+# Tenants of one request.
+_MAX_PAGE = 200
 
 TenantId = Annotated[str, typer.Argument(help="The tenant's id.")]
 Name = Annotated[str | None, typer.Option(help="A name for people.")]
@@ -140,33 +144,56 @@ def overview(
     since: Since = None,
     until: Until = None,
     problems: Annotated[
-        bool, typer.Option("--problems", help="Only suspended tenants, and those with failures.")
+        bool, typer.Option("--problems", help="Only suspended tenants, and those with failed runs.")
     ] = False,
+    sort: Annotated[str, typer.Option(help="By id, failing, late, load or quota.")] = "id",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List all tenants with their use of quotas and their failures of a day; needs an operator key."""
-    now = session(ctx).clock.now()
-    from_at, until_at = range_of(since, until, now)
+    """List tenants with their use of quotas and their runs of a day, and what is held; needs an operator key."""
+    from_at, until_at = range_of(since, until, session(ctx).clock.now())
     with operator_api(ctx) as operator:
-        tenants = list(operator.overview(from_at=from_at, until_at=until_at, problems=problems))
+        query: dict[str, Any] = {"from_at": from_at, "until_at": until_at, "problems": problems, "sort": sort}
+        shown = operator.overview_page(**query, limit=min(limit, _MAX_PAGE))
+        while (cursor := shown["next_cursor"]) and len(shown["tenants"]) < limit:
+            page = operator.overview_page(**query, limit=_MAX_PAGE, cursor=cursor)
+            shown["tenants"] += page["tenants"]
+            shown["next_cursor"] = page["next_cursor"]
+    tenants = shown["tenants"][:limit]
+    if len(tenants) < shown["matched"]:
+        say_more(ctx, f"{len(tenants)} of {shown['matched']} tenants", "--limit", limit, short="-n")
     if as_json:
-        print_json(tenants)
+        print_json({**shown, "tenants": tenants})
         return
-    rows = [
-        (
-            tenant["tenant_id"],
-            state(tenant["state"]),
-            tenant["usage"]["jobs"],
-            output.used(tenant["usage"]["jobs"], tenant["quotas"]["jobs"]),
-            f"{tenant['failures']['count']}{'' if tenant['failures']['complete'] else '+'}",
-            tenant["failures"]["jobs"],
-            relative(tenant["failures"]["last_at"], now),
-            tenant["note"] or tenant["name"],
-        )
-        for tenant in tenants
-    ]
-    columns = ("TENANT", "STATE", "JOBS", "OF QUOTA", "FAILED RUNS", "OF JOBS", "LAST", "")
+    totals = shown["totals"]
+    console().print(
+        f"{totals['tenants']}{'' if totals['complete'] else '+'} tenants, {totals['suspended']} suspended, "
+        f"{totals['jobs']} jobs; runs counted up to {shown['fresh_at']}: "
+        f"{totals['runs']}, {totals['failed']} failed, {totals['late']} late",
+        highlight=False,
+    )
+    for hold in shown["holds"]:
+        console().print(f"held {hold['pattern']} {hold['note']}".rstrip(), highlight=False)
+    rows = [_overview_row(tenant) for tenant in tenants]
+    columns = ("TENANT", "STATE", "JOBS", "OF QUOTA", "RUNS", "FAILED", "LATE", "FAILING JOBS", "")
     console().print(output.table(columns, rows) if rows else "no tenants")
+
+
+def _overview_row(tenant: TenantLine) -> tuple[Any, ...]:
+    past, failing = tenant["past"], tenant["failing"]
+    named = ", ".join(job["job_id"] for job in failing["jobs"]) if failing else ""
+    more = failing["count"] - len(failing["jobs"]) if failing else 0
+    return (
+        tenant["tenant_id"],
+        state(tenant["state"]),
+        tenant["usage"]["jobs"],
+        output.used(round(tenant["quota_share"] * 100), 100),
+        past["runs"],
+        past["failed"],
+        past["late"],
+        f"{named}, {more} more" if more else named,
+        tenant["note"] or tenant["name"],
+    )
 
 
 @app.command("health")

@@ -139,19 +139,7 @@ def _is_scheduled(run: Record) -> bool:
 
 
 # Bounds of one tenant.
-MAX_FAILURES: Final = 1_000
 MAX_JOBS: Final = 500
-_FAILURES_IN_PAGE: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class FailureCounts:
-    """The failed runs of a tenant in a range: how many of how many jobs, and the last one's time."""
-
-    count: int = 0
-    jobs: int = 0
-    last_at: float | None = None
-    complete: bool = True
 
 
 @dataclass(slots=True)
@@ -175,33 +163,6 @@ class TenantHealth:
         self._runs = runs
         self._tenant_runs = TenantRuns(jobs, runs)
         self._health = JobHealth(runs)
-
-    def failures(self, tenants: Sequence[str], from_at: float, until_at: float) -> dict[str, FailureCounts]:
-        """The failed runs of each tenant in [from_at, until_at): one query each."""
-
-        def of(tenant: str) -> FailureCounts:
-            # One failure before the range ends the reading.
-            items = self._runs.query(
-                Query(
-                    tenant,
-                    index=keys.FAILURES,
-                    newest_first=True,
-                    page=_FAILURES_IN_PAGE,
-                    attributes=("job_id", "failed_at"),
-                )
-            )
-            times: list[float] = []
-            jobs: set[str] = set()
-            for seen, item in enumerate(items):
-                if item["failed_at"] < from_at or seen == MAX_FAILURES:
-                    complete = item["failed_at"] < from_at
-                    return FailureCounts(len(times), len(jobs), max(times, default=None), complete)
-                if item["failed_at"] < until_at:
-                    times.append(float(item["failed_at"]))
-                    jobs.add(item["job_id"])
-            return FailureCounts(len(times), len(jobs), max(times, default=None))
-
-        return dict(zip(tenants, in_threads(of, tenants, _THREADS), strict=True))
 
     def runs(self, tenant: str, from_at: int, until_at: int, now: float) -> tuple[RunTotals, bool]:
         """The totals of up to 10,000 runs of up to 1,000 jobs, the newest first, and whether these are all."""

@@ -1,14 +1,14 @@
-"""The totals of all tenants in each window, for the platform: an item for each bucket of tenants."""
+"""The totals of all tenants in each window and in each hour that is over: an item for each bucket of tenants."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from common.projection.totals import LATE_S
+from common.projection.totals import HOUR_S, LATE_S
 from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED
 from common.storage import keys
@@ -17,6 +17,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
+from common.timing.windows import WINDOW_S
 
 RETENTION_S: Final = 8 * DAY_S
 _MAX_TRIES: Final = 5
@@ -50,6 +51,20 @@ class TenantTotals:
         )
 
 
+@dataclass(slots=True)
+class PlatformTotals:
+    """The totals of each tenant, and those of all tenants by hour."""
+
+    tenants: defaultdict[str, TenantTotals] = field(default_factory=lambda: defaultdict(TenantTotals))
+    hours: defaultdict[int, TenantTotals] = field(default_factory=lambda: defaultdict(TenantTotals))
+
+    def add(self, hour: int, totals: Mapping[str, TenantTotals]) -> None:
+        """Add what some tenants have in an hour, or in a part of it."""
+        for tenant, each in totals.items():
+            self.tenants[tenant] += each
+            self.hours[hour] += each
+
+
 class ProjectedTenants:
     """The items, in the runs table."""
 
@@ -65,13 +80,39 @@ class ProjectedTenants:
                 by_start[start][tenant] = TenantTotals.of_window(window)
         for start, totals in by_start.items():
             self._set(start, bucket, totals)
+        hours = {hour_of(start) for start in by_start}
+        # The last window of an hour may have no runs.
+        for hour in sorted(hours | {hour_of(newest) - HOUR_S} if hours else hours):
+            if hour + HOUR_S <= newest + WINDOW_S:
+                self._roll_up(hour, bucket)
 
     def _set(self, start: int, bucket: int, totals: Mapping[str, TenantTotals]) -> None:
-        key = keys.projected_tenants(start, bucket)
+        def after(before: dict[str, TenantTotals]) -> dict[str, TenantTotals]:
+            return {**before, **totals}
+
+        self._change(keys.projected_tenants(start, bucket), start, after)
+
+    def _roll_up(self, hour: int, bucket: int) -> None:
+        """Write the totals of an hour. Each change of a window is followed by this, so the last one has all."""
+
+        def after(_: dict[str, TenantTotals]) -> dict[str, TenantTotals]:
+            starts = range(hour, hour + HOUR_S, WINDOW_S)
+            items = self._table.get_many([keys.projected_tenants(start, bucket) for start in starts])
+            of_hour: defaultdict[str, TenantTotals] = defaultdict(TenantTotals)
+            for item in items:
+                for tenant, each in _totals(item).items():
+                    of_hour[tenant] += each
+            return dict(of_hour)
+
+        self._change(keys.projected_tenants_hour(hour, bucket), hour, after)
+
+    def _change(
+        self, key: keys.Key, start: int, change: Callable[[dict[str, TenantTotals]], dict[str, TenantTotals]]
+    ) -> None:
         for _ in range(_MAX_TRIES):
             stored = self._table.get(key)
             before = _totals(stored) if stored else {}
-            after = {**before, **totals}
+            after = change(before)
             if after == before:
                 return
             unchanged = Expression("attribute_not_exists(pk)", {})
@@ -85,11 +126,31 @@ class ProjectedTenants:
                 continue
             return
 
-    def between(self, start: int, end: int) -> Iterator[tuple[int, dict[str, TenantTotals]]]:
-        """The totals of the windows that start in [start, end), a bucket of tenants at a time."""
-        span = f"{start:010d}", f"{end:010d}"
+    def between(self, start: int, end: int) -> PlatformTotals:
+        """The totals of the hours that begin in [start, end), and of the windows of those that are not over."""
+        totals, read = PlatformTotals(), set()
+        span = f"H{hour_of(start):010d}", f"H{end - 1:010d}#~"
         for item in self._table.query(Query(keys.PROJECTION, sk_between=span, consistent=False)):
-            yield int(item["sk"].partition("#")[0]), _totals(item)
+            hour, bucket = item["sk"][1:].split("#")
+            read.add((int(hour), bucket))
+            totals.add(int(hour), _totals(item))
+        span = f"{hour_of(start):010d}", f"{end - 1:010d}#~"
+        listed = self._table.query(
+            Query(keys.PROJECTION, sk_between=span, attributes=("sk",), consistent=False)
+        )
+        remaining: list[keys.Key] = []
+        for item in listed:
+            start_text, bucket = item["sk"].split("#")
+            if (hour_of(int(start_text)), bucket) not in read:
+                remaining.append({"pk": keys.PROJECTION, "sk": item["sk"]})
+        for item in self._table.get_many(remaining, consistent=False):
+            totals.add(hour_of(int(item["sk"].partition("#")[0])), _totals(item))
+        return totals
+
+
+def hour_of(at: int) -> int:
+    """The start of the hour of an instant."""
+    return at - at % HOUR_S
 
 
 def _text(totals: Mapping[str, TenantTotals]) -> str:

@@ -46,6 +46,7 @@
 | runs    | tenant##days                 | LATE#when#chance                | runs that windows got later            |
 | runs    | tenant##days                 | OUTCOMES#portion                | the last outcomes of each job          |
 | runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
+| runs    | PROJECTION##                 | Hstart of hour#bucket           | the same of an hour that is over       |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
@@ -444,6 +445,11 @@ def last_outcomes(tenant_id: str, portion: str = "") -> Key:
 def projected_tenants(start: int, bucket: int) -> Key:
     """The totals of the tenants of a bucket in one window, for the platform."""
     return {"pk": PROJECTION, "sk": f"{start:010d}#{bucket:02d}"}
+
+
+def projected_tenants_hour(start: int, bucket: int) -> Key:
+    """The same of an hour. These sort after all windows."""
+    return {"pk": PROJECTION, "sk": f"H{start:010d}#{bucket:02d}"}
 
 
 def unrecorded(execution_id: str) -> Key:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from api.shapes import SHAPES
 from common.history import health
 from common.platform import rule_effects
+from common.projection.entry import RunEntry
+from common.projection.tenants import ProjectedTenants
+from common.projection.windows import ProjectedWindow, totals_of
 from common.runs.outcome import Outcome
+from common.storage import keys
+from common.timing.instants import DAY_S
+from common.timing.windows import WINDOW_S
 from tests.api.calls import Office
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
@@ -40,29 +48,88 @@ def lines(office: Office, query: str = "") -> dict[str, dict[str, Any]]:
         cursor = f"&cursor={answer['next_cursor']}"
 
 
-def test_all_tenants_with_their_failures(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def platform(office: Office) -> None:
+    """Three tenants for some hours: alice fails each minute, bob runs three times as much, carol is suspended."""
+    world = office.world
     busy(office)
-    answered = lines(office)
-    assert answered.keys() == {"alice", "bob"}
-    assert answered["alice"]["failures"] == {
-        "count": 4,
-        "jobs": 1,
-        "last_at": "2026-11-21T03:16:00Z",
+    for name in ("a", "b", "c"):
+        office.bob("PUT", f"/v1/jobs/{name}", job(cron="*/5 * * * *"))
+    office.operator("POST", "/v1/tenants", {"tenant_id": "carol"})
+    office.operator("POST", "/v1/tenants/carol/suspend", {"note": "unpaid"})
+    world.project()
+    world.run_until("2026-11-21T06:20:00Z", ticks=True)
+    world.project()
+
+
+def test_all_tenants_with_their_runs(office: Office) -> None:
+    platform(office)
+    answer = office.operator("GET", "/v1/operator-overview").json
+    SHAPES["Overview"].model_validate(answer)
+    assert (answer["from_at"], answer["fresh_at"]) == ("2026-11-21T03:00:00Z", "2026-11-21T06:10:00Z")
+    tenants = {tenant["tenant_id"]: tenant for tenant in answer["tenants"]}
+    assert tenants["alice"]["past"] == {"runs": 361, "failed": 177, "late": 0, "max_lateness_s": 0.0}
+    assert tenants["alice"]["failing"] == {
+        "count": 1,
+        "jobs": [{"job_id": "fails", "failures_in_row": 188}],
         "complete": True,
     }
-    assert (answered["alice"]["usage"]["jobs"], answered["bob"]["failures"]["count"]) == (3, 0)
-    assert lines(office, "&problems=true").keys() == {"alice"}
-    office.operator("POST", "/v1/tenants/bob/suspend", {"note": "unpaid"})
-    assert lines(office, "&problems=true")["bob"]["note"] == "unpaid"
-    early = lines(office, "&from_at=2026-11-21T03:00:00Z&until_at=2026-11-21T03:15:00Z")["alice"]["failures"]
-    assert early["count"] == 2
-    monkeypatch.setattr(health, "MAX_FAILURES", 3)
-    assert lines(office)["alice"]["failures"] == {
-        "count": 3,
-        "jobs": 1,
-        "last_at": "2026-11-21T03:16:00Z",
-        "complete": False,
-    }
+    assert tenants["bob"]["past"]["runs"] == 177 + 3 * 34
+    assert (tenants["bob"]["failing"], tenants["carol"]["past"]["runs"]) == (None, 0)
+    assert tenants["alice"]["quota_share"] == pytest.approx(3 * 1440 / 1_000_000, abs=0.001)
+    totals = answer["totals"]
+    assert (totals["tenants"], totals["suspended"], totals["failing"], totals["jobs"]) == (3, 1, 1, 7)
+    assert (totals["runs"], totals["failed"], totals["complete"]) == (640, 177, True)
+    assert sum(hour["runs"] for hour in answer["hours"]) == totals["runs"]
+    assert [hour["at"][11:13] for hour in answer["hours"]] == ["03", "04", "05", "06"]
+    assert "secret" not in str(answer) and ARN not in str(answer)
+    assert lines(office, "&problems=true").keys() == {"alice", "carol"}
+    office.operator("POST", "/v1/holds", {"pattern": "*", "note": "an incident"})
+    held = office.operator("GET", "/v1/operator-overview?from_at=2026-11-21T05:00:00Z").json
+    assert [hold["note"] for hold in held["holds"]] == ["an incident"]
+    assert held["totals"]["failed"] == 70
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [
+        ("id", ["alice", "bob", "carol"]),
+        ("failing", ["alice", "bob", "carol"]),
+        ("load", ["alice", "bob", "carol"]),
+        ("quota", ["bob", "alice", "carol"]),
+    ],
+)
+def test_tenants_in_order_page_by_page(office: Office, sort: str, first: list[str]) -> None:
+    platform(office)
+    office.operator("PATCH", "/v1/tenants/bob", {"quotas": {"jobs": 5}})
+    assert list(lines(office, f"&sort={sort}")) == first
+    assert office.operator("GET", "/v1/operator-overview?sort=worst").problem == "invalid-input"
+    assert (
+        office.operator("GET", "/v1/operator-overview?from_at=2026-11-01T00:00:00Z").problem
+        == "invalid-input"
+    )
+
+
+def test_a_thousand_tenants_cost_some_thirty_requests(office: Office) -> None:
+    world = office.world
+    totals = ProjectedTenants(world.table("runs"))
+    world.project()
+    state = world.projector.states.read()
+    assert state
+    world.clock.move_to(state.since + DAY_S)
+    names = [f"t{n:04}" for n in range(1_000)]
+    for name in names:
+        office.operator("POST", "/v1/tenants", {"tenant_id": name})
+    runs = [RunEntry("20261122T030000Z:1", "a", "failed", lateness_s=2.0)]
+    for start in range(state.since, state.since + DAY_S - 3_600, WINDOW_S):
+        window = ProjectedWindow(start, totals_of(runs), runs)
+        for bucket in range(keys.LOG_BUCKETS):
+            of_bucket = [name for name in names if keys.log_bucket(name) == bucket]
+            totals.set(bucket, {(name, start): window for name in of_bucket})
+    requests: Counter[str] = Counter()
+    world.dynamodb.before = lambda name: requests.update([name])
+    answer = office.operator("GET", "/v1/operator-overview?sort=late&limit=50").json
+    assert answer["tenants"][0]["past"] == {"runs": 138, "failed": 138, "late": 138, "max_lateness_s": 2.0}
+    assert requests.total() <= 40, requests
 
 
 def test_counts_lateness_failing_and_overdue_of_one_tenant(
@@ -134,11 +201,18 @@ def test_single_patterns_are_added_and_removed(office: Office) -> None:
 
 
 def test_at_a_terminal(desk: Desk) -> None:
-    busy(desk.office)
+    platform(desk.office)
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    desk.office.operator("POST", "/v1/holds", {"pattern": "*", "note": "an incident"})
     rows = desk("tenants", "overview", "--problems").out.splitlines()
-    assert len(rows) == 2 and rows[1].startswith("alice")
-    assert "2 active, 1 paused, 1 failing" in desk("tenants", "health", "alice").out
+    counted = "3 tenants, 1 suspended, 7 jobs; runs counted up to 2026-11-21T06:10:00Z: 640, 177 failed"
+    assert rows[0].startswith(counted)
+    assert rows[1] == "held * an incident"
+    assert [row.split()[0] for row in rows[3:]] == ["alice", "carol"] and "fails" in rows[3]
+    desk.office.operator("POST", "/v1/holds/release", {"pattern": "*"})
+    few = desk("tenants", "overview", "--sort", "load", "-n", "1")
+    assert "1 of 3 tenants: minute8 tenants overview --sort load --limit 10" in few.err
+    assert "2 active, 1 paused" in desk("tenants", "health", "alice").out
     tried = desk("tenants", "edit", "alice", "--remove-target", "*", "--add-target", OTHER, "--dry-run")
     assert f"3 call {ARN}" in tried.out
     assert desk("tenants", "edit", "alice", "--add-target", OTHER).code == 0

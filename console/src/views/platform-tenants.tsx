@@ -73,15 +73,7 @@ function columns(
     {
       name: "Failed, 24 h",
       class: "num",
-      cell: ({ failures }) =>
-        failures.count ? (
-          <span class="bad">
-            {failures.count}
-            {failures.complete ? "" : "+"}
-          </span>
-        ) : (
-          "–"
-        ),
+      cell: ({ past }) => (past.failed ? <span class="bad">{past.failed}</span> : "–"),
     },
     { name: "State", cell: (tenant) => <State state={tenant.state} /> },
     { name: "Jobs", class: "num", cell: ({ usage, quotas }) => <Use used={usage.jobs} most={quotas.jobs} /> },
@@ -111,7 +103,7 @@ function columns(
 /** Those with most failures first, then by their ids. */
 function worstFirst(tenants: readonly Tenant[]): Tenant[] {
   return [...tenants].sort(
-    (one, other) => other.failures.count - one.failures.count || (one.tenant_id < other.tenant_id ? -1 : 1),
+    (one, other) => other.past.failed - one.past.failed || (one.tenant_id < other.tenant_id ? -1 : 1),
   );
 }
 

@@ -25,7 +25,7 @@ export function Platform(): JSX.Element {
   const tenants = found.data ?? [];
   const sum = (of: (tenant: Tenant) => number) =>
     tenants.reduce((total, tenant) => total + of(tenant), 0).toLocaleString("en");
-  const failed = tenants.filter((one) => one.failures.count);
+  const failed = tenants.filter((one) => one.past.failed);
   const resume = async (tenant: Tenant) => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path: { tenant_id: tenant.tenant_id }, repeatable: true });
     say(`${tenant.tenant_id} is active again`);
@@ -56,7 +56,7 @@ export function Platform(): JSX.Element {
           />
           <Figure
             name="Failed runs, 24 h"
-            value={sum((tenant) => tenant.failures.count)}
+            value={sum((tenant) => tenant.past.failed)}
             tone={failed.length ? "bad" : "good"}
             hint={`of ${counted(failed.length, "tenant")}`}
           />
