@@ -28,6 +28,16 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "anchor": Annotated[Text, typer.Option(help="With --every: the time from which the intervals count.")],
     "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
     "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
+    "include_calendars": Annotated[
+        Texts,
+        typer.Option(
+            "--include-calendar", help="A calendar: the job fires only on dates of one of them; repeatable."
+        ),
+    ],
+    "on_excluded": Annotated[
+        Text,
+        typer.Option(help="Instead of an excluded date: skip, or fire on the next or previous other date."),
+    ],
     "spread_s": Annotated[
         Number, typer.Option("--spread", help="Delay all runs by the same 0 to this many seconds.")
     ],

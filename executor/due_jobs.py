@@ -62,7 +62,7 @@ class DueJobs:
         The date is checked again when the execution is due: a date stored a minute ago stops executions that were
         planned before. Later attempts of a started run are not checked, nor are runs that a person starts.
         """
-        if not job.schedule.calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
+        if not job.schedule.named_calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
             return None
         # Most jobs name no calendar, and their executions compute no times.
         from common.jobs.calendars import Calendars, MissingCalendar
@@ -70,11 +70,12 @@ class DueJobs:
 
         date = local_date(job.schedule, execution.fire_at)
         try:
-            dates = Calendars(self.jobs).excluded(job.tenant, job.schedule.calendars)
+            dates = Calendars(self.jobs).excluded(job.tenant, job.schedule)
         except MissingCalendar as missing:
             return Skip(states.INVALID, str(missing))
         if date in dates:
-            return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names")
+            or_outside = ", or in none that it includes" if job.schedule.include_calendars else ""
+            return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
         return None
 
     def overridden(self, execution: Execution, job: Job) -> Job | Skip:

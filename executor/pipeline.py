@@ -272,7 +272,7 @@ def _is_plain(loaded: Loaded) -> bool:
         and execution.attempt == 1
         and not execution.not_before_at
         and job.overlap == "allow"
-        and not job.schedule.calendars
+        and not job.schedule.named_calendars
     )
 
 

@@ -242,7 +242,7 @@ class EntryPlanner:
 
     def _plan(self, entry: DueEntry, window: Window, plan_entry: _PlanEntry) -> list[Execution]:
         try:
-            excluded = self.calendars.excluded(entry.tenant, entry.schedule.calendars)
+            excluded = self.calendars.excluded(entry.tenant, entry.schedule)
             planned = plan_entry(entry, window, excluded)
         except (BotoCoreError, ClientError):  # not the entry's fault
             raise

@@ -324,7 +324,7 @@ def _calendars(services: Services) -> RememberedCalendars:
 
 def _excluded(calendars: RememberedCalendars, job: Job) -> Excluded:
     try:
-        return calendars.excluded(job.tenant, job.schedule.calendars)
+        return calendars.excluded(job.tenant, job.schedule)
     except MissingCalendar:
         return frozenset()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,12 +20,15 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
+from cli.job_options import read_json_file
 from cli.options import AsJson, with_options
 from common.clock import SystemClock
 from common.errors import InvalidInput
 from common.preview.preview import MAX_COUNT, Preview, check_count, read_schedule
 from common.preview.preview import preview as look_ahead
+from common.registration.calendar_sources import resolved
 from common.timing.durations import duration_text, parse_instant
+from common.timing.excluded_days import Dates, ExcludedDays, OutsideDays
 from common.timing.fires import next_fires
 from common.timing.instants import rfc3339
 
@@ -55,15 +59,50 @@ class ScheduleOptions:
         list[str] | None,
         typer.Option("--exclude-date", help="A date on which it does not fire; repeatable."),
     ] = None
+    exclude_calendars: Annotated[
+        list[str] | None,
+        typer.Option("--exclude-calendar", help="A file of dates on which it does not fire; repeatable."),
+    ] = None
+    include_calendars: Annotated[
+        list[str] | None,
+        typer.Option("--include-calendar", help="A file of dates: it fires only on these; repeatable."),
+    ] = None
+    on_excluded: Annotated[
+        str | None,
+        typer.Option(help="On an excluded date: skip, or move to the next or previous other date."),
+    ] = None
 
     def raw(self) -> dict[str, Any]:
         """The schedule as a client writes it. Raises typer.BadParameter."""
         if self.cron and self.cron_option:
             raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
-        names = ("every", "at", "timezone", "anchor", "dialect", "dst")
+        names = ("every", "at", "timezone", "anchor", "dialect", "dst", "on_excluded")
         exclude = {"exclude": {"dates": self.exclude_dates}} if self.exclude_dates else {}
         fields = {name: getattr(self, name) for name in names}
         return {"cron": self.cron or self.cron_option} | fields | exclude
+
+    def calendar_days(self, now: int) -> ExcludedDays:
+        """What the calendar files exclude. Raises InvalidInput."""
+        excluded = ExcludedDays(_dates_in(path, now) for path in self.exclude_calendars or ())
+        if not self.include_calendars:
+            return excluded
+        return excluded + OutsideDays(_dates_in(path, now) for path in self.include_calendars)
+
+
+def _dates_in(path: str, now: int) -> Dates:
+    """A calendar from a file: iCalendar, JSON as `calendars show --json` prints it, or a date a line."""
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            "calendar", "cannot be read", value=path, accepted=f"a UTF-8 file ({error})"
+        ) from None
+    source: dict[str, Any] = {"icalendar": text}
+    if text.lstrip().startswith("{"):
+        source = {"dates": read_json_file(path).get("dates")}
+    elif "BEGIN:VCALENDAR" not in text:
+        source = {"dates": text.split()}
+    return Dates(resolved(source, now)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +138,8 @@ def preview(
     try:
         after = now if span.start is None else parse_instant(span.start, "from")
         before = None if span.until is None else parse_instant(span.until, "until")
-        ahead = look_ahead(raw, now=after, count=span.count, until=before, job_key=span.job)
+        days = written.calendar_days(now)
+        ahead = look_ahead(raw, now=after, count=span.count, until=before, job_key=span.job, excluded=days)
         schedule, zone = read_schedule(raw, job_key=span.job, now=after)
     except InvalidInput as error:
         typer.echo(str(error), err=True)

@@ -304,9 +304,7 @@ class ExpectedRuns:
         history = past.history(job_id, job).with_author(at, names_of)
         due = list(history.due(at, at + 1, past.calendars))
         page = self._page(past, _DueOfJob(job_id, history, at, due), at + 1, 1, attributes=WITH_ERRORS)
-        explanation = explain(
-            history, at, page.instants, query.now, lambda name: past.calendars((name,))[0], blocks(job)
-        )
+        explanation = explain(history, at, page.instants, query.now, past.calendars.dates, blocks(job))
         following = next(history.due(at + 1, at + _LOOK_AHEAD_S, past.calendars), None)
         return ExplainedInstant(job, history.at(at), explanation, following)
 

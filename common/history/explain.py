@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -29,9 +29,10 @@ from common.runs.outcome import last_attempt
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
-from common.timing.fires import cron_fires, local_date
+from common.timing.excluded_days import Dates, calendar_days
+from common.timing.fires import cron_fires, fires, local_date
 from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import Change, changes, offset_at
 
 NOT_MATCHED: Final = "not_matched"
@@ -50,7 +51,7 @@ CODES: Final[dict[str, str]] = {
     NOT_MATCHED: "the schedule does not name this time; `field` says which part",
     CLOCK_CHANGE: "the clock shows the time twice, and it fires the first time; or skips it, by EventBridge's rule",
     EXCLUDED_DATE: "the schedule excludes the date",
-    CALENDAR: "a calendar that the job names holds the date",
+    CALENDAR: "a calendar that the job names excludes the date",
     BOUNDS: "it is before `start_at`, or at or after `end_at`",
     PAUSED: "the job was paused; by whom, when, and the note",
     NO_JOB: "the job did not exist",
@@ -67,7 +68,7 @@ _MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "J
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 
 # The dates of one named calendar.
-DatesOf = Callable[[str], Container[str]]
+DatesOf = Callable[[str], Dates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
     timing = schedule.timing
     match timing:
         case CronTiming():
-            yield from _cron_reasons(timing, at)
+            if schedule.on_excluded == SKIP or not _fires(schedule, at, dates_of):
+                yield from _cron_reasons(timing, at)
         case EveryTiming(interval_s, anchor_at):
             if (since_s := (at - anchor_at) % interval_s) != 0:
                 before, after = rfc3339(at - since_s), rfc3339(at - since_s + interval_s)
@@ -107,6 +109,11 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
         case AtTiming(once_at):
             if at != once_at:
                 yield _not_matched("at", f"It fires once, at {rfc3339(once_at)}.", rfc3339(once_at))
+    yield from _outside_bounds(schedule, at)
+    yield from _excluded(schedule, at, dates_of)
+
+
+def _outside_bounds(schedule: Schedule, at: int) -> Iterator[Reason]:
     if schedule.start_at is not None and at < schedule.start_at:
         yield Reason(
             BOUNDS,
@@ -117,12 +124,32 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
         yield Reason(
             BOUNDS, f"It fires before {rfc3339(schedule.end_at)} only.", {"end_at": rfc3339(schedule.end_at)}
         )
+
+
+def _excluded(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason]:
     date = local_date(schedule, at)
+    moves = (
+        ""
+        if schedule.on_excluded == SKIP
+        else f" Its times of such a date move to the {schedule.on_excluded} one."
+    )
     if date in schedule.exclude_dates:
-        yield Reason(EXCLUDED_DATE, f"Its schedule excludes {date}.", {"date": date})
+        yield Reason(EXCLUDED_DATE, f"Its schedule excludes {date}.{moves}", {"date": date})
     for name in schedule.calendars:
         if date in dates_of(name):
-            yield Reason(CALENDAR, f"The calendar {name} holds {date}.", {"calendar": name, "date": date})
+            yield Reason(
+                CALENDAR, f"The calendar {name} holds {date}.{moves}", {"calendar": name, "date": date}
+            )
+    included = schedule.include_calendars
+    if included and not any(date in dates_of(name) for name in included):
+        text = f"It fires on the dates of {' and '.join(included)} only, and {date} is none.{moves}"
+        yield Reason(CALENDAR, text, {"calendars": list(included), "date": date})
+
+
+def _fires(schedule: Schedule, at: int, dates_of: DatesOf) -> bool:
+    """Whether it fires at an instant, its bounds apart."""
+    unbounded = replace(schedule, start_at=None, end_at=None)
+    return any(True for _ in fires(unbounded, at, at + 1, excluded=calendar_days(schedule, dates_of)))
 
 
 def _of_version(version: ScheduleVersion, times: JobTimes, at: int) -> Iterator[Reason]:
@@ -211,13 +238,19 @@ def _not_matched(field: str, text: str, *values: Any) -> Reason:
     return Reason(NOT_MATCHED, text, {"field": field, "values": list(values)})
 
 
-def gap_before(schedule: Schedule, at: int) -> str:
-    """A sentence if a fire at an instant stands for local times that the clock skipped; else empty."""
+def why_there(schedule: Schedule, at: int) -> str:
+    """A sentence if a fire stands for local times that the clock skipped, or was moved; else empty."""
     if not isinstance(schedule.timing, CronTiming):
         return ""
     zone = schedule.timing.timezone
-    if _gap(zone, at) is None or next(_unmatched(compiled(schedule.timing), zone, at), None) is None:
+    if next(_unmatched(compiled(schedule.timing), zone, at), None) is None:
         return ""
+    if _gap(zone, at) is None:
+        return (
+            f"It moves there from an excluded date ({schedule.on_excluded})."
+            if schedule.on_excluded != SKIP
+            else ""
+        )
     return f"The clock of {zone} skipped the time that it names; it fires at the first instant after that."
 
 
@@ -280,8 +313,8 @@ def _due(
 ) -> Explanation:
     version = history.at(at)
     words = [_became(due, now)]
-    if version and version.times and (gap := gap_before(version.times.schedule, at)):
-        words.append(gap)
+    if version and version.times and (why := why_there(version.times.schedule, at)):
+        words.append(why)
     waits = due.status in (TO_COME, OVERDUE)
     stops = list(blocks) if waits else []
     words += (

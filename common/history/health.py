@@ -115,7 +115,7 @@ class JobHealth:
 def overdue_of(job: Job, since: int, as_of: AsOf, calendars: RememberedCalendars) -> InstantOutcome | None:
     """The same as `overdue`; None without a calendar that the job names: whether it is due is not known then."""
     try:
-        return overdue(job, since, as_of, calendars.excluded(job.tenant, job.schedule.calendars))
+        return overdue(job, since, as_of, calendars.excluded(job.tenant, job.schedule))
     except MissingCalendar:
         return None
 

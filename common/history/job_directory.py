@@ -282,9 +282,9 @@ class NextFires:
             schedule = Schedule.from_item(json.loads(job.schedule))
             excluded: Excluded = frozenset()
             with suppress(MissingCalendar):
-                excluded = calendars.excluded(tenant, schedule.calendars)
+                excluded = calendars.excluded(tenant, schedule)
             next_at = next(iter(next_fires(schedule, start, 1, excluded=excluded)), None)
-            if not schedule.calendars:
+            if not schedule.named_calendars:
                 if len(self._known) >= _KNOWN_SCHEDULES:
                     self._known.clear()
                 self._known[job.schedule] = start, next_at

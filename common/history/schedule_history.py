@@ -14,15 +14,16 @@ from common.jobs.calendars import Calendars, stored_dates
 from common.jobs.job import ACTIVE, PAUSED, Job
 from common.jobs.ledger import JobTimes, decode_times
 from common.tenants.audit import Entry
-from common.timing.excluded_days import Dates, ExcludedDays
+from common.timing.excluded_days import Dates, ExcludedDays, calendar_days
 from common.timing.fires import due_at, fires
+from common.timing.schedule import Schedule
 
 CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"})
 ALWAYS: Final = -math.inf
 # How far ahead windows can be planned already: they keep to the calendars as they were.
 _CALENDAR_SETTLES_S: Final = 1_500
 # Takes names of calendars, returns their dates and the time of the latest change of any of them.
-CalendarDates = Callable[[tuple[str, ...]], tuple[ExcludedDays, float]]
+CalendarDates = Callable[[Schedule], tuple[ExcludedDays, float]]
 # Takes authors as the audit has them, returns the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 
@@ -99,7 +100,7 @@ class ScheduleHistory:
         last = min(end, _ceil(version.until_at, end))
         if first >= last:
             return
-        excluded, _ = calendars(times.schedule.calendars)
+        excluded, _ = calendars(times.schedule)
         for fire_at in fires(times.schedule, first, last, excluded=excluded):
             due = due_at(times.schedule, self.job_key, fire_at)
             yield DueInstant(
@@ -152,8 +153,8 @@ def _with_calendars(versions: ScheduleHistory, calendars: CalendarDates) -> Sche
     """Only what is known of the calendars, too: their former dates are not kept."""
     known_from_at = versions.known_from_at
     for version in versions.versions:
-        if version.times and version.times.schedule.calendars and version.times.state == ACTIVE:
-            changed_at = calendars(version.times.schedule.calendars)[1]
+        if version.times and version.times.schedule.named_calendars and version.times.state == ACTIVE:
+            changed_at = calendars(version.times.schedule)[1]
             # A job that was registered since then was planned with the present dates from its beginning.
             is_newer = version.began_by is not None and changed_at + 1 <= version.from_at
             since = changed_at + _CALENDAR_SETTLES_S
@@ -194,22 +195,25 @@ class CalendarReader:
 
     calendars: Calendars
     tenant: str
-    _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
+    _read: dict[str, tuple[Dates, float]] = field(default_factory=dict)
 
-    def __call__(self, names: tuple[str, ...]) -> tuple[ExcludedDays, float]:
-        read = [self._dates_of(name) for name in names]
-        dates = ExcludedDays(dates for dates, _ in read if dates)
-        return dates, max((at for _, at in read), default=-math.inf)
+    def __call__(self, schedule: Schedule) -> tuple[ExcludedDays, float]:
+        changed = [self._dates_of(name)[1] for name in schedule.named_calendars]
+        return calendar_days(schedule, self.dates), max(changed, default=-math.inf)
 
-    def _dates_of(self, name: str) -> tuple[Dates | None, float]:
+    def dates(self, name: str) -> Dates:
+        """The dates of one calendar; none if it is missing."""
+        return self._dates_of(name)[0]
+
+    def _dates_of(self, name: str) -> tuple[Dates, float]:
         if name not in self._read:
             self._read[name] = self._load(name)
         return self._read[name]
 
-    def _load(self, name: str) -> tuple[Dates | None, float]:
+    def _load(self, name: str) -> tuple[Dates, float]:
         item = self.calendars.find(self.tenant, name)
         if item is None:  # whether it fires is not known
-            return None, math.inf
+            return Dates(()), math.inf
         return stored_dates(item), float(item["updated_at"])
 
 

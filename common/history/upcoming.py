@@ -193,7 +193,7 @@ def _coming(
 
 def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> ExcludedDays | None:
     try:
-        return calendars.excluded(job.tenant, job.schedule.calendars)
+        return calendars.excluded(job.tenant, job.schedule)
     except MissingCalendar:  # it cannot be planned
         return None
 

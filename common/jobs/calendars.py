@@ -1,4 +1,4 @@
-"""Calendars: dates that a tenant stores under a name. Jobs that name the calendar do not fire on these dates.
+"""Calendars: dates that a tenant stores under a name. Jobs that name one fire never on these dates, or only on them.
 
 Only ISO dates are stored. `common/registration/calendar_store.py` resolves and stores them, so ticks, registrations and
 executors only read dates.
@@ -15,7 +15,8 @@ from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
-from common.timing.excluded_days import NO_DAYS, Dates, ExcludedDays
+from common.timing.excluded_days import NO_DAYS, Dates, ExcludedDays, calendar_days
+from common.timing.schedule import Schedule
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
 DELETING = "deleting"
@@ -85,20 +86,22 @@ class Calendars:
         items = self.table.query(Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit))
         return (Calendar.from_item(item) for item in items)
 
-    def check_named(self, tenant: str, names: Iterable[str]) -> None:
+    def check_named(
+        self, tenant: str, names: Iterable[str], named_in: str = "schedule.exclude.calendars"
+    ) -> None:
         """Refuse names of calendars that do not exist. Raises InvalidInput."""
         for name in names:
             if self.table.get(keys.calendar(tenant, name)) is None:
                 raise InvalidInput(
-                    "schedule.exclude.calendars",
+                    named_in,
                     "no such calendar",
                     value=name,
                     accepted="the name of a stored calendar",
                 )
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> ExcludedDays:
-        """The current ISO dates of all these calendars. Raises MissingCalendar."""
-        return ExcludedDays([self.dates(tenant, name) for name in names])
+    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays:
+        """The dates that a schedule's calendars exclude now. Raises MissingCalendar."""
+        return calendar_days(schedule, lambda name: self.dates(tenant, name))
 
     def dates(self, tenant: str, name: str) -> Dates:
         """One calendar's dates. Raises MissingCalendar."""
@@ -131,22 +134,22 @@ class RememberedCalendars:
     def __init__(self, calendars: Calendars) -> None:
         self._calendars = calendars
         self._read: OrderedDict[tuple[str, str], Dates | MissingCalendar] = OrderedDict()
-        self._merged: dict[tuple[str, frozenset[str]], ExcludedDays] = {}
+        self._merged: dict[tuple[str, frozenset[str], frozenset[str]], ExcludedDays] = {}
         self._weight = 0
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> ExcludedDays:
+    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays:
         """As `Calendars.excluded`."""
-        if not names:
+        if not schedule.calendars and not schedule.include_calendars:
             return NO_DAYS
-        combination = tenant, frozenset(names)
+        combination = tenant, frozenset(schedule.calendars), frozenset(schedule.include_calendars)
         days = self._merged.get(combination)
         if days is None:
-            days = ExcludedDays([self._dates_of(tenant, name) for name in names])
+            days = calendar_days(schedule, lambda name: self._dates_of(tenant, name))
             if len(self._merged) == self.MAX_COMBINATIONS:
                 self._merged.clear()
             self._merged[combination] = days
         else:
-            for calendar in ((tenant, name) for name in names):
+            for calendar in ((tenant, name) for name in schedule.named_calendars):
                 if calendar in self._read:
                     self._read.move_to_end(calendar)
         return days

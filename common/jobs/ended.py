@@ -62,7 +62,7 @@ class EndedJobs:
     def excluded(self, job: Job) -> Excluded:
         """The dates of its calendars that exist."""
         try:
-            return self._calendars.excluded(job.tenant, job.schedule.calendars)
+            return self._calendars.excluded(job.tenant, job.schedule)
         except MissingCalendar:
             return ()
 

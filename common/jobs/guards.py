@@ -43,8 +43,8 @@ class NamedCalendars(Guard):
         newly_named = {
             (new.tenant, name)
             for old, new in changes
-            for name in new.schedule.calendars
-            if old is None or old.state == DELETED or name not in old.schedule.calendars
+            for name in new.schedule.named_calendars
+            if old is None or old.state == DELETED or name not in old.schedule.named_calendars
         }
         for tenant, name in sorted(newly_named):
             tx.check(self.calendars.table, keys.calendar(tenant, name), _NOT_DELETING)

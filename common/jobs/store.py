@@ -279,7 +279,7 @@ class JobStore:
                 for execution in plan_registered(
                     registration.entry,
                     mark.planning_until,
-                    calendars.excluded(registration.entry.tenant, registration.entry.schedule.calendars),
+                    calendars.excluded(registration.entry.tenant, registration.entry.schedule),
                 )
             ]
             self.before_hand_over(pending[0].entry.tenant, len(executions))

@@ -17,12 +17,12 @@ from common.ids import PACE_KEY_CHARS, is_id
 from common.preview.words import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
-from common.timing.cron import shortest_interval_s
+from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.durations import duration_text
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import EVENTBRIDGE, MINUTE8, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, MINUTE8, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import (
     REPEATED,
     SKIPPED,
@@ -36,7 +36,10 @@ from common.timing.zones import (
 )
 
 MAX_COUNT: Final = 10_000
-_SAME_FORM: Final = ("cron", "timezone", "dialect", "dst", "at", "start_at", "end_at", "jitter_s", "spread_s")
+_SAME_FORM: Final = (
+    *("cron", "timezone", "dialect", "dst", "at", "start_at", "end_at", "include_calendars", "on_excluded"),
+    *("jitter_s", "spread_s"),
+)
 _YEAR_S: Final = 366 * DAY_S
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
@@ -141,7 +144,8 @@ def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iter
             yield from _text_warnings(timing)
             yield from _rarity_warnings(upcoming, now)
             yield from _clock_warnings(schedule, timing, now)
-            shortest = shortest_interval_s(compiled(timing))
+            cron = compiled(timing)
+            shortest = shortest_interval_s(cron if schedule.on_excluded == SKIP else on_any_date(cron))
         case EveryTiming(interval_s, _):
             shortest = interval_s
         case AtTiming():
@@ -155,8 +159,8 @@ def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iter
         )
         if shortest is not None and schedule.tolerance_s > shortest:
             yield f"That is longer than the {shortest} s between two fires: they may swap."
-    if schedule.calendars and not excluded:
-        names = " and ".join(schedule.calendars)
+    if schedule.named_calendars and not excluded:
+        names = " and ".join(schedule.named_calendars)
         yield f"The dates of {names} are not taken out here: they are stored with the tenant."
 
 

@@ -22,7 +22,7 @@ from common.timing.date_bits import (
 )
 from common.timing.durations import duration_text
 from common.timing.instants import rfc3339
-from common.timing.schedule import EVENTBRIDGE, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 
 
 def describe(schedule: Schedule) -> str:
@@ -36,15 +36,7 @@ def describe(schedule: Schedule) -> str:
             sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
         case AtTiming(at):
             sentence = f"Once, at {rfc3339(at)}"
-    if schedule.start_at is not None:
-        sentence += f", from {rfc3339(schedule.start_at)}"
-    if schedule.end_at is not None:
-        sentence += f", before {rfc3339(schedule.end_at)}"
-    if schedule.exclude_dates:
-        dates = len(schedule.exclude_dates)
-        sentence += f", except on {dates} date" + ("s" if dates > 1 else "")
-    if schedule.calendars:
-        sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
+    sentence += _limits(schedule)
     if schedule.spread_s:
         sentence += f", always the same 0 to {schedule.spread_s} s later"
     if schedule.jitter_s:
@@ -54,6 +46,25 @@ def describe(schedule: Schedule) -> str:
         sentence += (
             f", at most {pace.per_second} a second of all {shared}, and so up to {pace.tolerance_s} s later"
         )
+    return sentence
+
+
+def _limits(schedule: Schedule) -> str:
+    """Its bounds, and the dates on which it does not fire."""
+    sentence = ""
+    if schedule.start_at is not None:
+        sentence += f", from {rfc3339(schedule.start_at)}"
+    if schedule.end_at is not None:
+        sentence += f", before {rfc3339(schedule.end_at)}"
+    if schedule.exclude_dates:
+        dates = len(schedule.exclude_dates)
+        sentence += f", except on {dates} date" + ("s" if dates > 1 else "")
+    if schedule.calendars:
+        sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
+    if schedule.include_calendars:
+        sentence += f", only on dates of {' or '.join(schedule.include_calendars)}"
+    if schedule.on_excluded != SKIP:
+        sentence += f"; on the {schedule.on_excluded} date that is not excluded, instead of an excluded one"
     return sentence
 
 

@@ -115,7 +115,7 @@ class CalendarStore(Calendars):
             raise NotFound("calendar", name) from None
         job_exists = Expression("#state <> :deleted", {":deleted": DELETED})
         jobs = self.table.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, where=job_exists))
-        naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
+        naming = (item["job_id"] for item in jobs if _names(item["schedule"], name))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             with suppress(ConditionFailed):
                 self.table.update(key, Expression(f"REMOVE #{DELETING}", {}), marker)
@@ -128,6 +128,10 @@ class CalendarStore(Calendars):
         except ConditionFailed:
             self.get(tenant, name)
             raise Conflict(f"calendar {name!r} was stored, or is being deleted, by another request") from None
+
+
+def _names(schedule: Item, calendar: str) -> bool:
+    return any(calendar in schedule.get(kind, ()) for kind in ("calendars", "include_calendars"))
 
 
 def _check_revision(old: Calendar | None, name: str, expected: int | None) -> None:

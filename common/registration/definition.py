@@ -151,6 +151,13 @@ class ScheduleDefinition(Strict):
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
     end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
     exclude: ExcludeDefinition | None = None
+    include_calendars: list[str] = Field(
+        default=[], description="Names of calendars: the job fires only on dates that are in one of them."
+    )
+    on_excluded: Literal["skip", "next", "previous"] = Field(
+        default="skip",
+        description="On an excluded date the job does not fire, or at that time on the next or previous other date.",
+    )
     spread_s: int | None = Field(
         default=None,
         description="All runs are due the same 0 to n seconds later, by the job's id; without it the tenant's default.",

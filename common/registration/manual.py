@@ -6,6 +6,8 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
 from typing import Final
 
 from common.clock import Clock
@@ -36,7 +38,9 @@ from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.fires import due_at, fires, local_date, next_fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import Schedule
+from common.timing.moved_days import MAX_MOVE_DAYS
+from common.timing.schedule import SKIP, Schedule
+from common.timing.zones import iso_date
 
 # How long a nonce is remembered.
 _ASKED_KEPT_S = DAY_S
@@ -255,7 +259,7 @@ class ManualCommands:
         if job.state != ACTIVE:
             return []
         try:
-            excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule.calendars)
+            excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule)
         except MissingCalendar as missing:
             raise Conflict(str(missing)) from None
         from_at, until_at = max(math.floor(now) + 1, job.effective_at), math.floor(now) + SKIPPED_AHEAD_S
@@ -410,18 +414,21 @@ class BackfillCommands:
 
 
 def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
-    """The schedule with the dates of its calendars in [start, end) as its own exclusions.
+    """The schedule with the dates that calendars exclude around [start, end) as its own exclusions.
 
     Raises Conflict (a missing calendar), InvalidInput.
     """
-    calendars, schedule = Calendars(jobs), job.schedule
-    first, last = local_date(schedule, start), local_date(schedule, end)
-    dates: set[str] = set()
-    for name in schedule.calendars:
-        try:
-            dates.update(date for date in calendars.get(job.tenant, name).dates if first <= date <= last)
-        except NotFound:
-            raise Conflict(f"job {job.job_id!r} names the calendar {name!r}, which does not exist") from None
+    schedule = job.schedule
+    if not schedule.named_calendars:
+        return schedule
+    try:
+        excluded = Calendars(jobs).excluded(job.tenant, schedule)
+    except MissingCalendar as missing:
+        raise Conflict(f"job {job.job_id!r} cannot be planned: {missing}") from None
+    around = 0 if schedule.on_excluded == SKIP else MAX_MOVE_DAYS
+    first, last = (date.fromisoformat(local_date(schedule, at)).toordinal() for at in (start, end))
+    days = range(first - around, last + around + 1)
+    dates = list(islice((iso_date(day) for day in days if excluded.has(day)), BACKFILL_EXCLUDED_DATES + 1))
     if len(dates) > BACKFILL_EXCLUDED_DATES:
         raise InvalidInput(
             "start_at",
@@ -429,5 +436,5 @@ def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
             value=rfc3339(start),
             accepted="a shorter range",
         )
-    excluded = tuple(sorted(dates.union(schedule.exclude_dates)))
-    return replace(schedule, exclude_dates=excluded, calendars=())
+    all_dates = tuple(sorted({*dates, *schedule.exclude_dates}))
+    return replace(schedule, exclude_dates=all_dates, calendars=(), include_calendars=())

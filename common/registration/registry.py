@@ -16,7 +16,7 @@ from common.registration import target_definitions
 from common.registration.defined_job import build_job, definition_of, merge_patch, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins
-from common.registration.schedule_text import read_exclusions
+from common.registration.schedule_text import read_exclusions, read_included
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
 from common.texts import check_note
@@ -186,11 +186,15 @@ class JobValidator:
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
         check_allowed(target_definitions.stored(definition.target), self.rules)
-        if exclude := definition.schedule.exclude:
-            _, names = read_exclusions(exclude.model_dump())  # before the calendars are read
-            self.calendars.check_named(self.tenant, set(names) - self._known_calendars)
-            self._known_calendars.update(names)
+        schedule = definition.schedule
+        _, excluding = read_exclusions(schedule.exclude.model_dump() if schedule.exclude else {})
+        self._check_calendars("schedule.exclude.calendars", excluding)
+        self._check_calendars("schedule.include_calendars", read_included(schedule.include_calendars))
         return definition
+
+    def _check_calendars(self, field: str, names: tuple[str, ...]) -> None:
+        self.calendars.check_named(self.tenant, set(names) - self._known_calendars, field)
+        self._known_calendars.update(names)
 
 
 def _narrowed(limits: Limits, rules: TenantRules, past_at: bool) -> Limits:

@@ -16,7 +16,7 @@ from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
 from common.registration.cron_text import check_fires, read_cron
 from common.registration.hints import duration_hint, meant_key, seconds_hint
 from common.timing.compiled import compiled
-from common.timing.cron import shortest_interval_s
+from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
 from common.timing.schedule import (
@@ -24,6 +24,9 @@ from common.timing.schedule import (
     MAX_JITTER_S,
     MAX_SPREAD_S,
     MINUTE8,
+    NEXT,
+    PREVIOUS,
+    SKIP,
     AtTiming,
     CronTiming,
     EveryTiming,
@@ -42,7 +45,7 @@ MAX_TOLERANCE_S: Final = 600
 _MAX_HINTED_CHARS: Final = 128
 KEYS: Final = (
     *("cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at", "exclude"),
-    *("jitter_s", "spread_s", "pace"),
+    *("include_calendars", "on_excluded", "jitter_s", "spread_s", "pace"),
 )
 
 
@@ -57,8 +60,9 @@ def parse_schedule(
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
-    MINUTE8 or EVENTBRIDGE), anchor (with every), start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
-    jitter_s, spread_s, pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). None counts as absent.
+    MINUTE8 or EVENTBRIDGE), anchor (with every). Also start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
+    include_calendars (names), on_excluded (with cron; SKIP, NEXT or PREVIOUS), jitter_s, spread_s,
+    pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). None counts as absent.
 
     A cron expression that names no second gets `default_spread_s`, unless a spread is given. The default ends before
     the next fire time. A time in the past is accepted: it never fires. Raises InvalidInput and nothing else.
@@ -79,13 +83,20 @@ def parse_schedule(
         )
     dates, calendars = read_exclusions(fields.get("exclude", {}))
     timing = _timing(fields, job_key, now, shortest_interval_s)
-    spread_s = _default_spread(timing, default_spread_s) if "spread_s" not in fields else fields["spread_s"]
+    on_excluded = _on_excluded(fields, timing, shortest_interval_s)
+    spread_s = (
+        _default_spread(timing, on_excluded, default_spread_s)
+        if "spread_s" not in fields
+        else fields["spread_s"]
+    )
     return Schedule(
         timing=timing,
         start_at=start_at,
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
+        include_calendars=read_included(fields.get("include_calendars", ())),
+        on_excluded=on_excluded,
         jitter_s=_whole_number("jitter_s", fields.get("jitter_s", 0), 0, MAX_JITTER_S),
         spread_s=_whole_number("spread_s", spread_s, 0, MAX_SPREAD_S),
         pace=_pace(fields["pace"]) if "pace" in fields else None,
@@ -136,9 +147,32 @@ def _pace(raw: object) -> Pace:
     )
 
 
-def _default_spread(timing: Timing, default_s: int) -> int:
+def _on_excluded(fields: Mapping[str, object], timing: Timing, shortest_s: int) -> str:
+    value = fields.get("on_excluded", SKIP)
+    if value not in (SKIP, NEXT, PREVIOUS):
+        raise InvalidInput(
+            "schedule.on_excluded",
+            "is not known",
+            value=value,
+            accepted=f"{SKIP!r}, {NEXT!r} or {PREVIOUS!r}",
+        )
+    if value == SKIP:
+        return SKIP
+    if not isinstance(timing, CronTiming):
+        raise InvalidInput(
+            "schedule.on_excluded",
+            "moves times of the day, so it goes with `cron` only",
+            value=value,
+            accepted=f"{SKIP!r}",
+        )
+    check_fires(on_any_date(compiled(timing)), fields["cron"], shortest_s)
+    return str(value)
+
+
+def _default_spread(timing: Timing, on_excluded: str, default_s: int) -> int:
     if not isinstance(timing, CronTiming) or (cron := compiled(timing)).by_second:
         return 0
+    cron = cron if on_excluded == SKIP else on_any_date(cron)
     shortest_s = shortest_interval_s(cron)
     return default_s if shortest_s is None else min(default_s, shortest_s - 1)
 
@@ -257,6 +291,12 @@ def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for name in calendars:
         check_calendar_name(name, "schedule.exclude.calendars")
     return dates, calendars
+
+
+def read_included(raw: object) -> tuple[str, ...]:
+    """The calendar names of `include_calendars`. Raises InvalidInput."""
+    names = _texts(raw, "schedule.include_calendars", MAX_CALENDARS)
+    return tuple(check_calendar_name(name, "schedule.include_calendars") for name in names)
 
 
 def check_calendar_name(name: object, where: str) -> str:

@@ -36,6 +36,7 @@ from common.timing.date_bits import (
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 
 MAX_CHARS: Final = 256
+_ALL_MONTHS: Final = (1 << 13) - 2
 # A date begins up to a day earlier or later than in UTC, and one that the clock skips fires on the next.
 DATE_MARGIN_S: Final = 2 * DAY_S
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
@@ -165,6 +166,13 @@ def compile_cron(expression: str) -> Cron:
         seconds=_bits(_mask(second[0], 0, 59)) if second else (0,),
         by_second=bool(second),
     )
+
+
+@lru_cache(maxsize=1 << 14)
+def on_any_date(cron: Cron) -> Cron:
+    """The same times of the day on all dates of all years."""
+    times = (cron.names_hour, cron.repeats, cron.seconds, cron.by_second)
+    return Cron(cron.minutes, cron.hours, _ALL_MONTHS, ALL_DAYS, ALL_WEEKDAYS, False, *times)
 
 
 def runs_freely(field: str) -> bool:

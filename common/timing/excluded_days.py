@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import date
 from functools import lru_cache
 from typing import Final
+
+from common.timing.schedule import Schedule
+from common.timing.zones import Span
 
 
 class Dates:
@@ -65,6 +68,10 @@ class ExcludedDays:
             return self or other
         return _Sum(self, other)
 
+    def leaves_out(self, span: Span) -> bool:
+        """Whether nothing fires in a span, because of the date on which it would."""
+        return self.has(span.day)
+
     def has(self, day: int) -> bool:
         """Whether the date with this ordinal is excluded."""
         return any(dates.has(day) for dates in self._calendars)
@@ -80,14 +87,39 @@ class ExcludedDays:
             bits = self._years[year] = sum(1 << day - first for day in days)
         return bits
 
-    def first_outside(self, day: int) -> int:
-        """The ordinal of the first date from `day` on that is not excluded."""
-        while True:
+    def first_outside(self, day: int, last: int) -> int:
+        """The ordinal of the first date from `day` on that is not excluded; one after `last` if there is none."""
+        while day <= last:
             first, end = year_days(date.fromordinal(day).year)
             following = self.of_year(date.fromordinal(day).year) >> day - first
             day += (~following & following + 1).bit_length() - 1
             if day < end:
-                return day
+                break
+        return day
+
+
+class OutsideDays(ExcludedDays):
+    """All dates that are in none of the calendars."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def has(self, day: int) -> bool:
+        return not super().has(day)
+
+    def of_year(self, year: int) -> int:
+        first, end = year_days(year)
+        return ((1 << end - first) - 1) & ~super().of_year(year)
+
+
+def calendar_days(schedule: Schedule, dates_of: Callable[[str], Dates]) -> ExcludedDays:
+    """What the calendars exclude that a schedule names."""
+    excluded = ExcludedDays(map(dates_of, schedule.calendars))
+    if not schedule.include_calendars:
+        return excluded
+    return excluded + OutsideDays(map(dates_of, schedule.include_calendars))
 
 
 class _Sum(ExcludedDays):

@@ -24,11 +24,12 @@ from itertools import islice
 from typing import Final
 
 from common.timing.compiled import compiled
-from common.timing.cron import DATE_MARGIN_S, Cron, matching_days
+from common.timing.cron import DATE_MARGIN_S, Cron, matching_days, on_any_date
 from common.timing.date_bits import date_bits
 from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days, year_days
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, Span, gaps, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
@@ -43,14 +44,15 @@ _LAST_AT: Final = (date(9998, 12, 1).toordinal() - EPOCH_ORDINAL) * DAY_S
 def fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_DAYS) -> Iterator[int]:
     """The fire times in [start, end): epoch seconds in UTC, strictly increasing, without duplicates.
 
-    `excluded` are the ISO dates of the schedule's calendars, in addition to its own `exclude_dates`. A fire is excluded
-    by its local date (its date in UTC for `every` and `at`).
+    `excluded` are the dates that the schedule's calendars exclude, in addition to its own `exclude_dates`. A fire is
+    excluded by its local date (its date in UTC for `every` and `at`). It is left out, or `on_excluded` moves it.
     """
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
     match schedule.timing:
         case CronTiming() as timing:
-            return cron_fires(compiled(timing), timing.timezone, start, end, dates)
+            cron, dates = _moved(schedule, compiled(timing), dates)
+            return cron_fires(cron, timing.timezone, start, end, dates)
         case EveryTiming(interval_s, anchor_at):
             return _every_fires(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
@@ -63,7 +65,8 @@ def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded 
     dates = _dates(schedule, excluded)
     match schedule.timing:
         case CronTiming() as timing:
-            return _count_cron(compiled(timing), timing.timezone, start, end, dates)
+            cron, dates = _moved(schedule, compiled(timing), dates)
+            return _count_cron(cron, timing.timezone, start, end, dates)
         case EveryTiming(interval_s, anchor_at):
             return _count_every(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
@@ -98,6 +101,13 @@ def _dates(schedule: Schedule, excluded: Excluded) -> ExcludedDays | None:
     return days + own_days(schedule.exclude_dates) if schedule.exclude_dates else days
 
 
+def _moved(schedule: Schedule, cron: Cron, excluded: ExcludedDays | None) -> tuple[Cron, ExcludedDays | None]:
+    """If excluded fires move: the times of day on any date, and the dates on which none of them fires."""
+    if excluded is None or schedule.on_excluded == SKIP:
+        return cron, excluded
+    return on_any_date(cron), DaysWithoutFire(cron, excluded, schedule.on_excluded)
+
+
 def local_date(schedule: Schedule, at: int) -> str:
     """The ISO date that exclusions use: the local date of a fire time, or its date in UTC for `every` and `at`."""
     offset = offset_at(schedule.timing.timezone, at) if isinstance(schedule.timing, CronTiming) else 0
@@ -113,7 +123,7 @@ def cron_fires(
         if (
             span.closes_at < start
             or not can_fire(cron, span)
-            or (excluded is not None and excluded.has(span.day))
+            or (excluded is not None and excluded.leaves_out(span))
         ):
             continue
         if span.kind == SKIPPED:
@@ -213,7 +223,7 @@ def _years_that_fire(
 def _fires_behind_gap(cron: Cron, zone: str, year: int, excluded: ExcludedDays | None) -> bool:
     """Whether a time that the clock skips fires on the next date, which may not match by itself."""
     return any(
-        can_fire(cron, gap) and not (excluded is not None and excluded.has(gap.day))
+        can_fire(cron, gap) and not (excluded is not None and excluded.leaves_out(gap))
         for gap in gaps(zone, year)
     )
 
@@ -242,7 +252,7 @@ def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: ExcludedD
         is_whole_span = (opens_at, closes_at) == (span.opens_at, span.closes_at)
         if behind_gap or not is_whole_span or opens_at % 60 or closes_at % 60 or span.midnight_at % 60:
             count += sum(1 for _ in cron_fires(cron, zone, opens_at, closes_at, excluded))
-        elif can_fire(cron, span) and (excluded is None or not excluded.has(span.day)):
+        elif can_fire(cron, span) and (excluded is None or not excluded.leaves_out(span)):
             hours = (mask for hour, mask in span.parts if cron.hours >> hour & 1)
             count += len(cron.seconds) * sum((cron.minutes & mask).bit_count() for mask in hours)
         behind_gap = False
@@ -266,10 +276,11 @@ def _every_fires(
 ) -> Iterator[int]:
     at = start + (anchor_at - start) % interval_s
     is_long = end - start > _YEAR_S
+    last_day = end // DAY_S + EPOCH_ORDINAL
     allowed_day = None
     while at < end:
         if excluded is not None and (day := at // DAY_S + EPOCH_ORDINAL) != allowed_day:
-            allowed_day = excluded.first_outside(day) if is_long else day + excluded.has(day)
+            allowed_day = excluded.first_outside(day, last_day) if is_long else day + excluded.has(day)
             if allowed_day != day:
                 midnight = (allowed_day - EPOCH_ORDINAL) * DAY_S
                 at = midnight + (anchor_at - midnight) % interval_s
@@ -324,4 +335,6 @@ def next_fires(
 def _horizon(schedule: Schedule, after: int) -> int:
     horizon = min(after + _HORIZON_S, _LAST_AT)
     timing = schedule.timing
-    return compiled(timing).comes_until(horizon) if isinstance(timing, CronTiming) else horizon
+    if not isinstance(timing, CronTiming):
+        return horizon
+    return compiled(timing).comes_until(horizon) + (0 if schedule.on_excluded == SKIP else MAX_MOVE_S)

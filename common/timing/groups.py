@@ -9,7 +9,8 @@ A key is readable text:
 - `at|1763694600`: the beginning of the window.
 
 Bounds, exclusions, jitter and years are not in the key, nor is EventBridge's rule for clock changes, by which less
-fires. `L-3` is the days that it can be. So a group may be due when a member is not, but never the reverse.
+fires. `L-3` is the days that it can be, and a schedule whose excluded fires move names all dates. So a group may be due
+when a member is not, but never the reverse.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import lru_cache
 from typing import Final
 
 from common.timing.compiled import in_all_clocks
-from common.timing.cron import Cron
+from common.timing.cron import Cron, on_any_date
 from common.timing.date_bits import (
     ALL_DAYS,
     ALL_WEEKDAYS,
@@ -31,7 +32,7 @@ from common.timing.date_bits import (
     with_days_for_before_last,
 )
 from common.timing.fires import can_fire
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import spans
 
@@ -52,7 +53,10 @@ def group_key(schedule: Schedule) -> str:
     """The group that a schedule belongs to."""
     match schedule.timing:
         case CronTiming() as timing:
-            return f"cron|{timing.timezone}|{_widened(in_all_clocks(timing))}"
+            cron = in_all_clocks(timing)
+            if schedule.on_excluded != SKIP:
+                cron = on_any_date(cron)
+            return f"cron|{timing.timezone}|{_widened(cron)}"
         case EveryTiming(interval_s, anchor_at):
             if interval_s <= WINDOW_S or (interval_s % _ROUND_S and interval_s <= _ODD_SHARE_S):
                 return f"every|{next(short for short in _SHORT_S if short <= interval_s)}|0"

@@ -20,6 +20,14 @@ _BY_EVENTBRIDGE: Final = "cron_by_eventbridge"
 MAX_JITTER_S: Final = 86_400
 MAX_SPREAD_S: Final = 3_600
 
+# What becomes of a fire time on an excluded date: it is left out, or it moves to an allowed date.
+SKIP: Final = "skip"
+NEXT: Final = "next"
+PREVIOUS: Final = "previous"
+# Around the timing of a schedule that a version without these fields would plan at other times: it finds no timing, and
+# sets the schedule aside.
+_NEWER_TIMING: Final = "timing"
+
 
 @dataclass(frozen=True, slots=True)
 class CronTiming:
@@ -69,9 +77,10 @@ class Pace:
 class Schedule:
     """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter, spread and pace.
 
-    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). `calendars` are names; the caller
-    resolves their dates and passes them to `fires`. `jitter_s` delays each fire by another number of seconds,
-    `spread_s` all fires of a job by the same number.
+    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). Also excluded are dates in one of
+    the `calendars`, or in none of the `include_calendars` if there are any. Both are names; the caller resolves their
+    dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS. `jitter_s` delays each fire by another
+    number of seconds, `spread_s` all fires of a job by the same number.
     """
 
     timing: Timing
@@ -82,40 +91,54 @@ class Schedule:
     jitter_s: int = 0
     spread_s: int = 0
     pace: Pace | None = None
+    include_calendars: tuple[str, ...] = ()
+    on_excluded: str = SKIP
 
     @property
     def tolerance_s(self) -> int:
         """How many seconds its pace may delay an execution."""
         return self.pace.tolerance_s if self.pace else 0
 
+    @property
+    def named_calendars(self) -> tuple[str, ...]:
+        """All calendars on which its fire times depend."""
+        return self.calendars + self.include_calendars
+
     def to_item(self) -> dict[str, Any]:
-        """The stored form: ints, text and lists; default values are left out."""
+        """The stored form: ints, text, lists and maps; default values are left out."""
+        timing = _timing_item(self.timing)
+        if self.include_calendars or self.on_excluded != SKIP:
+            timing = {_NEWER_TIMING: timing}
         optional = {
             "start_at": self.start_at,
             "end_at": self.end_at,
             "exclude_dates": list(self.exclude_dates) or None,
             "calendars": list(self.calendars) or None,
+            "include_calendars": list(self.include_calendars) or None,
+            "on_excluded": self.on_excluded if self.on_excluded != SKIP else None,
             "jitter_s": self.jitter_s or None,
             "spread_s": self.spread_s or None,
             "pace": asdict(self.pace) if self.pace else None,
         }
-        return _timing_item(self.timing) | {
-            key: value for key, value in optional.items() if value is not None
-        }
+        return timing | {key: value for key, value in optional.items() if value is not None}
 
     def to_view(self) -> dict[str, Any]:
         """The stored form as answers show it: an expression is always under `cron`."""
-        return {"cron" if name == _BY_EVENTBRIDGE else name: value for name, value in self.to_item().items()}
+        item = self.to_item()
+        item = item.pop(_NEWER_TIMING, {}) | item
+        return {"cron" if name == _BY_EVENTBRIDGE else name: value for name, value in item.items()}
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Schedule:
         """The inverse of `to_item` and of `to_view`; numbers may come back as Decimal."""
         return cls(
-            timing=_timing_of(item),
+            timing=_timing_of(item.get(_NEWER_TIMING, item)),
             start_at=int(item["start_at"]) if "start_at" in item else None,
             end_at=int(item["end_at"]) if "end_at" in item else None,
             exclude_dates=tuple(item.get("exclude_dates", ())),
             calendars=tuple(item.get("calendars", ())),
+            include_calendars=tuple(item.get("include_calendars", ())),
+            on_excluded=item.get("on_excluded", SKIP),
             jitter_s=int(item.get("jitter_s", 0)),
             spread_s=int(item.get("spread_s", 0)),
             pace=_pace_of(item["pace"]) if "pace" in item else None,

@@ -85,8 +85,9 @@ class Span(NamedTuple):
     """Instants within one local date and one offset, or (SKIPPED) the skipped local times.
 
     `parts` are (hour, mask of minutes), rounded outwards to whole minutes. `month` and `date` are the bits of
-    `date_bits`. `midnight_at` is the instant of the date's 0:00 at this offset. `day` is the ordinal of the local date
-    on which fires happen. A SKIPPED span is the minute after the gap, whose end is `opens_at`.
+    `date_bits`. `midnight_at` is the instant of the date's 0:00 at this offset. `shown_day` is the date's ordinal, and
+    `day` that of the local date on which fires happen. A SKIPPED span is the minute after the gap, whose end is
+    `opens_at`.
     """
 
     opens_at: int
@@ -94,6 +95,7 @@ class Span(NamedTuple):
     midnight_at: int
     month: int
     date: int
+    shown_day: int
     day: int
     parts: tuple[tuple[int, int], ...]
     kind: int
@@ -259,7 +261,8 @@ def _days(start: int, end: int, offset: int, kind: int) -> Iterator[Span]:
         days, second = divmod(start + offset, DAY_S)
         midnight_at = start - second
         closes_at = min(end, midnight_at + DAY_S)
-        month, bits = date_bits(days + EPOCH_ORDINAL)
+        day = days + EPOCH_ORDINAL
+        month, bits = date_bits(day)
         parts = _parts(second, closes_at - midnight_at)
-        yield Span(start, closes_at, midnight_at, month, bits, days + EPOCH_ORDINAL, parts, kind)
+        yield Span(start, closes_at, midnight_at, month, bits, day, day, parts, kind)
         start = closes_at

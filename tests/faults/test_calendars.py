@@ -22,6 +22,8 @@ from tests.worlds import World, job
 PLAIN = job(cron="30 12 * * *")
 NAMING = PLAIN | {"schedule": {**PLAIN["schedule"], "exclude": {"calendars": ["feasts"]}}}
 
+INCLUDING = PLAIN | {"schedule": {**PLAIN["schedule"], "include_calendars": ["feasts"]}}
+
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
@@ -47,7 +49,9 @@ def delete(world: World) -> None:
 def naming(world: World) -> list[str]:
     """The jobs that name the calendar, which exists if there are any."""
     job_ids = [
-        stored_job.job_id for stored_job in world.store.list_jobs("alice") if stored_job.schedule.calendars
+        stored_job.job_id
+        for stored_job in world.store.list_jobs("alice")
+        if stored_job.schedule.named_calendars
     ]
     stored = {calendar.name for calendar in calendars(world).list_calendars("alice")}
     assert not job_ids or "feasts" in stored, job_ids
@@ -73,7 +77,7 @@ def test_a_deletion_and_a_job_that_comes_to_name_the_calendar_in_every_order(sta
         world.registry.put("alice", "report", PLAIN)
         stage.save()
     register = {
-        "create": lambda: world.registry.create("alice", "report", NAMING),
+        "create": lambda: world.registry.create("alice", "report", INCLUDING),
         "put": lambda: world.registry.put("alice", "report", NAMING),
         "change": lambda: world.registry.put("alice", "report", NAMING),
         "bulk": lambda: bulk_put(world),

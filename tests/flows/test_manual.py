@@ -241,6 +241,19 @@ def test_a_backfill_leaves_out_the_dates_of_calendars(world: World) -> None:
     assert (progress.sent, progress.total) == (3, 3)
 
 
+def test_a_backfill_moves_times_as_its_schedule_does(world: World) -> None:
+    """Also out of dates around its range, and only to dates of the calendar that includes."""
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
+    calendars.put("alice", "open", {"dates": ["2026-11-10", "2026-11-16", "2026-11-18"]}, world.clock.now())
+    rest = {"include_calendars": ["open"], "on_excluded": "next"}
+    world.registry.create("alice", "job", job(cron="0 1 11,17 * *", **rest))
+    start, end = at("2026-11-12T00:00:00Z"), at("2026-11-19T00:00:00Z")
+    world.manual.backfills.start("alice", "job", start, end, concurrency=2, backfill_id="one")
+    calendars.put("alice", "open", {"dates": []}, world.clock.now())
+    world.deliver()
+    assert sorted(world.target.fire_times("job")) == ["2026-11-16T01:00:00Z", "2026-11-18T01:00:00Z"]
+
+
 def test_a_backfill_needs_the_calendars_that_its_job_names(world: World) -> None:
     world.registry.create("alice", "job", job(cron="0 1 * * *"))
     item = world.table("jobs").get(keys.job("alice", "job"))

@@ -107,7 +107,7 @@ def test_a_run_outside_the_due_set_is_shown_as_not_due() -> None:
     assert (outcome.status, outcome.is_due, count_by_status([outcome])) == ("skipped", False, {})
 
 
-def no_calendars(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
+def no_calendars(schedule: Schedule) -> tuple[frozenset[str], float]:
     return frozenset(), ALWAYS
 
 

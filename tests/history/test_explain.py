@@ -9,6 +9,7 @@ import pytest
 
 from common.history.expected import STATUSES
 from common.history.explain import CODES, schedule_reasons
+from common.timing.excluded_days import Dates, calendar_days
 from common.timing.fires import fires
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import changes
@@ -19,8 +20,12 @@ MINUTES, HOURS = ("0", "30", "*", "*/20", "15,45"), ("*", "1-3", "2", "*/2", "0,
 DAYS, WEEKDAYS = ("*", "25", "L", "15W", "1-7"), ("*", "0", "1-5", "0#1", "L0")
 
 
-def dates_of(name: str) -> set[str]:
-    return {"2026-12-24"}
+# The dates around the clock changes of 2026.
+CHANGES = [f"2026-{day}" for day in ("03-09", "03-29", "04-05", "10-04", "10-25", "11-01", "11-02", "12-24")]
+
+
+def dates_of(name: str) -> Dates:
+    return Dates({"feasts": ["2026-12-24"], "changes": CHANGES}[name])
 
 
 def codes(schedule: Schedule, instant: str) -> list[tuple[str, str]]:
@@ -40,14 +45,18 @@ def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
         if rng.random() < 0.2:
             expression = f"{rng.choice(('0', '*/30', '15'))} {expression}"
         schedule = Schedule(
-            CronTiming(expression, zone), exclude_dates=("2026-10-26",), calendars=("feasts",)
+            CronTiming(expression, zone),
+            exclude_dates=("2026-10-26", "2026-03-08", "2026-10-31"),
+            calendars=("feasts",),
+            include_calendars=rng.choice(((), ("changes",))),
+            on_excluded=rng.choice(("skip", "next", "previous")),
         )
         moments = [
             change.at for change in changes(zone, at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"))
         ]
         around = rng.choice(moments or [at("2026-12-24T12:00:00Z")])
         instant = around + rng.randrange(-180, 180) * 60 + rng.choice((0, 0, 15, 30))
-        excluded = dates_of("feasts")
+        excluded = calendar_days(schedule, dates_of)
         does = any(True for _ in fires(schedule, instant, instant + 1, excluded=excluded))
         fired += does
         assert does is not any(True for _ in schedule_reasons(schedule, instant, dates_of)), (

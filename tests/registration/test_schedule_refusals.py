@@ -21,6 +21,31 @@ def parse(**raw: object) -> Schedule:
 
 
 @pytest.mark.parametrize(
+    ("raw", "field", "part"),
+    [
+        ({"on_excluded": "nearest"}, "on_excluded", "'skip', 'next' or 'previous'"),
+        ({"on_excluded": True}, "on_excluded", "'skip', 'next' or 'previous'"),
+        ({"cron": None, "every": "1h", "on_excluded": "next"}, "on_excluded", "goes with `cron` only"),
+        ({"cron": None, "at": "2026-12-24T08:00:00Z", "on_excluded": "next"}, "on_excluded", "`cron` only"),
+        ({"cron": "0 0 0,12 1 * *", "on_excluded": "next"}, "cron", ""),
+        ({"include_calendars": "feasts"}, "include_calendars", "short list of text"),
+        ({"include_calendars": ["a/b"]}, "include_calendars", "must be a name"),
+        ({"include_calendars": [f"c{n}" for n in range(11)]}, "include_calendars", "at most 10"),
+    ],
+)
+def test_calendars_and_moves_are_refused_by_field(raw: dict[str, object], field: str, part: str) -> None:
+    raw = {"cron": "0 3 * * *"} | raw
+    if not part:  # on consecutive dates, to which times move, it would fire too often
+        assert parse(cron=raw["cron"]).timing
+        with pytest.raises(InvalidInput) as caught:
+            parse_schedule(raw, job_key="alice/report", now=0, shortest_interval_s=43_201)
+        assert caught.value.field == "schedule.cron"
+        return
+    error = refusal(**raw)
+    assert (error.field, part in str(error)) == (f"schedule.{field}", True), error
+
+
+@pytest.mark.parametrize(
     ("expression", "position", "part"),
     [
         # croniter accepts these and reads them as something else

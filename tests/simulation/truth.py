@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from common.planning.plan import CATCH_UP_LIMIT
+from common.timing.excluded_days import Dates, calendar_days
 from common.timing.fires import due_at, fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming, Schedule
@@ -44,7 +45,7 @@ def expected(
     late = [window for window in ledger.windows if window.start < window.decided_at - MISSED_AFTER_S]
     by_revision: dict[Revision, Expected] = {}
     for life in chain.from_iterable(ledger.lives.values()):
-        excluded = frozenset(chain.from_iterable(calendars[name] for name in life.schedule.calendars))
+        excluded = calendar_days(life.schedule, lambda name: Dates(calendars[name]))
         times = list(fires(life.schedule, life.begins, until, excluded=excluded))
         of_revision = by_revision.setdefault((life.job_id, life.revision), Expected())
         left_out = _left_out(life, times, late, of_revision)

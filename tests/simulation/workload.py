@@ -76,6 +76,9 @@ class Workload:
             exclude["calendars"] = rng.sample(CALENDARS, rng.randrange(1, 3))
         if exclude:
             fields["exclude"] = exclude
+        if exclude and "cron" in fields:  # a changed date must not move a planned time
+            moves = ("skip", "next", "next") if "calendars" in exclude else ("skip", "next", "previous")
+            fields["on_excluded"] = random.Random(str(exclude)).choice(moves)
         if rng.random() < 0.2:
             fields["jitter_s"] = rng.choice((5, 60, 600, 3_600))
         return job(invocation="Event", **fields)

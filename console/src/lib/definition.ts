@@ -18,6 +18,8 @@ export interface Form {
   end_at: string;
   exclude_dates: string;
   exclude_calendars: string;
+  include_calendars: string;
+  on_excluded: string;
   spread_s: string;
   jitter_s: string;
   pace_per_second: string;
@@ -67,6 +69,8 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   end_at: ["schedule.end_at", "text"],
   exclude_dates: ["schedule.exclude.dates", "list"],
   exclude_calendars: ["schedule.exclude.calendars", "list"],
+  include_calendars: ["schedule.include_calendars", "list"],
+  on_excluded: ["schedule.on_excluded", "text"],
   spread_s: ["schedule.spread_s", "number"],
   jitter_s: ["schedule.jitter_s", "number"],
   pace_per_second: ["schedule.pace.per_second", "number"],

@@ -101,6 +101,8 @@ export function EditorFields(props: Props): JSX.Element {
             hint="Names, separated by commas."
             mono
           />
+          <Line {...props} name="include_calendars" label="Only on the dates of these calendars" mono />
+          <Line {...props} name="on_excluded" label="On an excluded date" hint="skip, next or previous." mono />
           <Line
             {...props}
             name="spread_s"
@@ -209,7 +211,8 @@ export function EditorFields(props: Props): JSX.Element {
 }
 
 const BOUNDS = [
-  ...(["start_at", "end_at", "exclude_dates", "exclude_calendars", "spread_s", "jitter_s"] as const),
+  ...(["start_at", "end_at", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"] as const),
+  ...(["spread_s", "jitter_s"] as const),
   ...(["pace_per_second", "pace_tolerance_s", "pace_key"] as const),
 ];
 const FOLLOWING = [
