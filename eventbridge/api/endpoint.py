@@ -93,13 +93,13 @@ def answer(services: Services, event: Event, place: str) -> Event:
         query = parsed_query(event.get("rawQueryString") or "")
         body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), MAX_BODY)
         now = services.clock.now()
-        credential, signature = _authenticate(services, event, headers, query, body, now)
+        credential, signature, signed_path = _authenticate(services, event, headers, query, body, now)
         services.admit(credential, operation.role, now)
         request = SchedulerRequest(
             operation=operation.name,
             tenant=credential.tenant,
             now=now,
-            label=label,
+            label=_label_in(signed_path, label),
             query=operation.read_query(query),
             body=_object(body) if operation.takes_body else {},
             account=AwsAccount.in_region(
@@ -143,13 +143,15 @@ def _authenticate(
     query: list[tuple[str, str]],
     body: bytes,
     now: float,
-) -> tuple[Credential, str]:
-    """The credential and the signature of a request. Minute8's own command sends its key in place of a signature.
+) -> tuple[Credential, str, str]:
+    """The credential, the signature, and the signed path of a request.
+
+    Minute8's own command sends its key in place of a signature.
 
     Raises SignatureRefused, Unauthenticated, IssuerUnreachable, Busy.
     """
     if headers.get("authorization", "").startswith("Bearer "):
-        return services.authenticate(bearer(headers), now), secrets.token_hex()
+        return services.authenticate(bearer(headers), now), secrets.token_hex(), ""
     claimed = read_authorization(headers, services.deployment.region, now)
     secret = services.deployment.masters.secret_of(claimed.access_key_id, now)
     if secret is None:
@@ -157,8 +159,14 @@ def _authenticate(
     credential = services.tenants.api_keys.owner_of_pair(claimed.access_key_id, now)
     method = event["requestContext"]["http"]["method"]
     paths = possible_paths(services.deployment.path_prefix, event["rawPath"])
-    check_signature(claimed, secret, SignedRequest(method, paths, query, headers, body))
-    return credential, claimed.signature
+    signed_path = check_signature(claimed, secret, SignedRequest(method, paths, query, headers, body))
+    return credential, claimed.signature, signed_path
+
+
+def _label_in(signed_path: str, label: str) -> str:
+    """The name or ARN that the client signed. A gateway's decoding hides whether a `%` is a part of it."""
+    labelled = _LABELLED.fullmatch(signed_path)
+    return unquote(labelled[2]) if labelled else label
 
 
 def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
@@ -173,7 +181,8 @@ def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
     before, label = labelled.groups()
     if label in (".", ".."):
         return (as_sent, posixpath.normpath(as_sent))
-    return tuple(dict.fromkeys((as_sent, f"{prefix}{before}{quote(unquote(label), safe='-_.~')}")))
+    names = (unquote(label), label)  # the label itself, if a gateway decoded it
+    return tuple(dict.fromkeys((as_sent, *(f"{prefix}{before}{quote(name, safe='-_.~')}" for name in names))))
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -46,8 +46,10 @@ MAX_START_AGE_S: Final = 300
 # AWS's schedules do not have these fields, so UpdateSchedule keeps them. It replaces the others.
 _OWN_FIELDS: Final = (
     *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
-    *("on_crash", "alert"),
+    "on_crash",
 )
+# Of these, those that need to know when a run ends.
+_OF_AWAITED: Final = ("alert", "overlap")
 
 # From the stored job, a function that makes the defined one, and the time, to the job to store.
 Change = Callable[[Job | None, Callable[[], Job], float], Job]
@@ -127,7 +129,9 @@ def update(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         if is_known(before.origin, write.token):
             return before
         # A changed rate counts from now on.
-        new = replace(define(), **{name: getattr(before, name) for name in _OWN_FIELDS})
+        new = define()
+        kept = _OWN_FIELDS + (_OF_AWAITED if new.target.get("invocation") == "RequestResponse" else ())
+        new = replace(new, **{name: getattr(before, name) for name in kept})
         if write.is_disabled:
             return replace(new, state=PAUSED, group="", shard=0)
         if before.state == PAUSED:

@@ -101,14 +101,18 @@ def read_authorization(headers: Mapping[str, str], region: str, now: float) -> A
     return Authorization(scope[0], date, region, signed, parts["Signature"])
 
 
-def check_signature(claimed: Authorization, secret: str, request: SignedRequest) -> None:
-    """Whether the secret made the signature of exactly this request. Raises SignatureRefused."""
-    expected = (_signature(claimed, secret, request, path) for path in request.paths)
-    if not any(hmac.compare_digest(signature, claimed.signature) for signature in expected):
-        raise SignatureRefused(
-            "InvalidSignatureException",
-            "the signature does not match method, path, query, signed headers and body; check the secret access key",
-        )
+def check_signature(claimed: Authorization, secret: str, request: SignedRequest) -> str:
+    """The path that the client signed, if the secret made the signature of exactly this request.
+
+    Raises SignatureRefused.
+    """
+    for path in request.paths:
+        if hmac.compare_digest(_signature(claimed, secret, request, path), claimed.signature):
+            return path
+    raise SignatureRefused(
+        "InvalidSignatureException",
+        "the signature does not match method, path, query, signed headers and body; check the secret access key",
+    )
 
 
 def _parts(text: str) -> dict[str, str]:

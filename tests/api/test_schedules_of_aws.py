@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -222,7 +223,10 @@ def test_a_rate_can_be_longer_than_a_year(office: Office, aws: Aws) -> None:
 @pytest.mark.parametrize(
     ("name", "echoed"),
     [
-        *((name, name) for name in ("a b", "a/b", "ä", "a?b", "a#b", "a+b", "日", "a\nb")),
+        *(
+            (name, name)
+            for name in ("a b", "a/b", "ä", "a?b", "a#b", "a+b", "日", "a\nb", "a%b", "a%41", "%", "%25")
+        ),
         (".", "/"),
         ("..", "/"),
         ("x" * 65, None),
@@ -583,3 +587,27 @@ def test_times_are_epoch_numbers(office: Office, aws: Aws) -> None:
     aws().create_schedule(**schedule())
     assert office.alice("GET", "/v1/jobs/nightly").json["created_at"] == "2026-11-21T03:12:00Z"
     assert at("2026-11-21T03:12:00Z") == office.world.clock.now()
+
+
+def test_an_update_keeps_what_aws_cannot_say(office: Office, aws: Aws) -> None:
+    client = aws()
+    invoke = {"FunctionName": ARN, "InvocationType": "RequestResponse"}
+    waited = target(Arn="arn:aws:scheduler:::aws-sdk:lambda:invoke", Input=json.dumps(invoke))
+    client.create_schedule(**schedule("rate(1 hour)", Target=waited))
+    own = {
+        "tags": ["team:money"],
+        "catch_up": "all",
+        "timeout_s": 120,
+        "owner": "ann",
+        "overlap": "skip",
+        "alert": {"no_success_for_s": 86_400},
+    }
+    assert office.alice("PATCH", "/v1/jobs/nightly", own).status == 200
+    stored = office.alice("GET", "/v1/jobs/nightly").json
+    client.update_schedule(**schedule("rate(2 hours)", Target=waited))
+    updated = office.alice("GET", "/v1/jobs/nightly").json
+    assert {name: updated[name] for name in own} == {name: stored[name] for name in own}
+    assert client.get_schedule(Name="nightly")["ScheduleExpression"] == "rate(2 hours)"
+    client.update_schedule(**schedule("rate(2 hours)"))
+    of_event = office.alice("GET", "/v1/jobs/nightly").json
+    assert (of_event["owner"], of_event["overlap"], of_event["alert"]) == ("ann", "allow", None)

@@ -1,0 +1,148 @@
+"""Operations of AWS's services, delivered: the embedded AWS assumes the role, does them, and shows what they did.
+
+Services that it does not have are in test_aws_operation.py, against botocore's stubber.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.storage import aws
+from eventbridge.mapping import definition_of
+from executor.targets import aws_services, clients
+from scripts.embedded import Embedded, kill, start
+from scripts.embedded.deployment import client
+
+ACCOUNT = "us-east-1:000000000000"
+SCHEDULE = f"arn:aws:scheduler:{ACCOUNT}:schedule/default/nightly"
+ROLE = "arn:aws:iam::000000000000:role/scheduler"
+EVENT = {"tenant": "alice", "job_id": "nightly", "execution_id": "e"}
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    state_dir: Path = tmp_path_factory.mktemp("aws")
+    instance = start(state_dir, 0, tied=True)
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": "*"},
+                "Action": "sts:AssumeRole",
+                "Condition": {"StringEquals": {"sts:ExternalId": "minute8:alice"}},
+            }
+        ],
+    }
+    client(instance, "iam").create_role(RoleName="scheduler", AssumeRolePolicyDocument=json.dumps(trust))
+    yield instance
+    kill(state_dir)
+
+
+@pytest.fixture(autouse=True)
+def at_the_embedded_aws(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process's clients of AWS call the instance, and are made anew."""
+    for name, value in embedded.env().items():
+        monkeypatch.setenv(name, value)
+    caches = [each for each in vars(aws).values() if hasattr(each, "cache_clear")]
+    monkeypatch.setattr(clients, "_clients", type(clients._clients)(16))
+    monkeypatch.setattr(clients, "_assumed_roles", clients.AssumedRoles())
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+def deliver(arn: str, text: str | None = None, **parameters: Any) -> None:
+    """Call the target of a schedule once, as the executor does."""
+    target = {"Arn": arn, "RoleArn": ROLE, **({"Input": text} if text else {}), **parameters}
+    definition = definition_of({"ScheduleExpression": "rate(1 day)", "Target": target}, SCHEDULE)
+    assert definition["target"]["kind"] == "aws_operation"
+    outcome = aws_services.call_operation(
+        definition["target"], {"payload": definition["payload"], "minute8": EVENT}, 5
+    )
+    assert outcome.ok, outcome
+
+
+def test_a_stream_has_the_record(embedded: Embedded) -> None:
+    kinesis = client(embedded, "kinesis")
+    kinesis.create_stream(StreamName="s", ShardCount=1)
+    arn = f"arn:aws:kinesis:{ACCOUNT}:stream/s"
+    deliver(arn, "a text", KinesisParameters={"PartitionKey": "p"})
+    shard = kinesis.list_shards(StreamName="s")["Shards"][0]["ShardId"]
+    begin = kinesis.get_shard_iterator(StreamName="s", ShardId=shard, ShardIteratorType="TRIM_HORIZON")
+    records = kinesis.get_records(ShardIterator=begin["ShardIterator"])["Records"]
+    assert [(record["Data"], record["PartitionKey"]) for record in records] == [(b"a text", "p")]
+
+
+def test_a_delivery_stream_writes_the_record(embedded: Embedded) -> None:
+    storage = client(embedded, "s3")
+    storage.create_bucket(Bucket="deliveries")
+    client(embedded, "firehose").create_delivery_stream(
+        DeliveryStreamName="d",
+        ExtendedS3DestinationConfiguration={"RoleARN": ROLE, "BucketARN": "arn:aws:s3:::deliveries"},
+    )
+    deliver(f"arn:aws:firehose:{ACCOUNT}:deliverystream/d", "a text")
+    keys = [each["Key"] for each in storage.list_objects_v2(Bucket="deliveries").get("Contents", [])]
+    assert [storage.get_object(Bucket="deliveries", Key=key)["Body"].read().strip() for key in keys] == [
+        b"a text"
+    ]
+
+
+def test_a_build_has_begun(embedded: Embedded) -> None:
+    builds = client(embedded, "codebuild")
+    builds.create_project(
+        name="build",
+        source={"type": "NO_SOURCE", "buildspec": "version: 0.2"},
+        artifacts={"type": "NO_ARTIFACTS"},
+        environment={"type": "LINUX_CONTAINER", "image": "x", "computeType": "BUILD_GENERAL1_SMALL"},
+        serviceRole=ROLE,
+    )
+    deliver(f"arn:aws:codebuild:{ACCOUNT}:project/build", '{"sourceVersion": "v"}')
+    assert len(builds.list_builds_for_project(projectName="build")["ids"]) == 1
+
+
+def test_a_task_runs(embedded: Embedded) -> None:
+    tasks = client(embedded, "ecs")
+    tasks.create_cluster(clusterName="c")
+    definition = tasks.register_task_definition(
+        family="t", containerDefinitions=[{"name": "a", "image": "b"}]
+    )
+    arn = definition["taskDefinition"]["taskDefinitionArn"]
+    deliver(f"arn:aws:ecs:{ACCOUNT}:cluster/c", EcsParameters={"TaskDefinitionArn": arn, "TaskCount": 2})
+    assert len(tasks.list_tasks(cluster="c")["taskArns"]) == 2
+
+
+SDK = "arn:aws:scheduler:::aws-sdk"
+
+
+def test_universal_targets_do_what_they_say(embedded: Embedded) -> None:
+    tables = client(embedded, "dynamodb")
+    tables.create_table(
+        TableName="items",
+        KeySchema=[{"AttributeName": "a", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "a", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    item = {"TableName": "items", "Item": {"a": {"S": "b"}}}
+    deliver(f"{SDK}:dynamodb:putItem", json.dumps(item))
+    assert tables.scan(TableName="items")["Items"] == [{"a": {"S": "b"}}]
+    parameter = {"Name": "/p", "Value": "v", "Type": "String"}
+    deliver(f"{SDK}:ssm:putParameter", json.dumps(parameter))
+    assert client(embedded, "ssm").get_parameter(Name="/p")["Parameter"]["Value"] == "v"
+    url = client(embedded, "sqs").create_queue(QueueName="q")["QueueUrl"]
+    # DelaySeconds is no field of Minute8's own kind.
+    message = {
+        "QueueUrl": f"https://sqs.us-east-1.amazonaws.com/000000000000/{url.rpartition('/')[2]}",
+        "MessageBody": "hello",
+        "DelaySeconds": 0,
+    }
+    deliver(f"{SDK}:sqs:sendMessage", json.dumps(message))
+    received = client(embedded, "sqs").receive_message(QueueUrl=url)["Messages"]
+    assert [each["Body"] for each in received] == ["hello"]
