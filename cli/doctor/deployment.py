@@ -19,7 +19,9 @@ from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session
 from common.storage.table import Table
 
-SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "ssm", "sts")
+SERVICES: Final = (
+    *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "logs", "sqs", "ssm", "sts"),
+)
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 

@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import functions, planning, queues, surroundings, tables
+from cli.doctor import functions, planning, queues, settings, surroundings, tables
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
@@ -29,6 +29,8 @@ class Check(NamedTuple):
 
 CHECKS: Final = (
     Check("stack", surroundings.stack),
+    Check("settings", settings.settings),
+    Check("strangers", settings.strangers),
     Check("version", functions.version),
     Check("rule", planning.rule),
     Check("notify rule", planning.notify_rule),

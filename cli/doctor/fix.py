@@ -16,13 +16,18 @@ _TICK_TIMEOUT_S: Final = 120
 # AWS may take this long to show a repair: IAM for a policy, SQS for a count.
 _REPAIR_SHOWS_WITHIN_S: Final = 60
 _EXAMINE_AGAIN_S: Final = 5
+# A failure that these checks find and that is not repaired can lose what is sent.
+_CHECKS_OF_THE_PATH: Final = (
+    *("settings", "strangers", "queue executions", "mapping executions"),
+    *("function executor", "permissions executor"),
+)
 # A tick repairs the findings of these checks.
 _CHECKS_REPAIRED_BY_TICK: Final = ("mark", "unfinished planning")
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What became of a repair: `result` is `left`, `failed: …`, `done`, or says what was done."""
+    """What became of a repair: `result` is `left`, `left: …`, `failed: …`, `done`, or says what was done."""
 
     check: str
     description: str
@@ -30,7 +35,7 @@ class RepairResult:
 
     @property
     def was_tried(self) -> bool:
-        return self.result != "left"
+        return not self.result.startswith("left")
 
     @property
     def succeeded(self) -> bool:
@@ -59,15 +64,36 @@ def fix(
     agrees: Callable[[Finding, Repair], bool],
     report: Callable[[RepairResult], None],
 ) -> list[RepairResult]:
-    """Make each repair that `agrees` allows, and report it. An error of one does not stop the others."""
-    results = []
+    """Make each repair that `agrees` allows, and report it. An error of one does not stop the others.
+
+    Nothing is sent again while a failure on the way of executions is not repaired.
+    """
+    findings, results = list(findings), list[RepairResult]()
     for finding, repair in repairs(deployment, findings):
-        result = RepairResult(
-            finding.check, repair.description, _outcome(repair) if agrees(finding, repair) else "left"
-        )
-        results.append(result)
-        report(result)
+        if repair.sends and (failure := _unrepaired_on_the_path(findings, results)):
+            outcome = f"left: what is sent could be lost while {failure.check} fails: {failure.message}"
+        else:
+            outcome = _outcome(repair) if agrees(finding, repair) else "left"
+        results.append(RepairResult(finding.check, repair.description, outcome))
+        report(results[-1])
     return results
+
+
+def _unrepaired_on_the_path(findings: Iterable[Finding], results: Iterable[RepairResult]) -> Finding | None:
+    repaired = {result.description for result in results if result.succeeded}
+    failures = (
+        finding
+        for finding in findings
+        if finding.level == Level.FAILED and finding.check in _CHECKS_OF_THE_PATH
+    )
+    return next(
+        (
+            failure
+            for failure in failures
+            if failure.repair is None or failure.repair.description not in repaired
+        ),
+        None,
+    )
 
 
 def _outcome(repair: Repair) -> str:

@@ -59,6 +59,7 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
             f"send what is readable in {name} again, and discard what no version of Minute8 has written",
             lambda: _sort_out(deployment, feed.queue),
             order=1,
+            sends=True,
         )
         yield failed(
             f"{plural(count, 'message')} in {name}",
@@ -142,7 +143,7 @@ def without_record(deployment: Deployment) -> Iterator[Finding]:
         f"{'over ' if more else ''}{len(executions)} executions that were due have no record,"
         f" the earliest of {rfc3339(first.due_at)}: {first.execution_id}",
         f"look at dead letters and queues first; `{command}` sends them again, and each runs once",
-        Repair(command, lambda: _run_again(deployment, ids), order=2),
+        Repair(command, lambda: _run_again(deployment, ids), order=2, sends=True),
     )
 
 

@@ -18,11 +18,15 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The repair of a finding. `do` raises if the repair fails. Repairs are made by rising `order`."""
+    """The repair of a finding. `do` raises if the repair fails. Repairs are made by rising `order`.
+
+    A repair that `sends` puts messages into the queues: it waits until nothing loses them any more.
+    """
 
     description: str
     do: Callable[[], object]
     order: int = 0
+    sends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -314,7 +314,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "by other means",
         lambda p: setattr(p.stacks, "status", ""),
-        {"stack": Level.NOT_CHECKED, "api": Level.NOT_CHECKED},
+        {check: Level.NOT_CHECKED for check in ("stack", "settings", "strangers", "api")},
         "no stack",
     ),
 ]

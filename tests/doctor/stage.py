@@ -80,6 +80,10 @@ class Stacks:
 
     status: str = "UPDATE_COMPLETE"
     tells_url: bool = True
+    # Of the template, and the physical ids of those that the stack has.
+    resources: dict[str, Any] = field(default_factory=dict)
+    physical_ids: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, Any] = field(default_factory=dict)
 
     class exceptions:
         ClientError = ClientError
@@ -106,16 +110,26 @@ class Stacks:
         }
         split = {"Fn::Split": [",", {"Fn::Sub": "a,arn:${AWS::Partition}:b"}]}
         documents = {"Statement": [statement, {"Effect": "Allow", "Action": "x", "Resource": split}]}
-        return {
-            "TemplateBody": {
-                "Resources": {
-                    f"{name.title()}Role": {
-                        "Properties": {"Policies": [{"PolicyName": name, "PolicyDocument": documents}]}
-                    }
-                    for name in FUNCTIONS
-                }
+        roles = {
+            f"{name.title()}Role": {
+                "Type": "AWS::IAM::Role",
+                "Properties": {"Policies": [{"PolicyName": name, "PolicyDocument": documents}]},
             }
+            for name in FUNCTIONS
         }
+        return {"TemplateBody": {"Resources": roles | self.resources, "Conditions": self.conditions}}
+
+    def get_paginator(self, operation: str) -> Any:
+        assert operation == "list_stack_resources"
+        return self
+
+    def paginate(self, StackName: str) -> list[dict[str, Any]]:
+        """Two pages."""
+        summaries = [
+            {"LogicalResourceId": name, "PhysicalResourceId": physical_id}
+            for name, physical_id in self.physical_ids.items()
+        ]
+        return [{"StackResourceSummaries": summaries[:2]}, {"StackResourceSummaries": summaries[2:]}]
 
 
 @cache
@@ -213,6 +227,8 @@ class Patient:
                 BatchSize=feed.batch_size,
                 FunctionResponseTypes=["ReportBatchItemFailures"] if feed.reports_failures else [],
             )
+            self.stacks.physical_ids[f"{feed.queue.title()}Mapping"] = self.mapping(feed.function)["UUID"]
+        self.stacks.physical_ids |= {"TickRule": self.name("tick"), "NotifyRule": self.name("notify")}
         self._make_rule("tick", TICK_EXPRESSION, "scheduler")
         self._make_rule("notify", ROUND_EXPRESSION, "notifier")
         self["events"].create_event_bus(Name=self.name())

@@ -1,0 +1,268 @@
+"""The doctor finds what differs from the deployed template, and what the stack does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cli.doctor.examine import CHECKS, examine
+from cli.doctor.fix import fix
+from cli.doctor.inventory import RUNTIME, TICK_EXPRESSION
+from cli.doctor.template import DeployedTemplate
+from common.platform.findings import Finding, Level
+from tests.doctor.stage import ACCOUNT, EXECUTOR_TIMEOUT_S, REGION, VARIABLES, Patient
+
+OWN = [check for check in CHECKS if check.name in ("settings", "strangers")]
+WITHOUT_RECORDS = [
+    check for check in CHECKS if check.name in ("settings", "strangers", "dead letters executions")
+]
+
+
+@pytest.fixture
+def deployed(patient: Patient) -> Patient:
+    """The stage, with a template that has what `Patient` makes."""
+    name, arn, target = (
+        patient.name,
+        patient.deployment.queue_arn,
+        {"Fn::GetAtt": ["SchedulerFunction", "Arn"]},
+    )
+    patient["logs"].create_log_group(logGroupName="/aws/lambda/executor")
+    patient["logs"].put_retention_policy(logGroupName="/aws/lambda/executor", retentionInDays=30)
+    redrive = {
+        "deadLetterTargetArn": {"Fn::GetAtt": ["ExecutionsDeadLetterQueue", "Arn"]},
+        "maxReceiveCount": 5,
+    }
+    function = {
+        "Runtime": RUNTIME,
+        "Timeout": EXECUTOR_TIMEOUT_S,
+        "Handler": "handler.handle",
+        "Environment": {
+            "Variables": {**VARIABLES, "NEVER": {"Fn::If": ["Off", "on", {"Ref": "AWS::NoValue"}]}}
+        },
+    }
+    patient.stacks.conditions = {"Off": {"Fn::Not": [{"Fn::Equals": ["off", "off"]}]}}
+    patient.stacks.resources = {
+        "ExecutionsQueue": resource("SQS::Queue", VisibilityTimeout=60, RedrivePolicy=redrive),
+        "ExecutionsDeadLetterQueue": resource("SQS::Queue", VisibilityTimeout="60"),
+        "ExecutionsMapping": resource(
+            "Lambda::EventSourceMapping",
+            BatchSize=10,
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+            EventSourceArn={"Fn::GetAtt": ["ExecutionsQueue", "Arn"]},
+            ScalingConfig={"Fn::If": ["Off", {"MaximumConcurrency": 9}, {"Ref": "AWS::NoValue"}]},
+        ),
+        "PlanningMapping": resource(
+            "Lambda::EventSourceMapping", BatchSize=1, EventSourceArn=arn("planning")
+        ),
+        "OutcomesMapping": resource(
+            "Lambda::EventSourceMapping",
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+            EventSourceArn=arn("outcomes"),
+        ),
+        "ExecutorFunction": resource(
+            "Lambda::Function",
+            **function,
+            Role={"Fn::Sub": f"arn:${{AWS::Partition}}:iam::{ACCOUNT}:role/{name('executor')}"},
+        ),
+        "SchedulerFunction": {"Type": "AWS::Lambda::Function", "Properties": {"Code": {"Fn::Unheard": []}}},
+        "TickRule": resource(
+            "Events::Rule", ScheduleExpression=TICK_EXPRESSION, Targets=[{"Id": "scheduler", "Arn": target}]
+        ),
+        "NotifyRule": resource(
+            "Events::Rule", Targets={"Fn::Unheard": []}, ScheduleExpression="cron(* * * * ? *)"
+        ),
+        "ExecutorLogs": resource("Logs::LogGroup", RetentionInDays=30),
+        "NeverQueue": {**resource("SQS::Queue", DelaySeconds=9), "Condition": "Off"},
+    }
+    patient.stacks.physical_ids |= {
+        "ExecutionsQueue": patient.queue_url("executions"),
+        "ExecutionsDeadLetterQueue": patient.queue_url("executions-dead"),
+        "NeverQueue": patient.queue_url("executions"),
+        "ExecutorFunction": name("executor"),
+        "ExecutorLogs": "/aws/lambda/executor",
+    }
+    return patient
+
+
+def resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
+def problems(patient: Patient) -> list[Finding]:
+    return [finding for finding in examine(patient.deployment, 30, OWN) if finding.level != Level.OK]
+
+
+def attribute(queue: str, **attributes: str) -> Callable[[Patient], Any]:
+    return lambda patient: patient["sqs"].set_queue_attributes(
+        QueueUrl=patient.queue_url(queue), Attributes=attributes
+    )
+
+
+def mapping(**changes: Any) -> Callable[[Patient], Any]:
+    return lambda patient: patient["lambda"].update_event_source_mapping(
+        UUID=patient.mapping("executor")["UUID"], **changes
+    )
+
+
+def function(**changes: Any) -> Callable[[Patient], Any]:
+    return lambda patient: patient["lambda"].update_function_configuration(
+        FunctionName=patient.name("executor"), **changes
+    )
+
+
+def test_a_stage_as_it_was_deployed_has_no_difference(deployed: Patient) -> None:
+    assert problems(deployed) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "level", "is_repairable"),
+    [
+        (
+            attribute("executions", MessageRetentionPeriod="60"),
+            'MessageRetentionPeriod "60" instead of 345600',
+            "failed",
+            True,
+        ),
+        (
+            attribute("executions", VisibilityTimeout="43200"),
+            'VisibilityTimeout "43200" instead of 60',
+            "failed",
+            True,
+        ),
+        (attribute("executions-dead", DelaySeconds="300"), 'DelaySeconds "300" instead of 0', "failed", True),
+        (
+            attribute("executions", RedrivePolicy="{}"),
+            "RedrivePolicy no value instead of {",
+            "failed",
+            True,
+        ),
+        (mapping(BatchSize=1), "BatchSize 1 instead of 10", "failed", True),
+        (function(MemorySize=3008), "MemorySize 3008 instead of 128", "warning", False),
+        (
+            function(Environment={"Variables": VARIABLES | {"STAGE": "x"}}),
+            'Variables.STAGE "x" instead of no value',
+            "failed",
+            False,
+        ),
+        (
+            lambda patient: patient["lambda"].put_function_concurrency(
+                FunctionName=patient.name("executor"), ReservedConcurrentExecutions=2
+            ),
+            "ReservedConcurrentExecutions 2 instead of no value",
+            "warning",
+            False,
+        ),
+        (
+            lambda patient: patient["logs"].put_retention_policy(
+                logGroupName="/aws/lambda/executor", retentionInDays=1
+            ),
+            "RetentionInDays 1 instead of 30",
+            "warning",
+            True,
+        ),
+        (
+            lambda patient: patient["logs"].delete_log_group(logGroupName="/aws/lambda/executor"),
+            'RetentionInDays "no group" instead of 30',
+            "warning",
+            True,
+        ),
+        (
+            lambda patient: patient["events"].disable_rule(Name=patient.name("tick")),
+            'State "DISABLED" instead of "ENABLED"',
+            "failed",
+            False,
+        ),
+        (
+            lambda patient: patient["lambda"].delete_event_source_mapping(
+                UUID=patient.mapping("executor")["UUID"]
+            ),
+            "ExecutionsMapping is gone",
+            "failed",
+            False,
+        ),
+    ],
+)
+def test_a_difference_is_found_and_repaired(
+    deployed: Patient, change: Callable[[Patient], Any], message: str, level: str, is_repairable: bool
+) -> None:
+    change(deployed)
+    (finding,) = problems(deployed)
+    assert message in finding.message
+    assert finding.level == level
+    assert (finding.repair is not None) == is_repairable
+    if finding.repair and "no group" not in message:
+        finding.repair.do()
+        assert problems(deployed) == []
+
+
+def test_a_filter_is_found_and_taken_off(deployed: Patient) -> None:
+    """moto keeps no filter."""
+    filters = {"Filters": [{"Pattern": "{}"}]}
+    uuid, stock = deployed.mapping("executor")["UUID"], deployed["lambda"].get_event_source_mapping
+    puts: list[dict[str, Any]] = []
+    deployed.alter(
+        "lambda",
+        get_event_source_mapping=lambda UUID: {
+            **stock(UUID=UUID),
+            **({"FilterCriteria": filters} if uuid == UUID else {}),
+        },
+        update_event_source_mapping=lambda **request: puts.append(request),
+    )
+    (finding,) = problems(deployed)
+    assert "FilterCriteria" in finding.message
+    assert finding.repair
+    finding.repair.do()
+    assert puts == [{"UUID": uuid, "FilterCriteria": {}}]
+
+
+def test_a_second_consumer_and_another_rule_are_named(deployed: Patient) -> None:
+    arn = deployed.deployment.queue_arn("executions")
+    second = deployed["lambda"].create_event_source_mapping(
+        FunctionName=deployed.name("notifier"), EventSourceArn=arn
+    )["UUID"]
+    deployed["events"].put_rule(Name="mine", ScheduleExpression="rate(1 minute)")
+    deployed["events"].put_targets(
+        Rule="mine", Targets=[{"Id": "x", "Arn": deployed.deployment.function_arn("executor")}]
+    )
+    consumer, rule = problems(deployed)
+    assert f"{deployed.name('notifier')} reads {deployed.name('executions')} too" in consumer.message
+    assert "the rule mine starts" in rule.message
+    assert consumer.repair
+    consumer.repair.do()
+    assert deployed["lambda"].get_event_source_mapping(UUID=second)["State"] == "Disabled"
+    assert problems(deployed) == [rule]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_nothing_is_sent_again_into_an_open_hole(deployed: Patient, is_closed: bool) -> None:
+    deployed["sqs"].send_message(QueueUrl=deployed.queue_url("executions-dead"), MessageBody="garbage")
+    (attribute("executions", DelaySeconds="300") if is_closed else function(Handler="gone.handle"))(deployed)
+    findings = examine(deployed.deployment, 30, WITHOUT_RECORDS)
+    results = fix(deployed.deployment, findings, lambda *_: True, lambda _: None)
+    letters = next(result for result in results if result.check == "dead letters executions")
+    assert letters.succeeded == is_closed
+    assert is_closed or letters.result.startswith("left: what is sent could be lost while settings fails")
+
+
+def test_a_stage_without_a_stack_is_not_checked(deployed: Patient) -> None:
+    deployed.stacks.status = ""
+    assert {finding.level for finding in problems(deployed)} == {Level.NOT_CHECKED}
+
+
+@pytest.mark.parametrize(
+    ("value", "resolved"),
+    [
+        ({"Fn::Join": ["-", ["a", {"Ref": "AWS::Region"}, {"Ref": "AWS::NoValue"}]]}, f"a-{REGION}"),
+        ({"Fn::Split": [",", {"Fn::Sub": "a,${AWS::AccountId}"}]}, ["a", ACCOUNT]),
+        (
+            {"Fn::Sub": "${ExecutionsQueue.Arn}/x"},
+            f"arn:aws:sqs:{REGION}:{ACCOUNT}:minute8-test-executions/x",
+        ),
+        ({"a": {"Fn::If": ["Off", 1, 2]}, "b": {"Ref": "AWS::NoValue"}}, {"a": 2}),
+        ({"Fn::GetAtt": ["ExecutionsQueue", "QueueName"]}, "minute8-test-executions"),
+    ],
+)
+def test_references_are_replaced(deployed: Patient, value: Any, resolved: Any) -> None:
+    assert DeployedTemplate(deployed.deployment).resolved(value) == resolved
