@@ -162,6 +162,20 @@ def _read_rule(deployment: Deployment, name: str) -> Properties:
     return {**rule, "Targets": [{"Arn": target["Arn"], "Id": target["Id"]} for target in targets]}
 
 
+def _put_rule(deployment: Deployment, name: str, properties: Properties) -> None:
+    events, name = deployment.client("events"), name.rpartition("/")[2]
+    if targets := properties.get("Targets"):
+        events.put_targets(Rule=name, Targets=targets)
+        return
+    current = {
+        key: value for key, value in events.describe_rule(Name=name).items() if key in _SETTINGS_OF_RULE
+    }
+    events.put_rule(Name=name, **{**current, **properties})
+
+
+_SETTINGS_OF_RULE: Final = ("Description", "ScheduleExpression", "State")
+
+
 def _read_table(deployment: Deployment, name: str) -> Properties:
     client = deployment.client("dynamodb")
     table = client.describe_table(TableName=name)["Table"]
@@ -247,6 +261,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         _read_rule,
         {"ScheduleExpression": None, "State": "ENABLED", "Targets": []},
         frozenset(("ScheduleExpression", "State", "Targets")),
+        _put_rule,
     ),
     "AWS::DynamoDB::Table": Kind(
         _read_table, {"BillingMode": "PROVISIONED", "KeySchema": None, "TimeToLiveSpecification": None}

@@ -314,7 +314,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "by other means",
         lambda p: setattr(p.stacks, "status", ""),
-        {check: Level.NOT_CHECKED for check in ("stack", "settings", "strangers", "api")},
+        dict.fromkeys(("stack", "settings", "strangers", "api"), Level.NOT_CHECKED),
         "no stack",
     ),
 ]

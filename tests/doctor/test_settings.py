@@ -26,7 +26,7 @@ def deployed(patient: Patient) -> Patient:
     name, arn, target = (
         patient.name,
         patient.deployment.queue_arn,
-        {"Fn::GetAtt": ["SchedulerFunction", "Arn"]},
+        {"Fn::Sub": patient.deployment.function_arn("scheduler")},
     )
     patient["logs"].create_log_group(logGroupName="/aws/lambda/executor")
     patient["logs"].put_retention_policy(logGroupName="/aws/lambda/executor", retentionInDays=30)
@@ -172,7 +172,21 @@ def test_a_stage_as_it_was_deployed_has_no_difference(deployed: Patient) -> None
             lambda patient: patient["events"].disable_rule(Name=patient.name("tick")),
             'State "DISABLED" instead of "ENABLED"',
             "failed",
-            False,
+            True,
+        ),
+        (
+            lambda patient: patient["events"].put_rule(
+                Name=patient.name("tick"), ScheduleExpression="rate(1 minute)"
+            ),
+            'ScheduleExpression "rate(1 minute)" instead of "cron(8/10 * * * ? *)"',
+            "failed",
+            True,
+        ),
+        (
+            lambda patient: patient["events"].remove_targets(Rule=patient.name("tick"), Ids=["scheduler"]),
+            'Targets no value instead of [{"Arn"',
+            "failed",
+            True,
         ),
         (
             lambda patient: patient["lambda"].delete_event_source_mapping(

@@ -106,11 +106,12 @@ def test_a_deployment_is_well_until_something_is_broken(
         aws("sqs").purge_queue(QueueUrl=dead)
     assert (code, problems.keys()) == (
         1,
-        {"rule", "function outcomes", "permissions planner", "dead letters planning"},
+        {"rule", "settings", "function outcomes", "permissions planner", "dead letters planning"},
     )
     assert "its role may not" in problems["permissions planner"]
     assert {repair["check"]: repair["result"].split(";")[0] for repair in report["repairs"]} == {
         "rule": "done",
+        "settings": "done",
         "function outcomes": "done",
         "permissions planner": "done",
         "dead letters planning": "1 discarded",
