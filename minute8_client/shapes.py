@@ -805,6 +805,14 @@ class HourAhead(TypedDict):
     executions: int
 
 
+class JobAhead(TypedDict):
+    """A job that fires soon."""
+
+    job_id: str
+    name: str
+    fire_at: str
+
+
 class NextDay(TypedDict):
     """The executions of the next 24 hours. Dates that calendars exclude are counted."""
 
@@ -814,6 +822,7 @@ class NextDay(TypedDict):
     hours: list[HourAhead]
     jobs_counted: int
     complete: bool
+    jobs: list[JobAhead]
 
 
 class FailingJob(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from api.services import Services
 from api.views import hours_view
 from common.errors import Busy
 from common.history.failed_runs import FailureFilter
-from common.history.overview import AHEAD_S, Ahead, ahead, failing
+from common.history.overview import AHEAD_S, Ahead, ahead, failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.timing.instants import DAY_S, rfc3339
@@ -20,9 +21,11 @@ from common.timing.instants import DAY_S, rfc3339
 # It reads as much as some requests of one job.
 _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
+_NEXT_SHOWN: Final = 10
 _GROUPS_SHOWN: Final = 5
 _FAILURES_READ: Final = 100
 _ERROR_CHARS: Final = 300
+_TIMES: Final = ("from_at", "until_at", "fresh_at")
 
 ROUTES = Routes()
 
@@ -35,8 +38,18 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     written down the first runs, and `job_counts`, `ahead` and `failing` while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
-    shown: dict[str, Any] = {"at": rfc3339(int(now)), "past": _past(services, tenant, now)}
-    return Response({**shown, **_of_jobs(services, tenant, now), "errors": _errors(services, tenant, now)})
+    past, of_jobs = _past(services, tenant, now), _of_jobs(services, tenant, now)
+    shown = {"past": past, **of_jobs, "errors": _errors(services, tenant, now)}
+    return Response({"at": rfc3339(int(now)), **shown}, version=_news(shown))
+
+
+def _news(shown: dict[str, Any]) -> str:
+    """What makes an overview another one: not the times at which it was read."""
+
+    def without_times(part: dict[str, Any] | None) -> dict[str, Any] | None:
+        return part and {name: value for name, value in part.items() if name not in _TIMES}
+
+    return json.dumps({**shown, "past": without_times(shown["past"]), "ahead": without_times(shown["ahead"])})
 
 
 def _past(services: Services, tenant: str, now: float) -> dict[str, Any] | None:
@@ -63,7 +76,13 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
     count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
     return {
         "job_counts": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
-        "ahead": _ahead_view(ahead(tenant, jobs, now)),
+        "ahead": _ahead_view(ahead(tenant, jobs, now))
+        | {
+            "jobs": [
+                {"job_id": job.job_id, "name": job.name, "fire_at": rfc3339(at)}
+                for at, job in soonest(jobs, services.history.next_fires.of(tenant, now), _NEXT_SHOWN)
+            ]
+        },
         "failing": {
             "count": count,
             "jobs": [

@@ -33,6 +33,14 @@ class HourAhead(ResponseBody):
     executions: int = Field(description="How many are due.")
 
 
+class JobAhead(ResponseBody):
+    """A job that fires soon."""
+
+    job_id: JobId
+    name: str = Field(description="The job's name; empty if it has none.")
+    fire_at: Instant = Field(description="Its next fire time.")
+
+
 class NextDay(ResponseBody):
     """The executions of the next 24 hours. Dates that calendars exclude are counted."""
 
@@ -42,6 +50,7 @@ class NextDay(ResponseBody):
     hours: list[HourAhead] = Field(description="The hours with executions, the earliest first.")
     jobs_counted: int = Field(description="The active jobs that were counted.")
     complete: bool = Field(description="Whether there was time to count all jobs.")
+    jobs: list[JobAhead] = Field(description="At most 10, those that fire next first.")
 
 
 class FailingJob(ResponseBody):

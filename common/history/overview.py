@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,3 +80,12 @@ def failing(
     ]
     failing_jobs.sort(key=lambda job: (-job.failures_in_row, job.job_id))
     return len(failing_jobs), failing_jobs[:most]
+
+
+def soonest(
+    jobs: Iterable[ListedJob], next_fire: Callable[[ListedJob], int | None], most: int
+) -> list[tuple[int, ListedJob]]:
+    """The active jobs that fire next, with their fire times, the earliest first. Pure but for `next_fire`."""
+    times = ((next_fire(job), job) for job in jobs if job.state == ACTIVE)
+    known = ((at, job) for at, job in times if at is not None)
+    return heapq.nsmallest(most, known, key=lambda one: (one[0], one[1].job_id))

@@ -19,6 +19,7 @@ import { Runs } from "./views/runs";
 import { SignIn } from "./views/sign-in";
 import { Subscriptions } from "./views/subscriptions";
 import { Tenant } from "./views/tenant";
+import { Upcoming } from "./views/upcoming";
 
 type View = (path: string[]) => JSX.Element;
 
@@ -27,11 +28,12 @@ const OF_TENANT: Record<string, View> = {
   jobs: ([, id, verb]) => {
     if (!id) return <Jobs />;
     if (verb === "edit") return forWriters(<EditJob id={id} key={id} />);
-    return <Job id={id} key={id} />;
+    return <Job id={id} tab={verb ?? ""} key={id} />;
   },
   "new-job": () => forWriters(<NewJob />),
   runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
   failures: () => <Failures />,
+  upcoming: () => <Upcoming />,
   calendars: () => <Calendars />,
   subscriptions: () => <Subscriptions />,
   keys: () => <Keys owner={{ kind: "self" }} />,

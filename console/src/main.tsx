@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App } from "./app";
 import { keepFocus } from "./lib/focus";
-import { startClock } from "./lib/load";
+import { startClock, watchForPeople } from "./lib/load";
 import { followAddress } from "./lib/router";
 import { answerTabs, resume } from "./lib/session";
 import { loadSettings } from "./lib/settings";
@@ -9,6 +9,7 @@ import "./style.css";
 
 loadSettings();
 startClock();
+watchForPeople();
 followAddress();
 answerTabs();
 const root = document.getElementById("app");

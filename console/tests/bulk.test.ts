@@ -17,7 +17,10 @@ describe("the filter of a list, for the API", () => {
     // The API has no such filter.
     [{ tag: "eu", search: "x" }, "run", undefined],
     [{ kind: "sqs" }, "pause", undefined],
-    [{ health: "failing" }, "run", undefined],
+    [{ failing: "yes" }, "run", undefined],
+    [{ state: "paused", tag: "eu" }, "delete", { state: "paused", tag: "eu" }],
+    // The order is no condition.
+    [{ sort: "name", cursor: "x" }, "delete", { all: true }],
   ])("%o to %s is %o", (shown, verb, filter) => expect(manyFilterOf(shown, verb)).toEqual(filter));
 });
 

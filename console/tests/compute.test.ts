@@ -3,25 +3,14 @@ import { describe, expect, it, vi } from "vitest";
 import { levelOf } from "../src/draw/heat";
 import { levels } from "../src/draw/plot";
 import { stepsOf } from "../src/draw/waterfall";
-import { added, crowdedIn, dueBy } from "../src/lib/coming";
+import { added, crowdedIn } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
-import {
-  byHour,
-  changedFrom,
-  countStates,
-  type Fire,
-  gathered,
-  MOST_FIRES,
-  MOST_PAGES,
-  type Past,
-  stateOfFire,
-  updated,
-} from "../src/lib/expected";
-import { type Group, jobsOf, merged } from "../src/lib/groups";
-import { figureOf, healthOf, knownHealth, MOST_HEALTHS } from "../src/lib/health";
-import type { Job } from "../src/lib/jobs";
+import { changedFrom, type Fire, gathered, type Known, MOST_FIRES, stateOfFire, updated } from "../src/lib/expected";
+import { type Group, merged } from "../src/lib/groups";
+import { figureOf, healthOf } from "../src/lib/health";
+import { type Job, type JobFilter, queryOf } from "../src/lib/jobs";
 import { linked } from "../src/lib/links";
 import { lookOf, stateOfBackfill, stateOfRun } from "../src/lib/states";
 import { minutesOf, movedTogether, nextChange } from "../src/lib/zones";
@@ -124,29 +113,12 @@ describe("a run's way", () => {
 });
 
 describe("expected against actual", () => {
-  const fire = (status: string, run?: string, late_s?: number, hour = 3) =>
-    ({
-      status,
-      fire_at: `2026-01-01T0${hour}:10:00Z`,
-      late_s,
-      ...(run ? { run: { status: run, execution_id: "x" } } : {}),
-    }) as Fire;
+  const fire = (status: string, run?: string) =>
+    ({ status, ...(run ? { run: { status: run, execution_id: "x" } } : {}) }) as Fire;
   it("shows what became of the run, where that is worse", () => {
     expect(stateOfFire(fire("on_time", "failed"))).toBe("failed");
     expect(stateOfFire(fire("on_time", "succeeded"))).toBe("on_time");
     expect(stateOfFire(fire("no_record"))).toBe("no_record");
-    expect([...countStates([fire("on_time", "failed"), fire("missed"), fire("missed")])]).toEqual([
-      ["failed", 1],
-      ["missed", 2],
-    ]);
-  });
-  it("is counted by hour", () => {
-    const fires = [fire("on_time", "succeeded"), fire("late", "failed", 42), fire("missed", undefined, undefined, 4)];
-    const hours = byHour(fires, at("2026-01-01T03:00:00Z"), at("2026-01-01T05:00:00Z"));
-    expect(hours).toMatchObject([
-      { due: 2, succeeded: 1, failed: 1, latestS: 42 },
-      { due: 1, succeeded: 0, failed: 0, latestS: 0 },
-    ]);
   });
   it("has a look of its own for every status that the API knows", () => {
     for (const status of [
@@ -202,7 +174,6 @@ describe("counts", () => {
     const [found, other] = merged([group, { ...group, job_id: "b", last_at: "6" }, later]);
     expect(found).toMatchObject({ job_id: "a", count: 5, first_at: "0", last_at: "7", last_execution_id: "y" });
     expect(other?.job_id).toBe("b");
-    expect(jobsOf([later, group, { job_id: "b" }])).toEqual(["a", "b"]);
   });
 });
 
@@ -233,15 +204,29 @@ describe("a job's health", () => {
 });
 
 describe("a figure", () => {
-  it.each([
-    [false, 1, 0, "–", undefined],
-    [false, 1, 1, "1+", "bad"],
-    [true, MOST_HEALTHS, 0, "0", "good"],
-    [true, MOST_HEALTHS, 1200, "1,200", "bad"],
-    [true, MOST_HEALTHS + 1, 0, "0+", undefined],
-    [true, MOST_HEALTHS + 1, 2, "2+", "bad"],
-  ])("of healths (read: %s) of %i jobs, %i of them bad, is %s", (isRead, jobs, count, value, tone) => {
-    expect(figureOf(count, knownHealth(isRead, jobs))).toEqual({ value, tone });
+  it("of a count that is not known is no good news", () => {
+    expect(figureOf(undefined)).toEqual({ value: "–", tone: undefined });
+    expect(figureOf(0)).toEqual({ value: "0", tone: "good" });
+    expect(figureOf(1200, "late")).toEqual({ value: "1,200", tone: "late" });
+  });
+});
+
+describe("a list of jobs, for the API", () => {
+  it.each<[JobFilter, object]>([
+    [{}, { sort: "failures" }],
+    [
+      { search: "night ly", sort: "next" },
+      { q: "night ly", sort: "next" },
+    ],
+    // Signs are no words, and an address can say anything.
+    [{ search: "-", state: "gone", kind: "x", sort: "x" }, { sort: "failures" }],
+    [
+      { state: "paused", tag: "eu", kind: "sqs", failing: "yes" },
+      { state: "paused", tag: "eu", kind: "sqs", failing: true },
+    ],
+    [{ cursor: "c", before: "50" }, { cursor: "c" }],
+  ])("%o is %o", (filter, query) => {
+    expect(queryOf(filter)).toEqual({ limit: 50, health: true, sort: "failures", ...query });
   });
 });
 
@@ -275,19 +260,13 @@ describe("due instants of many pages", () => {
       yield { expected: Array<Fire>(each).fill(fire), next_cursor: n < count ? "more" : null };
   }
   it.each([
-    [3, 2, 6, true, [2, 4]],
-    [1, 0, 0, true, []],
-    [MOST_PAGES, 1, MOST_PAGES, true, undefined],
-    [MOST_PAGES + 1, 1, MOST_PAGES, false, undefined],
-    [9, MOST_FIRES / 3, MOST_FIRES, false, [MOST_FIRES / 3, (2 * MOST_FIRES) / 3]],
-  ])("%i with %i each are %i, whole: %s, and are shown as they come", async (count, each, total, complete, shown) => {
-    const parts: number[] = [];
-    const found = await gathered(pages(count, each), (part) => {
-      expect(part.complete).toBe(false);
-      parts.push(part.fires.length);
-    });
-    expect([found.fires.length, found.complete, found.reading]).toEqual([total, complete, undefined]);
-    if (shown) expect(parts).toEqual(shown);
+    [3, 2, 6, true],
+    [1, 0, 0, true],
+    [4, MOST_FIRES / 4, MOST_FIRES, true],
+    [9, MOST_FIRES / 4, MOST_FIRES, false],
+  ])("%i with %i each are %i, whole: %s", async (count, each, total, complete) => {
+    const found = await gathered(pages(count, each));
+    expect([found.fires.length, found.complete]).toEqual([total, complete]);
   });
 });
 
@@ -318,20 +297,6 @@ describe("what is coming of many jobs", () => {
       ],
     );
   });
-
-  it.each([
-    [1, 0, 1],
-    [2, 0, 1],
-    [3, 0, 10],
-    [3, 1, 10],
-    [4, 1, undefined],
-  ])("is due, %i of it after %i min, by minute %s", (count, minutes, by) => {
-    const counts: [number, number][] = [
-      [noon, 2],
-      [noon + 9 * 60_000, 3],
-    ];
-    expect(dueBy(counts, noon + minutes * 60_000, count)).toBe(by && noon + by * 60_000);
-  });
 });
 
 describe("what was read of the past", () => {
@@ -343,7 +308,7 @@ describe("what was read of the past", () => {
       status,
       ...(run ? { run: { status: run } } : {}),
     }) as Fire;
-  const past = (...fires: Fire[]): Past => ({ fires, complete: true, readAt: noon, wholeAt: noon });
+  const past = (...fires: Fire[]): Known => ({ fires, complete: true, readAt: noon, wholeAt: noon });
 
   it.each([
     ["nothing is open", [fire(-30, "on_time", "succeeded"), fire(-40, "missed"), fire(-1, "late", "failed")], -2],

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { binsOf, columnsOf, stack, ticks, worst } from "../src/draw/bins";
+import { binsOf, columnsOf, countLevels, partOf, stack, ticks, worst } from "../src/draw/bins";
 
 vi.stubGlobal("location", { hash: "", href: "https://x.example/console" });
 vi.stubGlobal("addEventListener", () => undefined);
@@ -47,6 +47,22 @@ describe("times", () => {
     const at = Date.parse("2026-11-22T23:30:00Z");
     expect(absolute(at, "UTC", at - 3600_000)).toBe("23:30:00");
     expect(absolute(at, "UTC", at + 3600_000)).toBe("2026-11-22 23:30:00");
+  });
+  it.each([
+    ["2026-11-23T10:00", "UTC", "2026-11-23T10:00:00Z"],
+    ["2026-11-23T10:00", "Europe/Berlin", "2026-11-23T09:00:00Z"],
+    ["2026-03-29T01:59", "Europe/Berlin", "2026-03-29T00:59:00Z"],
+    ["2026-03-29T03:00", "Europe/Berlin", "2026-03-29T01:00:00Z"],
+    ["2026-11-01T12:00", "America/New_York", "2026-11-01T17:00:00Z"],
+  ])("%s in %s is %s, and back", async (text, zone, instant) => {
+    const { instantOf, localField, rfc3339 } = await import("../src/lib/time");
+    expect(rfc3339(instantOf(text, zone))).toBe(instant);
+    expect(localField(Date.parse(instant), zone)).toBe(text);
+    expect(instantOf("", zone)).toBeNaN();
+  });
+  it("are read again less often while nobody is there", async () => {
+    const { pauseOf } = await import("../src/lib/load");
+    expect([pauseOf(5, 0), pauseOf(5, 59_999), pauseOf(5, 60_000), pauseOf(180, 60_000)]).toEqual([5, 5, 60, 180]);
   });
   it("choose the zone", async () => {
     const { BROWSER_ZONE, zoneOf } = await import("../src/lib/time");
@@ -110,6 +126,25 @@ describe("a time line", () => {
     expect(heights[0]?.[1]).toBeGreaterThanOrEqual(1.5);
     expect(stack([], 0, 60)).toEqual([]);
   });
+  it("is linear: twice as many are twice as high", () => {
+    expect(stack([["succeeded", 50]], 100, 60)).toEqual([["succeeded", 30]]);
+    expect(stack([["succeeded", 25]], 100, 60)).toEqual([["succeeded", 15]]);
+  });
+  it("has what is over and what is to come apart", () => {
+    const marks = ["succeeded", "to_come"].flatMap((state) => [1, 6].map((at) => ({ at, state })));
+    const bins = binsOf(marks, 0, 10, 2);
+    expect(partOf(bins, 5, false).map((bin) => bin.states)).toEqual([[["succeeded", 1]], []]);
+    expect(partOf(bins, 5, true).map((bin) => bin.total)).toEqual([1, 2]);
+  });
+  it.each([
+    [0, []],
+    [1, [1]],
+    [3, [1, 2, 3]],
+    [4, [2, 4]],
+    [47, [20, 40]],
+    [99, [50]],
+    [1000, [500, 1000]],
+  ])("has round counts up to %i: %o", (most, levels) => expect(countLevels(most)).toEqual(levels));
   it("is labelled at round instants inside it", () => {
     const hour = 3_600_000;
     expect(ticks(hour / 2, 6 * hour, 6)).toEqual([1, 2, 3, 4, 5, 6].map((n) => n * hour));

@@ -44,7 +44,23 @@ def test_the_overview_has_what_a_first_look_needs(office: Office) -> None:
     assert [group["error_type"] for group in shown["errors"]] == ["Oops"]
     assert shown["ahead"]["total"] == 2 * 144
     assert shown["ahead"]["complete"]
+    assert [(one["job_id"], one["fire_at"][11:16]) for one in shown["ahead"]["jobs"]] == [
+        ("bad", "06:20"),
+        ("good", "06:20"),
+        ("idle", "00:00"),
+    ]
     assert len(json.dumps(shown)) < 40_000
+
+
+def test_a_look_without_news_has_the_same_etag(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/idle", job(cron="0 0 1 1 *"))
+    first = office.alice("GET", "/v1/overview")
+    assert office.alice("GET", "/v1/overview").headers["etag"] == first.headers["etag"]
+    office.world.clock.sleep(60)
+    again = office.alice("GET", "/v1/overview", If_None_Match=first.headers["etag"])
+    assert again.status == 304
+    office.alice("PUT", "/v1/jobs/another", job(cron="0 0 1 1 *"))
+    assert office.alice("GET", "/v1/overview").headers["etag"] != first.headers["etag"]
 
 
 def test_the_summary_of_all_jobs_has_hours_and_goes_on_with_older_runs(office: Office) -> None:

@@ -2,6 +2,9 @@
 
 import { WORST_FIRST } from "../lib/states";
 
+/** The state of what is to come. */
+export const AHEAD = "to_come";
+
 export interface Mark {
   /** ms */
   at: number;
@@ -34,6 +37,14 @@ export function binsOf(marks: Iterable<Mark>, from: number, until: number, colum
   }));
 }
 
+/** The part of bins that is over at `present` (ms), or the part that is to come; with their totals anew. */
+export function partOf(bins: readonly Bin[], present: number, isAhead: boolean): Bin[] {
+  return bins.map((bin) => {
+    const states = bin.states.filter(([state]) => (state === AHEAD || bin.from >= present) === isAhead);
+    return { ...bin, states, total: states.reduce((sum, [, count]) => sum + count, 0) };
+  });
+}
+
 /** How many columns a line of this width has, each of whole minutes, so that all hold as many; and where they end. */
 export function columnsOf(from: number, until: number, width: number, columnPx: number): [number, number] {
   const most = Math.max(20, Math.floor(width / columnPx));
@@ -49,12 +60,25 @@ export function worst(states: Iterable<string>): string | undefined {
   return found;
 }
 
-/** Heights of a stack of counts within `height`, each that is there at least 1, and a root scale for wide ranges. */
-export function stack(states: [string, number][], most: number, height: number): [string, number][] {
-  const total = states.reduce((sum, [, count]) => sum + count, 0);
-  if (!total || !most) return [];
-  const whole = Math.max(3, Math.sqrt(total / most) * height);
-  return states.map(([state, count]) => [state, Math.max(1.5, (count / total) * whole)]);
+// A single failure among thousands is still seen.
+const LEAST_PX = 1.5;
+
+/** Heights of a stack of counts, `most` of which fill `height`: linear, but each that is there is seen. */
+export function stack(
+  states: readonly (readonly [string, number])[],
+  most: number,
+  height: number,
+): [string, number][] {
+  if (!most) return [];
+  return states.map(([state, count]) => [state, Math.max(LEAST_PX, (count / most) * height)]);
+}
+
+/** Round counts for the labels of an axis up to `most`, without 0: three at most, whole numbers. */
+export function countLevels(most: number): number[] {
+  if (most < 1) return [];
+  const size = 10 ** Math.floor(Math.log10(most));
+  const step = [0.5, 1, 2, 5].map((part) => part * size).find((one) => one >= 1 && most / one < 4) ?? size * 5;
+  return Array.from({ length: Math.floor(most / step) }, (_, n) => (n + 1) * step);
 }
 
 /** Instants at which a time line of this span has its labels, and how far they are apart. */

@@ -3,7 +3,12 @@
 import type { Shapes } from "minute8-client";
 import type { JobFilter } from "./jobs";
 
-export type BulkVerb = "pause" | "resume" | "run";
+export type BulkVerb = "pause" | "resume" | "run" | "delete";
+
+export const VERBS: Record<BulkVerb, string> = { pause: "Pause", resume: "Resume", run: "Run now", delete: "Delete" };
+
+/** The state of the jobs that a verb changes; what is in the wanted state already is left alone. */
+const CHANGES: Partial<Record<BulkVerb, "active" | "paused">> = { pause: "active", resume: "paused" };
 
 export interface Outcome<T> {
   done: number;
@@ -40,9 +45,8 @@ export type ManyFilter = Pick<Shapes["ManyJobs"], "state" | "tag" | "all">;
 
 /** What a list shows and a verb changes, as the API's filter; undefined if the API has no such filter. */
 export function manyFilterOf(shown: JobFilter, verb: BulkVerb): ManyFilter | undefined {
-  if (shown.search || shown.kind || shown.health) return undefined;
-  // What is in the wanted state already is left alone.
-  const state = verb === "run" ? shown.state : verb === "pause" ? "active" : "paused";
+  if (shown.search || shown.kind || shown.failing) return undefined;
+  const state = CHANGES[verb] ?? shown.state;
   if (shown.state && shown.state !== state) return undefined;
   const filter = {
     ...(state ? { state: state as "active" | "paused" } : {}),

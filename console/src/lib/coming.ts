@@ -1,24 +1,21 @@
-/** What is coming: executions by minute, the minutes that are crowded, and the next executions. */
+/** What is coming: executions by minute, the minutes that are crowded, and the executions of a range. */
 
 import type { Shapes } from "minute8-client";
-import type { Show } from "./load";
 import { firstPages } from "./pages";
 import { api } from "./session";
-import { MINUTE, rfc3339 } from "./time";
+import { rfc3339 } from "./time";
 
 export type Execution = Shapes["ComingExecution"];
+export type Crowded = Shapes["CrowdedMinute"];
 
 export interface Coming {
   /** ms and how many. */
   minutes: [number, number][];
-  crowded: Shapes["CrowdedMinute"][];
+  crowded: Crowded[];
   executions: number;
-  /** How many jobs are counted, in how many pages. */
+  /** How many jobs are counted. */
   jobs: number;
-  pages: number;
   complete: boolean;
-  /** Whether more of it is on its way. */
-  reading: boolean;
 }
 
 // A page counts up to 1,000 jobs.
@@ -36,22 +33,17 @@ export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][
   return [...sums].sort(([one], [other]) => one - other);
 }
 
-export async function loadDensity(signal: AbortSignal, show?: Show<Coming>): Promise<Coming> {
-  const all = api().pages("/v1/density", { signal });
-  const { pages, more } = await firstPages(all, MOST_PAGES, (found) => show?.(comingOf(found, false, true)));
-  return comingOf(pages, !more, false);
-}
-
-function comingOf(pages: readonly Shapes["TenantDensity"][], complete: boolean, reading: boolean): Coming {
-  const sum = (of: (page: Shapes["TenantDensity"]) => number) => pages.reduce((all, page) => all + of(page), 0);
+/** How many executions of all jobs are due in each minute until an instant (ms). */
+export async function loadDensity(until: number, signal: AbortSignal): Promise<Coming> {
+  const all = api().pages("/v1/density", { query: { until_at: rfc3339(until) }, signal });
+  const { pages, more } = await firstPages(all, MOST_PAGES);
+  const sum = (of: (page: Shapes["TenantDensity"]) => number) => pages.reduce((total, page) => total + of(page), 0);
   return {
     minutes: added(pages),
     crowded: crowdedIn(pages),
     executions: sum((page) => page.executions),
     jobs: sum((page) => page.jobs_counted),
-    pages: pages.length,
-    complete,
-    reading,
+    complete: !more,
   };
 }
 
@@ -59,9 +51,9 @@ function comingOf(pages: readonly Shapes["TenantDensity"][], complete: boolean, 
 const NAMED = 5;
 
 /** The crowded minutes of all pages, each once, the most crowded first. Pure. */
-export function crowdedIn(pages: readonly Pick<Shapes["TenantDensity"], "minutes" | "crowded">[]): Coming["crowded"] {
+export function crowdedIn(pages: readonly Pick<Shapes["TenantDensity"], "minutes" | "crowded">[]): Crowded[] {
   const sums = new Map(added(pages));
-  const found = new Map<string, Shapes["CrowdedMinute"]>();
+  const found = new Map<string, Crowded>();
   for (const { minute_at, jobs } of pages.flatMap((page) => page.crowded)) {
     const executions = sums.get(Date.parse(minute_at)) ?? 0;
     const named = [...(found.get(minute_at)?.jobs ?? []), ...jobs].slice(0, NAMED);
@@ -70,32 +62,19 @@ export function crowdedIn(pages: readonly Pick<Shapes["TenantDensity"], "minutes
   return [...found.values()].sort((one, other) => other.executions - one.executions);
 }
 
-/** When the minute ends (ms) by which so many executions are due; undefined if fewer are. Pure. */
-export function dueBy(minutes: Coming["minutes"], present: number, count: number): number | undefined {
-  let sum = 0;
-  for (const [at, executions] of minutes) {
-    if (at + MINUTE <= present) continue;
-    sum += executions;
-    if (sum >= count) return at + MINUTE;
-  }
-  return undefined;
-}
+// Each 1,000 jobs have an order of their own, so the pages of a range are sorted together.
+const PAGE = 500;
 
-// Some are over before the next ones are loaded.
-const NEXT = 24;
-// As many as a page may have.
-const MOST_NEXT = 1_000;
-
-/** The next executions, the earliest first. Of many jobs a page has only some, so all pages of a short time are read. */
-export async function loadNext(signal: AbortSignal, coming: Coming | undefined): Promise<Execution[]> {
-  if (!coming || coming.reading || coming.pages < 2) {
-    return (await api().get("/v1/upcoming", { query: { limit: NEXT }, signal })).executions;
-  }
-  const until = dueBy(coming.minutes, Date.now(), NEXT);
-  const query = { limit: MOST_NEXT, ...(until ? { until_at: rfc3339(until) } : {}) };
-  const { pages } = await firstPages(api().pages("/v1/upcoming", { query, signal }), MOST_PAGES);
-  return pages
-    .flatMap((page) => page.executions)
-    .sort((one, other) => Date.parse(one.due_at) - Date.parse(other.due_at))
-    .slice(0, NEXT);
+/** The executions of a range (ms), the earliest first: as many as some pages have, and whether that is all. */
+export async function loadExecutions(
+  from: number,
+  until: number,
+  pages: number,
+  signal: AbortSignal,
+): Promise<{ executions: Execution[]; more: boolean }> {
+  const query = { limit: PAGE, from_at: rfc3339(from), until_at: rfc3339(until) };
+  const read = await firstPages(api().pages("/v1/upcoming", { query, signal }), pages);
+  const executions = read.pages.flatMap((page) => page.executions);
+  executions.sort((one, other) => Date.parse(one.due_at) - Date.parse(other.due_at));
+  return { executions, more: read.more };
 }

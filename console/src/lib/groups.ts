@@ -8,11 +8,6 @@ export function keyOf(group: Group): string {
   return `${group.job_id} ${group.fingerprint}`;
 }
 
-/** The jobs of groups, each once, in the order of the groups. */
-export function jobsOf(groups: readonly Pick<Group, "job_id">[]): string[] {
-  return [...new Set(groups.map((group) => group.job_id))];
-}
-
 /** The groups of several pages: one that is on two of them counts once, the latest first. Pure. */
 export function merged(groups: readonly Group[]): Group[] {
   const found = new Map<string, Group>();

@@ -16,9 +16,6 @@ export interface Health {
   outcomes: readonly string[];
 }
 
-// It costs a query for each job, so it is asked for so many at most, and less often than the list.
-export const MOST_HEALTHS = 2_000;
-
 // What a queue and a cold start may take.
 const LATE_S = 60;
 
@@ -34,22 +31,11 @@ export function healthOf(job: Job, found: JobHealth | undefined): Health {
   return { state: outcomes.length ? "fine" : "unknown", lateS: 0, inRow, outcomes };
 }
 
-/** How much is read of what is counted. */
-export type Known = "nothing" | "part" | "all";
-
-/** How much is known of the health of so many jobs. */
-export function knownHealth(isRead: boolean, jobs: number): Known {
-  if (!isRead) return "nothing";
-  return jobs > MOST_HEALTHS ? "part" : "all";
-}
-
-/** What a figure shows for a count of problems. Only a zero of everything is good news. */
+/** What a figure shows for a count of problems. A count that is not known is no good news. */
 export function figureOf(
-  count: number,
-  known: Known,
+  count: number | undefined,
   bad: "bad" | "late" = "bad",
 ): { value: string; tone: "bad" | "late" | "good" | undefined } {
-  if (known === "nothing" && !count) return { value: "–", tone: undefined };
-  const value = `${count.toLocaleString("en")}${known === "all" ? "" : "+"}`;
-  return { value, tone: count ? bad : known === "all" ? "good" : undefined };
+  if (count === undefined) return { value: "–", tone: undefined };
+  return { value: count.toLocaleString("en"), tone: count ? bad : "good" };
 }

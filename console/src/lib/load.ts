@@ -45,8 +45,39 @@ export function refresh(): void {
 /** Shows what is read of a list whose other pages are still to come. */
 export type Show<T> = (part: T) => void;
 
+// Who has touched nothing for so long looks at something else, and each list is read once a minute.
+const WATCHED_MS = 60_000;
+const UNWATCHED_S = 60;
+let touchedAt = Date.now();
+
+/** After how many seconds a list is read again that a view wants every `everyS` while somebody watches. */
+export function pauseOf(everyS: number, untouchedMs: number): number {
+  return untouchedMs < WATCHED_MS ? everyS : Math.max(everyS, UNWATCHED_S);
+}
+
+/** Notice that somebody is there. */
+export function watchForPeople(): void {
+  for (const kind of ["pointermove", "pointerdown", "keydown", "wheel", "focus"])
+    addEventListener(
+      kind,
+      () => {
+        touchedAt = Date.now();
+      },
+      { passive: true },
+    );
+}
+
 /** What was read of keys that are kept, in which round. */
 const kept = new Map<string, { data: unknown; round: number }>();
+const MOST_KEPT = 24;
+function keep(key: string, found: { data: unknown; round: number }): void {
+  kept.delete(key);
+  kept.set(key, found);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= MOST_KEPT) break;
+    kept.delete(oldest);
+  }
+}
 effect(() => {
   void session.value;
   kept.clear();
@@ -56,7 +87,8 @@ effect(() => {
 const REST = 3;
 
 /**
- * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended.
+ * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended, nor while the page
+ * is hidden, and less often while nobody touches it.
  * Data stays while the same key is loaded again; the first time, parts of it are shown.
  *
  * With `keeps`, what was read is shown at once when the view is opened again, and `load` gets it as `before`: so it may
@@ -75,11 +107,13 @@ export function useLoad<T>(
   const [asked, setAsked] = useState(0);
   const latest = useRef(load);
   const restsUntil = useRef(Number.POSITIVE_INFINITY);
+  const begun = useRef(0);
   latest.current = load;
   const turn = round.value;
   useEffect(() => {
     const ended = new AbortController();
     const begunAt = Date.now();
+    begun.current = begunAt;
     restsUntil.current = Number.POSITIVE_INFINITY;
     const show: Show<T> = (data) => {
       if (!ended.signal.aborted) setState((before) => (before.whole ? before : { key, data, loading: true }));
@@ -90,7 +124,7 @@ export function useLoad<T>(
       .current(ended.signal, show, before && keeps && before.round === turn ? (before.data as T) : undefined)
       .then((data) => {
         if (ended.signal.aborted) return;
-        if (keeps) kept.set(key, { data, round: turn });
+        if (keeps) keep(key, { data, round: turn });
         trouble.value = null;
         setState({ key, data, whole: true, loading: false });
       })
@@ -109,10 +143,17 @@ export function useLoad<T>(
   }, [key, asked, turn]);
   useEffect(() => {
     if (!everyS) return;
-    const timer = setInterval(() => {
-      if (live.value && !document.hidden && Date.now() > restsUntil.current) setAsked((before) => before + 1);
-    }, everyS * 1000);
-    return () => clearInterval(timer);
+    const look = () => {
+      const present = Date.now();
+      const isDue = present - begun.current >= 1000 * pauseOf(everyS, present - touchedAt);
+      if (isDue && live.value && !document.hidden && present > restsUntil.current) setAsked((before) => before + 1);
+    };
+    const timer = setInterval(look, everyS * 1000);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
   }, [everyS]);
   const isCurrent = state.key === key;
   return {
@@ -132,4 +173,11 @@ export function startClock(): void {
     }, 1000);
     return () => clearInterval(timer);
   });
+}
+
+/** What was loaded last, also while that of another key is on its way: so that a list stays while its filter changes. */
+export function useLast<T>(data: T | undefined): T | undefined {
+  const last = useRef(data);
+  if (data !== undefined) last.current = data;
+  return last.current;
 }

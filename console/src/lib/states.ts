@@ -71,10 +71,30 @@ export const WORST_FIRST = [
   "to_come",
 ] as const;
 
-/** The state of a backfill; once all is enqueued, its runs say how they end. */
-export function stateOfBackfill(one: { cancelled_at?: string | null; sent: number; total: number }): string {
+/** What became of the runs of a backfill, as far as they were read. */
+export interface BackfillRuns {
+  failed: number;
+  /** Those that wait or go on. */
+  open: number;
+  all: number;
+}
+
+/** The state of a backfill: once all is enqueued, its runs say how it ends. */
+export function stateOfBackfill(
+  one: { cancelled_at?: string | null; sent: number; total: number },
+  runs?: BackfillRuns,
+): string {
   if (one.cancelled_at) return "cancelled";
-  return one.sent < one.total ? "under_way" : "all_enqueued";
+  if (one.sent < one.total) return "under_way";
+  if (runs?.failed) return "failed";
+  if (runs?.open) return "under_way";
+  // No good news of a part.
+  return runs && runs.all >= one.total ? "succeeded" : "all_enqueued";
+}
+
+/** Whether a run has not ended. */
+export function isOpen({ status }: { status: string }): boolean {
+  return status === "queued" || status === "running" || status === "retrying";
 }
 
 /** The state of a run as people think of it: a skipped run that was missed or cancelled says so. */

@@ -100,6 +100,24 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
+/** The instant (ms) that a local time such as `2026-11-22T03:18` is on the clock of a zone; NaN if it is none. */
+export function instantOf(text: string, zone: string): number {
+  const asUtc = Date.parse(`${text}Z`);
+  if (Number.isNaN(asUtc)) return asUtc;
+  const shift = (at: number) => {
+    const shown = local(at, zone);
+    return Date.parse(`${shown.date}T${shown.time}Z`) - at;
+  };
+  // The offset of the instant itself, which a clock change may lie before.
+  return asUtc - shift(asUtc - shift(asUtc));
+}
+
+/** A local time as a field of the browser takes it. */
+export function localField(at: number, zone: string): string {
+  const { date, time } = local(at, zone);
+  return `${date}T${time.slice(0, 5)}`;
+}
+
 /** RFC 3339 of an instant, in whole seconds, as the API takes it. */
 export function rfc3339(at: number): string {
   return new Date(Math.floor(at / 1000) * 1000).toISOString().replace(".000Z", "Z");

@@ -21,8 +21,9 @@ interface Entry {
 const OF_TENANT: Entry[] = [
   { name: "Overview", path: [], letter: "o", needs: "read" },
   { name: "Jobs", path: ["jobs"], letter: "j", needs: "read" },
-  { name: "Failures", path: ["failures"], letter: "f", needs: "read" },
   { name: "Runs", path: ["runs"], letter: "r", needs: "read" },
+  { name: "Failures", path: ["failures"], letter: "f", needs: "read" },
+  { name: "Upcoming", path: ["upcoming"], letter: "u", needs: "read" },
   { name: "Calendars", path: ["calendars"], letter: "c", needs: "read" },
   { name: "Subscriptions", path: ["subscriptions"], letter: "s", needs: "read" },
   { name: "Keys", path: ["keys"], letter: "k", needs: "admin" },
@@ -41,7 +42,7 @@ function entries(): Entry[] {
   return [...(isOperator ? OF_PLATFORM : OF_TENANT), { ...API, needs: isOperator ? "operator" : "read" }];
 }
 
-const TENANT_EVERY_MS = 60_000;
+const TENANT_EVERY_MS = 120_000;
 
 const TROUBLES: Record<Trouble, string> = {
   offline: "The API does not answer. What is shown was true when it was read.",
@@ -260,7 +261,7 @@ const KEYS: [string, string][] = [
   ["/", "search jobs"],
   [
     "g then a letter",
-    "go to a view: o overview, j jobs, f failures, r runs, c calendars, s subscriptions, k keys, a audit, q quota, i API",
+    "go to a view: o overview, j jobs, r runs, f failures, u upcoming, c calendars, s subscriptions, k keys, a audit, q quota, i API",
   ],
   ["j, k", "next and previous row; Enter opens it"],
   ["Esc", "leave a field or a dialog"],

@@ -1,10 +1,7 @@
-/** Tables: a short one draws all of its rows, a long one only those near what is seen, so that 10,000 stay quick. */
+/** Tables, and boxes that scroll sideways. A list has pages, so a table draws all of its rows. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-
-const ROW_PX = 37;
-const AROUND = 12;
 
 export interface Column<T> {
   name: ComponentChildren;
@@ -46,7 +43,7 @@ export function Scroll(props: { label: string; toEnd?: boolean; children: Compon
   );
 }
 
-/** A short table: all of its rows; `empty` if there is none. */
+/** A table; `empty` if it has no row. */
 export function List<T>(props: Rows<T> & { empty?: JSX.Element }): JSX.Element | null {
   const { rows, columns } = props;
   if (!rows.length) return props.empty ?? null;
@@ -60,46 +57,6 @@ export function List<T>(props: Rows<T> & { empty?: JSX.Element }): JSX.Element |
               <Cells row={row} columns={columns} />
             </tr>
           ))}
-        </tbody>
-      </table>
-    </Scroll>
-  );
-}
-
-/** A long table, whose rows are equally high. */
-export function Table<T>(props: Rows<T>): JSX.Element {
-  const body = useRef<HTMLTableSectionElement>(null);
-  const [seen, setSeen] = useState<[number, number]>([0, 60]);
-  useEffect(() => {
-    const look = () => {
-      const top = body.current?.getBoundingClientRect().top ?? 0;
-      const first = Math.max(0, Math.floor(-top / ROW_PX) - AROUND);
-      const last = Math.ceil((innerHeight - top) / ROW_PX) + AROUND;
-      setSeen((before) => (before[0] === first && before[1] === last ? before : [first, last]));
-    };
-    look();
-    addEventListener("scroll", look, { passive: true });
-    addEventListener("resize", look);
-    return () => {
-      removeEventListener("scroll", look);
-      removeEventListener("resize", look);
-    };
-  }, [props.rows.length]);
-  const first = Math.min(seen[0], Math.max(0, props.rows.length - 1));
-  const shown = props.rows.slice(first, seen[1]);
-  const after = Math.max(0, props.rows.length - first - shown.length);
-  return (
-    <Scroll label={props.label}>
-      <table class="rows" aria-label={props.label} aria-rowcount={props.rows.length + 1}>
-        <Header columns={props.columns} />
-        <tbody ref={body}>
-          <Spacer rows={first} columns={props.columns.length} />
-          {shown.map((row, n) => (
-            <tr key={props.keyOf(row)} aria-rowindex={first + n + 2}>
-              <Cells row={row} columns={props.columns} />
-            </tr>
-          ))}
-          <Spacer rows={after} columns={props.columns.length} />
         </tbody>
       </table>
     </Scroll>
@@ -129,14 +86,5 @@ function Cells<T>({ row, columns }: { row: T; columns: Column<T>[] }): JSX.Eleme
         </td>
       ))}
     </>
-  );
-}
-
-function Spacer({ rows, columns }: { rows: number; columns: number }): JSX.Element | null {
-  if (!rows) return null;
-  return (
-    <tr class="spacer">
-      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
-    </tr>
   );
 }

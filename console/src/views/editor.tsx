@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
 import { diffOf } from "../lib/diff";
 import { type Draft, draftOf, dropDraft, keepDraft, keyOf, placeOfDraft, rebased } from "../lib/drafts";
-import { type Job, putJob } from "../lib/jobs";
+import type { Job } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, session } from "../lib/session";
@@ -165,7 +165,6 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
     const path = { job_id: before.job_id };
     const body = definition as Shapes["NewJob"];
     const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: draft.revision });
-    putJob(job);
     say(`${job.job_id} is stored as revision ${job.revision}`);
     go(["jobs", job.job_id]);
     return;
@@ -175,7 +174,6 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
   const key = keyOf(draft, text);
   change({ ...draft, sent: { text, key } });
   const job = await api().post("/v1/jobs", { body, idempotencyKey: key });
-  putJob(job);
   say(`${job.job_id} is created`);
   go(["jobs", job.job_id]);
 }

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { type Job, putJob, removeJob } from "../lib/jobs";
+import type { Job } from "../lib/jobs";
 import { refresh } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, may } from "../lib/session";
@@ -16,13 +16,10 @@ export function JobActions({ job, changed }: { job: Job; changed: () => void }):
   const [dialog, setDialog] = useState<Dialog>();
   if (!may("write")) return null;
   const close = () => setDialog(undefined);
-  const done = (fresh: Job) => {
-    putJob(fresh);
-    changed();
-  };
   const path = { job_id: job.job_id };
   const resume = async () => {
-    done(await api().post("/v1/jobs/{job_id}/resume", { path, repeatable: true }));
+    await api().post("/v1/jobs/{job_id}/resume", { path, repeatable: true });
+    changed();
     say(`${job.job_id} is active again`);
   };
   return (
@@ -55,7 +52,7 @@ export function JobActions({ job, changed }: { job: Job; changed: () => void }):
       </button>
       {dialog === "run" ? <RunNow job={job} close={close} /> : null}
       {dialog === "skip" ? <Skip job={job} close={close} changed={changed} /> : null}
-      {dialog === "pause" ? <Pause job={job} done={done} close={close} /> : null}
+      {dialog === "pause" ? <Pause job={job} changed={changed} close={close} /> : null}
       {dialog === "backfill" ? <Backfill job={job} close={close} /> : null}
       {dialog === "delete" ? <Delete job={job} close={close} /> : null}
     </>
@@ -106,11 +103,12 @@ function Skip({ job, close, changed }: { job: Job; close: () => void; changed: (
   );
 }
 
-function Pause(props: { job: Job; done: (job: Job) => void; close: () => void }): JSX.Element {
+function Pause(props: { job: Job; changed: () => void; close: () => void }): JSX.Element {
   const [note, setNote] = useState("");
   const path = { job_id: props.job.job_id };
   const act = async () => {
-    props.done(await api().post("/v1/jobs/{job_id}/pause", { path, body: { note }, repeatable: true }));
+    await api().post("/v1/jobs/{job_id}/pause", { path, body: { note }, repeatable: true });
+    props.changed();
     say(`${props.job.job_id} is paused`);
   };
   return (
@@ -125,7 +123,6 @@ function Delete({ job, close }: { job: Job; close: () => void }): JSX.Element {
   const [typed, setTyped] = useState("");
   const act = async () => {
     await api().delete("/v1/jobs/{job_id}", { path: { job_id: job.job_id } });
-    removeJob(job.job_id);
     say(`${job.job_id} is deleted`);
     go(["jobs"]);
   };

@@ -7,8 +7,8 @@ import type { Job } from "../lib/jobs";
 import { type Loaded, refresh, useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { stateOfBackfill } from "../lib/states";
-import { DAY, MINUTE, now, rfc3339 } from "../lib/time";
+import { isOpen, stateOfBackfill } from "../lib/states";
+import { DAY, rfc3339 } from "../lib/time";
 import { Ask, Input, STAY, say } from "../ui/actions";
 import { Card, More, Problem, State, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
@@ -65,24 +65,20 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
 }
 
 const SHOWN = 5;
-// One that began so lately is what people look for, even if it is over.
-const RECENT_MS = 15 * MINUTE;
 
 type One = Shapes["Backfill"];
 
 const isGoing = (one: One) => stateOfBackfill(one) === "under_way";
-const isRecent = (one: One) => Boolean(one.created_at) && Date.parse(one.created_at ?? "") > now.value - RECENT_MS;
 
-/** A job's backfills of the last 90 days, and whether one of them goes on or began lately. */
-export function useBackfills(id: string): Loaded<One[]> & { isTopical: boolean } {
+/** A job's backfills of the last 90 days. */
+export function useBackfills(id: string): Loaded<One[]> {
   const [going, setGoing] = useState(false);
   const load = async (signal: AbortSignal) => {
     const { backfills } = await api().get("/v1/jobs/{job_id}/backfills", { path: { job_id: id }, signal });
     setGoing(backfills.some(isGoing));
     return backfills;
   };
-  const found = useLoad(`backfills ${id}`, load, going ? 3 : 30);
-  return { ...found, isTopical: (found.data ?? []).some((one) => isGoing(one) || isRecent(one)) };
+  return useLoad(`backfills ${id}`, load, going ? 3 : 30, true);
 }
 
 /** Which past ranges of a job were run again, and how far that is; nothing if there is none. */
@@ -98,7 +94,7 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
     say("The backfill is cancelled");
     found.reload();
   };
-  const columns = columnsOf(job.schedule.timezone ?? undefined);
+  const columns = columnsOf(job);
   if (may("write") && backfills.some(isGoing)) {
     const button = (one: One) => (
       <button type="button" class="danger" onClick={() => cancel(one).catch(setError)}>
@@ -124,9 +120,41 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
   );
 }
 
-function columnsOf(zone: string | undefined): Column<One>[] {
+// As many as one request reads.
+const MOST_RUNS = 200;
+
+/** The state of a backfill, and what became of its runs. */
+function Outcome({ job, one }: { job: Job; one: One }): JSX.Element {
+  const [isEnded, setEnded] = useState(false);
+  const id = one.backfill_id ?? "";
+  const found = useLoad(
+    `runs of backfill ${job.job_id} ${id} ${one.sent}`,
+    async (signal) => {
+      const range = { from_at: one.start_at ?? "", until_at: one.end_at ?? "" };
+      const query = { trigger: "backfill" as const, limit: MOST_RUNS, ...range };
+      const page = await api().get("/v1/jobs/{job_id}/runs", { path: { job_id: job.job_id }, query, signal });
+      // Others may have run the same range.
+      const runs = page.runs.filter((run) => run.execution_id.endsWith(`:b-${id}`));
+      const counts = {
+        failed: runs.filter((run) => run.status === "failed").length,
+        open: runs.filter(isOpen).length,
+        all: runs.length,
+      };
+      const isOld = Date.parse(one.created_at ?? "") < Date.now() - DAY;
+      setEnded(!counts.open && (counts.all >= Math.min(one.total, MOST_RUNS) || isOld));
+      return { ...counts, more: Boolean(page.next_cursor) };
+    },
+    isEnded ? 0 : 5,
+  );
+  const runs = found.data;
+  const more = runs?.failed ? `${runs.failed.toLocaleString("en")}${runs.more ? "+" : ""} of its runs` : undefined;
+  return <State state={stateOfBackfill(one, runs)} more={more} />;
+}
+
+function columnsOf(job: Job): Column<One>[] {
+  const zone = job.schedule.timezone ?? undefined;
   return [
-    { name: "State", cell: (one) => <State state={stateOfBackfill(one)} /> },
+    { name: "State", cell: (one) => <Outcome job={job} one={one} /> },
     {
       name: "Enqueued",
       cell: (one) => (

@@ -1,16 +1,17 @@
-/** One job: expected against actual, its runs, its next times, its clock change, its definition and how that became. */
+/** One job: how it is, and in tabs its runs, its schedule, its definition, and how that became. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { Plot, type Point } from "../draw/plot";
-import { TimeLine } from "../draw/timeline";
-import { type Expectation, loadExpected, stateOfFire } from "../lib/expected";
+import { type Chosen, TimeLine } from "../draw/timeline";
+import { type Known, loadExpected, stateOfFire } from "../lib/expected";
 import type { JobHealth, Job as JobShape } from "../lib/jobs";
 import { useLoad } from "../lib/load";
-import { to } from "../lib/router";
+import { go, to } from "../lib/router";
 import { api, hasRole } from "../lib/session";
-import { DAY, HOUR, now, rfc3339, span } from "../lib/time";
+import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Card, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Tabs } from "../ui/tabs";
 import { JobActions } from "./job-actions";
 import { Backfills, useBackfills } from "./job-backfill";
 import { Definition, Revisions } from "./job-definition";
@@ -20,55 +21,78 @@ import { Wrong } from "./job-wrong";
 import { HealthState } from "./jobs";
 import { RunTable } from "./runs";
 
-const RANGES: [string, number, number][] = [
-  ["6 h", 6 * HOUR, 2 * HOUR],
-  ["24 h", DAY, 8 * HOUR],
-  ["7 d", 7 * DAY, 2 * DAY],
-];
+const TABS = { "": "Runs", schedule: "Schedule", definition: "Definition", history: "History" };
 
-export function Job({ id }: { id: string }): JSX.Element {
+export function Job({ id, tab }: { id: string; tab: string }): JSX.Element {
   const path = { job_id: id };
-  const job = useLoad(`job ${id}`, (signal) => api().get("/v1/jobs/{job_id}", { path, signal }), 10);
-  const health = useLoad(`health ${id}`, (signal) => api().get("/v1/jobs/{job_id}/health", { path, signal }), 10);
-  const backfills = useBackfills(id);
-  if (!job.data) {
+  // Both at once, so that nothing moves when the second comes.
+  const found = useLoad(
+    `job ${id}`,
+    (signal) =>
+      Promise.all([
+        api().get("/v1/jobs/{job_id}", { path, signal }),
+        api().get("/v1/jobs/{job_id}/health", { path, signal }),
+      ]),
+    10,
+    true,
+  );
+  const [job, health] = found.data ?? [];
+  if (!job) {
     return (
       <>
-        <Head title={<span class="mono">{id}</span>} />
-        <Problem error={job.error} retry={job.reload} />
-        {job.error ? <a href={to(["jobs"])}>All jobs</a> : <Waiting />}
+        <Head title={<span class="mono">{id}</span>} sub=" " />
+        <Problem error={found.error} retry={found.reload} />
+        {found.error ? <a href={to(["jobs"])}>All jobs</a> : <Waiting lines={12} />}
       </>
     );
   }
-  const zone = job.data.schedule.timezone ?? undefined;
+  const zone = job.schedule.timezone ?? undefined;
   return (
     <>
-      <Head title={<span class="mono">{id}</span>} sub={<Sub job={job.data} health={health.data} />}>
-        <JobActions job={job.data} changed={job.reload} />
+      <Head
+        title={job.name ? <Text most={120}>{job.name}</Text> : <span class="mono">{id}</span>}
+        sub={<Sub job={job} health={health} />}
+      >
+        <JobActions job={job} changed={found.reload} />
       </Head>
-      <Problem error={job.error} retry={job.reload} />
-      {job.data.state === "paused" ? (
+      <Problem error={found.error} retry={found.reload} />
+      {job.state === "paused" ? (
         <div class="notice late" role="status">
-          Paused{job.data.note ? ": " : "."} <Text most={500}>{job.data.note}</Text>
+          Paused{job.note ? ": " : "."} <Text most={500}>{job.note}</Text>
         </div>
       ) : null}
-      <Wrong job={job.data} health={health.data} />
-      {backfills.isTopical ? <Backfills job={job.data} found={backfills} /> : null}
-      <Strip id={id} zone={zone} />
-      <div class="grid">
-        <Runs id={id} zone={zone} />
-        <NextTimes job={job.data} />
-      </div>
-      <div class="grid">
-        <Why id={id} zone={zone} />
-        <ClockChangeCard job={job.data} />
-      </div>
-      <div class="grid">
-        <Definition job={job.data} />
-        {hasRole("admin") ? <Revisions job={job.data} /> : null}
-      </div>
-      {backfills.isTopical ? null : <Backfills job={job.data} found={backfills} />}
+      <Wrong job={job} health={health} />
+      <Tabs label="Parts of the job" path={["jobs", id]} tabs={TABS} current={tab} />
+      {tab === "schedule" ? (
+        <>
+          <NextTimes job={job} />
+          <div class="grid">
+            <Why id={id} zone={zone} />
+            <ClockChangeCard job={job} />
+          </div>
+        </>
+      ) : null}
+      {tab === "definition" ? <Definition job={job} /> : null}
+      {tab === "history" ? <History job={job} /> : null}
+      {tab === "" ? (
+        <>
+          <Strip job={job} />
+          <RunsTab job={job} />
+        </>
+      ) : null}
     </>
+  );
+}
+
+function History({ job }: { job: JobShape }): JSX.Element {
+  if (hasRole("admin")) return <Revisions job={job} />;
+  return (
+    <Card>
+      <p class="muted">
+        It is revision {job.revision}, changed <Time at={job.updated_at} full />. Who changed what is shown to a key of
+        the role admin.
+      </p>
+    </Card>
   );
 }
 
@@ -77,7 +101,7 @@ function Sub({ job, health }: { job: JobShape; health: JobHealth | undefined }):
   return (
     <>
       <HealthState job={job} found={health} />
-      {job.name ? <Text>{job.name}</Text> : null}
+      {job.name ? <span class="mono">{job.job_id}</span> : null}
       <Text>{job.schedule_words}</Text>
       <span>
         {late > 60 ? (
@@ -97,18 +121,39 @@ function Sub({ job, health }: { job: JobShape; health: JobHealth | undefined }):
   );
 }
 
-function Strip({ id, zone }: { id: string; zone: string | undefined }): JSX.Element {
-  const [chosen, choose] = useState(1);
-  const [, back, ahead] = RANGES[chosen] ?? ["", DAY, DAY];
+type Range = readonly [back: number, ahead: number];
+const RANGES: readonly (readonly [string, Range])[] = [
+  ["1 h", [HOUR, 20 * MINUTE]],
+  ["6 h", [6 * HOUR, 2 * HOUR]],
+  ["24 h", [DAY, 8 * HOUR]],
+  ["7 d", [7 * DAY, 2 * DAY]],
+];
+const DAY_RANGE = 2;
+
+function Strip({ job }: { job: JobShape }): JSX.Element {
+  const { job_id: id } = job;
+  const zone = job.schedule.timezone ?? undefined;
+  // A job that runs every few seconds fills a picture within an hour.
+  const [chosen, choose] = useState(() => (/seconds?\b/i.test(job.schedule_words) ? 0 : DAY_RANGE));
+  const range = RANGES[chosen]?.[1] ?? [DAY, DAY];
   // The range moves on by whole minutes, so that a moving present does not load it again.
-  const present = Math.floor(now.value / 60_000) * 60_000;
-  const [from, until] = [present - back, present + ahead];
-  const found = useLoad<Expectation>(
-    `expected ${id} ${chosen}`,
-    (signal) => loadExpected(id, { from_at: rfc3339(from), until_at: rfc3339(until) }, signal),
-    10,
+  const present = Math.floor(now.value / MINUTE) * MINUTE;
+  const found = useLoad<Known>(
+    `expected ${id} ${chosen} ${job.schedule_revision} ${job.state}`,
+    (signal, _, before) => loadExpected(id, range, signal, before),
+    15,
+    true,
   );
-  const fires = found.data?.fires ?? [];
+  const { data } = found;
+  const marks = useMemo(
+    () => (data?.fires ?? []).map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) })),
+    [data],
+  );
+  const open = ({ from, until }: Chosen) => {
+    const at = { from: rfc3339(from), until: rfc3339(until) };
+    if (from > now.value) go(["upcoming"], at);
+    else go(["runs"], { job: id, ...at });
+  };
   return (
     <Card
       title="Expected against actual"
@@ -123,19 +168,34 @@ function Strip({ id, zone }: { id: string; zone: string | undefined }): JSX.Elem
       }
     >
       <Problem error={found.error} retry={found.reload} />
-      {found.data || found.error ? (
-        <TimeLine
-          label="Expected against actual"
-          marks={fires.map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) }))}
-          from={from}
-          until={until}
-          zone={zone}
-        />
-      ) : (
-        <Waiting lines={2} />
-      )}
-      {found.data && !found.data.complete ? <p class="hint">Only the first instants of this range are shown.</p> : null}
+      <div class="strip">
+        {data || found.error ? (
+          <TimeLine
+            label="Expected against actual"
+            marks={marks}
+            from={present - range[0]}
+            until={present + range[1]}
+            zone={zone}
+            open={open}
+          />
+        ) : (
+          <Waiting lines={4} />
+        )}
+      </div>
+      {data && !data.complete ? <p class="hint">Only the first instants of this range are shown.</p> : null}
     </Card>
+  );
+}
+
+function RunsTab({ job }: { job: JobShape }): JSX.Element {
+  const backfills = useBackfills(job.job_id);
+  // What stands above the runs is there before them, so that they do not move.
+  if (!backfills.data && !backfills.error) return <Waiting lines={8} />;
+  return (
+    <>
+      <Backfills job={job} found={backfills} />
+      <Runs id={job.job_id} zone={job.schedule.timezone ?? undefined} />
+    </>
   );
 }
 
@@ -144,6 +204,7 @@ function Runs({ id, zone }: { id: string; zone: string | undefined }): JSX.Eleme
     `runs of ${id}`,
     (signal) => api().get("/v1/jobs/{job_id}/runs", { path: { job_id: id }, query: { limit: 60 }, signal }),
     5,
+    true,
   );
   const points: Point[] = (runs.data?.runs ?? []).flatMap((run) =>
     run.duration_s != null && run.started_at
@@ -156,7 +217,7 @@ function Runs({ id, zone }: { id: string; zone: string | undefined }): JSX.Eleme
       {points.length > 1 ? (
         <Plot label={`Durations of the last ${points.length} runs`} points={points} zone={zone} />
       ) : null}
-      {runs.data ? <RunTable runs={runs.data.runs.slice(0, 12)} zone={zone} /> : <Waiting />}
+      {runs.data ? <RunTable runs={runs.data.runs.slice(0, 12)} zone={zone} /> : <Waiting lines={8} />}
     </Card>
   );
 }

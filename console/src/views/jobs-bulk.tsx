@@ -1,16 +1,17 @@
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { type BulkVerb, forEachOf, type ManyFilter, throughAll } from "../lib/bulk";
-import { type Job, loadJobs } from "../lib/jobs";
-import { useLoad } from "../lib/load";
+import { type BulkVerb, forEachOf, type ManyFilter, throughAll, VERBS } from "../lib/bulk";
+import type { Job } from "../lib/jobs";
+import { refresh, useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { counted } from "../lib/words";
-import { Ask, Note, say } from "../ui/actions";
+import { Ask, Input, Note, say } from "../ui/actions";
 import { Problem, Waiting } from "../ui/parts";
 
 const WHY = "Why; everybody who looks at the jobs reads it.";
-const TITLES: Record<BulkVerb, string> = { pause: "Pause", resume: "Resume", run: "Run now" };
+// Before so many jobs are deleted, their number has to be typed.
+const TYPED_FROM = 2;
 
 /** Ask before many jobs are changed: how many, and which come first. */
 export function BulkAsk(props: { verb: BulkVerb; jobs: readonly Job[]; close: () => void }): JSX.Element {
@@ -18,24 +19,27 @@ export function BulkAsk(props: { verb: BulkVerb; jobs: readonly Job[]; close: ()
   const [done, setDone] = useState(0);
   const { verb } = props;
   // What is in this state already is left alone.
-  const jobs = props.jobs.filter((job) => verb === "run" || (job.state === "paused") !== (verb === "pause"));
+  const jobs = props.jobs.filter((job) => !isThere(verb, job));
+  const [typed, setTyped] = useState("");
   const act = async () => {
     const outcome = await forEachOf(jobs, (job) => change(verb, job, note), setDone);
-    void loadJobs();
-    say(`${TITLES[verb]}: ${outcome.done} of ${jobs.length} jobs`);
+    refresh();
+    say(`${VERBS[verb]}: ${outcome.done} of ${jobs.length} jobs`);
     const first = outcome.refused[0];
     if (first) throw new Error(`${outcome.refused.length} refused; ${first.item.job_id}: ${first.because}`);
   };
   return (
     <Ask
       title={titleOf(verb, jobs.length)}
-      verb={done ? `${done} of ${jobs.length}` : TITLES[verb]}
-      disabled={!jobs.length}
+      verb={done ? `${done} of ${jobs.length}` : VERBS[verb]}
+      disabled={!jobs.length || !isTyped(verb, jobs.length, typed)}
+      danger={verb === "delete"}
       act={act}
       close={props.close}
     >
       <First ids={jobs.map((job) => job.job_id)} verb={verb} />
       {verb === "pause" ? <Note note={note} set={setNote} hint={WHY} /> : null}
+      {verb === "delete" ? <Sure count={jobs.length} typed={typed} set={setTyped} /> : null}
     </Ask>
   );
 }
@@ -44,6 +48,7 @@ export function BulkAsk(props: { verb: BulkVerb; jobs: readonly Job[]; close: ()
 export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: () => void }): JSX.Element {
   const { verb, filter } = props;
   const [note, setNote] = useState("");
+  const [typed, setTyped] = useState("");
   const [done, setDone] = useState(0);
   // One for all requests, also for those after an error: each job runs once.
   const [nonce] = useState(() => crypto.randomUUID().replaceAll("-", ""));
@@ -56,16 +61,17 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
     const sum = await throughAll(
       (cursor) => changeMany(verb, { ...filter, ...more, ...cursor }),
       (soFar) => setDone(soFar.done),
-    ).finally(() => void loadJobs());
-    say(`${TITLES[verb]}: ${sum.done} of ${sum.matched} jobs`);
+    ).finally(refresh);
+    say(`${VERBS[verb]}: ${sum.done} of ${sum.matched} jobs`);
     const first = sum.refused[0];
     if (first) throw new Error(`${sum.refused.length} refused; ${first.id}: ${first.detail}`);
   };
   return (
     <Ask
-      title={count.data ? titleOf(verb, matched) : TITLES[verb]}
-      verb={done ? `${done} of ${matched}` : TITLES[verb]}
-      disabled={!matched}
+      title={count.data ? titleOf(verb, matched) : VERBS[verb]}
+      verb={done ? `${done} of ${matched}` : VERBS[verb]}
+      disabled={!matched || !isTyped(verb, matched, typed)}
+      danger={verb === "delete"}
       act={act}
       close={props.close}
     >
@@ -76,13 +82,47 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
       <Problem error={count.error} retry={count.reload} />
       {count.data ? <First ids={count.data.ids} verb={verb} /> : count.error ? null : <Waiting lines={1} />}
       {verb === "pause" ? <Note note={note} set={setNote} hint={WHY} /> : null}
+      {verb === "delete" ? <Sure count={matched} typed={typed} set={setTyped} /> : null}
     </Ask>
   );
 }
 
-function titleOf(verb: BulkVerb, count: number): string {
-  return `${TITLES[verb]}: ${counted(count, "job")}`;
+/** Whether a job is as the verb would make it. */
+function isThere(verb: BulkVerb, job: Job): boolean {
+  if (verb === "pause") return job.state === "paused";
+  return verb === "resume" && job.state !== "paused";
 }
+
+function isTyped(verb: BulkVerb, count: number, typed: string): boolean {
+  return verb !== "delete" || count < TYPED_FROM || typed.replaceAll(",", "").trim() === String(count);
+}
+
+function Sure(props: { count: number; typed: string; set: (typed: string) => void }): JSX.Element {
+  return (
+    <>
+      <p>They stop at once. Their runs stay until they expire. This cannot be undone.</p>
+      {props.count < TYPED_FROM ? null : (
+        <Input
+          label="How many jobs are deleted"
+          hint={`Type ${props.count} to delete them.`}
+          value={props.typed}
+          set={props.set}
+        />
+      )}
+    </>
+  );
+}
+
+function titleOf(verb: BulkVerb, count: number): string {
+  return `${VERBS[verb]}: ${counted(count, "job")}`;
+}
+
+const NONE: Record<BulkVerb, string> = {
+  pause: "All are paused already.",
+  resume: "All are active already.",
+  run: "There is none.",
+  delete: "There is none.",
+};
 
 function First({ ids, verb }: { ids: readonly string[]; verb: BulkVerb }): JSX.Element {
   return (
@@ -93,11 +133,7 @@ function First({ ids, verb }: { ids: readonly string[]; verb: BulkVerb }): JSX.E
         </code>
       ))}
       {ids.length > 8 ? `and ${(ids.length - 8).toLocaleString("en")} more` : null}
-      {ids.length
-        ? null
-        : verb === "run"
-          ? "There is none."
-          : `All are ${verb === "pause" ? "paused" : "active"} already.`}
+      {ids.length ? null : NONE[verb]}
     </p>
   );
 }
@@ -110,6 +146,7 @@ function changeMany(
   const options = { body, repeatable: true, ...(signal ? { signal } : {}) };
   if (verb === "pause") return api().post("/v1/jobs/_all/pause", options);
   if (verb === "resume") return api().post("/v1/jobs/_all/resume", options);
+  if (verb === "delete") return api().post("/v1/jobs/_all/delete", options);
   return api().post("/v1/jobs/_all/run", options);
 }
 
@@ -117,5 +154,6 @@ function change(verb: BulkVerb, job: Job, note: string): Promise<unknown> {
   const path = { job_id: job.job_id };
   if (verb === "pause") return api().post("/v1/jobs/{job_id}/pause", { path, body: { note }, repeatable: true });
   if (verb === "resume") return api().post("/v1/jobs/{job_id}/resume", { path, repeatable: true });
+  if (verb === "delete") return api().delete("/v1/jobs/{job_id}", { path });
   return api().post("/v1/jobs/{job_id}/run", { path, body: {} });
 }

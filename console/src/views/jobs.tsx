@@ -1,61 +1,40 @@
-/** All jobs: search at once, filters in the address, the last outcomes, and the same change of many. */
+/** The list of jobs, searched, sorted and narrowed by the API, a page at a time; and the same change of many. */
 
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Sparkline } from "../draw/sparkline";
-import { type BulkVerb, manyFilterOf } from "../lib/bulk";
-import { type Health, healthOf, knownHealth, MOST_HEALTHS } from "../lib/health";
-import {
-  complete,
-  healths,
-  healthsKnown,
-  type Job,
-  type JobFilter,
-  type JobHealth,
-  jobs,
-  jobsError,
-  loadJobs,
-  useJobs,
-} from "../lib/jobs";
+import { type BulkVerb, manyFilterOf, VERBS } from "../lib/bulk";
+import { healthOf } from "../lib/health";
+import { isNarrowed, type Job, type JobFilter, type JobHealth, KINDS, ORDERS, PAGE, queryOf } from "../lib/jobs";
+import { useLast, useLoad } from "../lib/load";
 import { place, setQuery, to } from "../lib/router";
-import { may } from "../lib/session";
+import { api, may } from "../lib/session";
 import { span } from "../lib/time";
 import { counted } from "../lib/words";
+import { useSettled } from "../ui/hooks";
 import { Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
-import { type Column, Table } from "../ui/table";
+import { type Column, List } from "../ui/table";
+import { FirstSteps } from "./first-steps";
 import { BulkAsk, FilterAsk } from "./jobs-bulk";
 
-/** The jobs that a filter keeps. Pure. */
-export function filtered(all: readonly Job[], filter: JobFilter, stateOf: (job: Job) => Health["state"]): Job[] {
-  const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  return all.filter((job) => {
-    if (filter.state && job.state !== filter.state) return false;
-    if (filter.tag && !job.tags.includes(filter.tag)) return false;
-    if (filter.kind && job.target.kind !== filter.kind) return false;
-    if (filter.health && stateOf(job) !== filter.health) return false;
-    const text = `${job.job_id} ${job.name} ${job.tags.join(" ")}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+type Found = ReturnType<typeof usePage>["data"];
+
+/** The page of jobs that the address asks for. The page before stays until it has come. */
+function usePage(filter: JobFilter) {
+  const settled = useSettled(JSON.stringify(queryOf(filter)), 250);
+  const query = JSON.parse(settled) as ReturnType<typeof queryOf>;
+  const found = useLoad(`jobs ${settled}`, (signal) => api().get("/v1/jobs", { query, signal }), 15, true);
+  return { ...found, data: useLast(found.data) };
 }
 
-const WORST: Record<Health["state"], number> = { overdue: 0, failing: 1, unknown: 3, fine: 3, paused: 4, ended: 5 };
-
 export function Jobs(): JSX.Element {
-  useJobs();
   const filter = place.value.query as JobFilter;
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [asking, setAsking] = useState<BulkVerb>();
-  const all = jobs.value;
-  const known = healths.value;
-  const shown = useMemo(() => {
-    const states = new Map(all.map((job) => [job.job_id, healthOf(job, known.get(job.job_id)).state]));
-    const stateOf = (job: Job) => states.get(job.job_id) ?? "unknown";
-    return filtered(all, filter, stateOf).sort(
-      (one, other) => WORST[stateOf(one)] - WORST[stateOf(other)] || (one.job_id < other.job_id ? -1 : 1),
-    );
-  }, [all, filter, known]);
-  const tags = useMemo(() => [...new Set(all.flatMap((job) => job.tags))].sort(), [all]);
-  const kinds = useMemo(() => [...new Set(all.map((job) => job.target.kind))].sort(), [all]);
+  const found = usePage(filter);
+  const { data } = found;
+  const shown = data?.jobs ?? [];
+  const all = data?.matched ?? shown.length;
   const picked = shown.filter((job) => chosen.has(job.job_id));
   const toggle = (id: string) => {
     const next = new Set(chosen);
@@ -63,81 +42,56 @@ export function Jobs(): JSX.Element {
     setChosen(next);
   };
   const many = asking && picked.length === shown.length ? manyFilterOf(filter, asking) : undefined;
-  const isFiltered = Object.values(filter).some(Boolean);
+  const narrowed = isNarrowed(filter);
   return (
     <>
-      <Head
-        title="Jobs"
-        sub={`${shown.length === all.length ? "" : `${shown.length.toLocaleString("en")} of `}${counted(all.length, "job")}${complete.value ? "" : ", and more to come"}`}
-      >
+      <Head title="Jobs" sub={data ? `${counted(all, "job")}${narrowed ? ` of these filters` : ""}` : " "}>
         {may("write") ? (
           <a class="button primary" href={to(["new-job"])}>
             New job
           </a>
         ) : null}
       </Head>
-      <search class="filters" aria-label="Filter jobs">
-        <input
-          type="search"
-          placeholder="Search id, name, tag"
-          aria-label="Search id, name, tag"
-          value={filter.search ?? ""}
-          onInput={(event) => setQuery({ search: event.currentTarget.value })}
-        />
-        <Select label="State" value={filter.state} of={["active", "paused"]} set={(state) => setQuery({ state })} />
-        <Select
-          label="Health"
-          value={filter.health}
-          of={["failing", "overdue", "fine", "paused", "ended"]}
-          set={(health) => setQuery({ health })}
-        />
-        <Select label="Tag" value={filter.tag} of={tags} set={(tag) => setQuery({ tag })} />
-        <Select label="Target" value={filter.kind} of={kinds} set={(kind) => setQuery({ kind })} />
-        {isFiltered ? (
-          <a class="button" href={to(["jobs"])}>
-            Clear
-          </a>
-        ) : null}
-        <span class="grow" />
+      <Filters filter={filter} shown={shown}>
         {may("write") && picked.length ? (
           <div class="actions">
             <span class="muted">{picked.length} chosen</span>
-            {(["pause", "resume", "run"] as const).map((verb) => (
-              <button key={verb} type="button" onClick={() => setAsking(verb)}>
-                {verb === "run" ? "Run now" : verb === "pause" ? "Pause" : "Resume"}
+            {(Object.keys(VERBS) as BulkVerb[]).map((verb) => (
+              <button
+                key={verb}
+                type="button"
+                class={verb === "delete" ? "danger" : ""}
+                onClick={() => setAsking(verb)}
+              >
+                {VERBS[verb]}
               </button>
             ))}
           </div>
         ) : null}
-      </search>
-      {filter.health && knownHealth(healthsKnown.value, all.length) !== "all" ? <HealthKnown /> : null}
-      <Problem error={jobsError.value} retry={loadJobs} />
-      <div class="card flush">
-        {shown.length ? (
-          <Table
-            label="Jobs"
-            columns={columns(chosen, toggle, shown, setChosen)}
-            rows={shown}
-            keyOf={(job) => job.job_id}
-          />
-        ) : complete.value ? (
-          isFiltered ? (
-            <Empty title="No job fits these filters">
-              <a href={to(["jobs"])}>Show all {all.length}</a>
-            </Empty>
-          ) : (
-            <Empty title="No jobs yet">
-              {may("write") ? (
-                <a href={to(["new-job"])}>Create the first one</a>
-              ) : (
-                "A key of the role write can create one."
-              )}
-            </Empty>
-          )
-        ) : (
-          <Waiting lines={8} />
-        )}
-      </div>
+      </Filters>
+      <Problem error={found.error} retry={found.reload} />
+      {data && !all && !narrowed ? (
+        <FirstSteps />
+      ) : (
+        <div class="card flush">
+          {data ? (
+            <List
+              label="Jobs"
+              columns={columns(chosen, toggle, shown, setChosen, data)}
+              rows={shown}
+              keyOf={(job) => job.job_id}
+              empty={
+                <Empty title="No job fits these filters">
+                  <a href={to(["jobs"])}>Show all jobs</a>
+                </Empty>
+              }
+            />
+          ) : found.error ? null : (
+            <Waiting lines={8} />
+          )}
+        </div>
+      )}
+      {data ? <Pages filter={filter} shown={shown.length} all={all} cursor={data.next_cursor ?? undefined} /> : null}
       {asking && many ? (
         <FilterAsk verb={asking} filter={many} close={() => setAsking(undefined)} />
       ) : asking ? (
@@ -147,15 +101,89 @@ export function Jobs(): JSX.Element {
   );
 }
 
-/** How much of the jobs' health can be known. */
-export function HealthKnown(): JSX.Element {
+/** Change what the list is narrowed to: it then begins with its first page. */
+function narrow(changes: JobFilter): void {
+  setQuery({ ...changes, cursor: undefined, before: undefined } as Record<string, string | undefined>);
+}
+
+function Filters(props: { filter: JobFilter; shown: readonly Job[]; children: JSX.Element | null }): JSX.Element {
+  const { filter } = props;
+  const tags = [...new Set(props.shown.flatMap((job) => job.tags))].sort();
   return (
-    <p class="hint">
-      {healthsKnown.value
-        ? `Looked at are the first ${MOST_HEALTHS.toLocaleString("en")} jobs, and those that failed last.`
-        : "The health of the jobs is being read."}{" "}
-      <a href={to(["failures"])}>Failures of all jobs</a>
-    </p>
+    <search class="filters" aria-label="Filter jobs">
+      <input
+        type="search"
+        placeholder="Search id, name, tag"
+        aria-label="Search id, name, tag"
+        value={filter.search ?? ""}
+        onInput={(event) => narrow({ search: event.currentTarget.value })}
+      />
+      <Select label="State" value={filter.state} of={["active", "paused"]} set={(state) => narrow({ state })} />
+      <Select label="Failing" value={filter.failing} of={["yes"]} set={(failing) => narrow({ failing })} />
+      <input
+        class="short"
+        list="tags"
+        placeholder="Tag"
+        aria-label="Tag"
+        value={filter.tag ?? ""}
+        onInput={(event) => narrow({ tag: event.currentTarget.value })}
+      />
+      <datalist id="tags">
+        {tags.map((tag) => (
+          <option key={tag} value={tag} />
+        ))}
+      </datalist>
+      <Select label="Target" value={filter.kind} of={KINDS} set={(kind) => narrow({ kind })} />
+      <select
+        aria-label="Order"
+        value={filter.sort ?? "failures"}
+        onChange={(event) => narrow({ sort: event.currentTarget.value })}
+      >
+        {Object.entries(ORDERS).map(([order, words]) => (
+          <option key={order} value={order}>
+            Order: {words}
+          </option>
+        ))}
+      </select>
+      {isNarrowed(filter) ? (
+        <a class="button" href={to(["jobs"])}>
+          Clear
+        </a>
+      ) : null}
+      <span class="grow" />
+      {props.children}
+    </search>
+  );
+}
+
+/** Which part of the list is shown, and the way to the others. */
+function Pages(props: {
+  filter: JobFilter;
+  shown: number;
+  all: number;
+  cursor: string | undefined;
+}): JSX.Element | null {
+  const { filter, shown, all, cursor } = props;
+  const before = Number(filter.before) || 0;
+  if (!before && !cursor) return null;
+  const at = (page: JobFilter) => to(["jobs"], { ...filter, ...page } as Record<string, string | undefined>);
+  return (
+    <div class="pages actions">
+      <span class="muted">
+        {(before + Math.min(1, shown)).toLocaleString("en")} to {(before + shown).toLocaleString("en")} of{" "}
+        {all.toLocaleString("en")}
+      </span>
+      {before ? (
+        <a class="button" href={at({ cursor: "", before: "" })}>
+          First page
+        </a>
+      ) : null}
+      {cursor ? (
+        <a class="button" href={at({ cursor, before: String(before + shown) })}>
+          Next {PAGE}
+        </a>
+      ) : null}
+    </div>
   );
 }
 
@@ -164,8 +192,10 @@ function columns(
   toggle: (id: string) => void,
   shown: readonly Job[],
   choose: (ids: ReadonlySet<string>) => void,
+  found: NonNullable<Found>,
 ): Column<Job>[] {
   const isAll = shown.length > 0 && shown.every((job) => chosen.has(job.job_id));
+  const healthIn = (job: Job) => found.health?.[job.job_id];
   const choice: Column<Job> = {
     label: "Chosen",
     name: (
@@ -203,12 +233,12 @@ function columns(
         </>
       ),
     },
-    { name: "State", cell: (job) => <HealthState job={job} /> },
+    { name: "State", cell: (job) => <HealthState job={job} found={healthIn(job)} /> },
     {
       name: "Last outcomes",
       cell: (job) => {
-        const found = healths.value.get(job.job_id);
-        return found ? <Sparkline states={healthOf(job, found).outcomes} /> : <span class="muted">–</span>;
+        const health = healthIn(job);
+        return health ? <Sparkline states={healthOf(job, health).outcomes} /> : <span class="muted">–</span>;
       },
     },
     {
@@ -235,8 +265,8 @@ function columns(
   ];
 }
 
-export function HealthState({ job, found }: { job: Job; found?: JobHealth | undefined }): JSX.Element {
-  const health = healthOf(job, found ?? healths.value.get(job.job_id));
+export function HealthState({ job, found }: { job: Job; found: JobHealth | undefined }): JSX.Element {
+  const health = healthOf(job, found);
   if (health.state === "paused" || health.state === "ended") return <State state={health.state} />;
   if (health.state === "overdue") return <State state="late" more={`by ${span(health.lateS)}`} />;
   if (health.state === "failing")

@@ -1,0 +1,209 @@
+/** What is coming: a day by minute, any part of it as a list, crowded minutes with a way out, clock changes. */
+
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { type Chosen, TimeLine } from "../draw/timeline";
+import { type Crowded, type Execution, loadDensity, loadExecutions } from "../lib/coming";
+import { refresh, useLast, useLoad } from "../lib/load";
+import { place, setQuery, to } from "../lib/router";
+import { api, may } from "../lib/session";
+import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
+import { counted } from "../lib/words";
+import { Ask, say } from "../ui/actions";
+import { Card, Empty, Found, Head, More, Problem, Text, Time, Waiting } from "../ui/parts";
+import { RangeFields } from "../ui/range";
+import { actions, type Column, List } from "../ui/table";
+import { jobColumn } from "./runs";
+import { ClockChanges } from "./upcoming-clock";
+
+export function Upcoming(): JSX.Element {
+  const { from: fromText, until: untilText } = place.value.query;
+  const present = Math.floor(now.value / MINUTE) * MINUTE;
+  const found = useLoad(
+    "density",
+    (signal) => loadDensity(Math.floor(Date.now() / MINUTE) * MINUTE + DAY, signal),
+    180,
+    true,
+  );
+  const coming = found.data;
+  const marks = useMemo(
+    () => (coming?.minutes ?? []).map(([at, count]) => ({ at, state: "to_come", count })),
+    [coming],
+  );
+  const from = Date.parse(fromText ?? "") || present;
+  const until = Date.parse(untilText ?? "") || from + HOUR;
+  const choose = (chosen: Chosen) => setQuery({ from: rfc3339(chosen.from), until: rfc3339(chosen.until) });
+  return (
+    <>
+      <Head
+        title="Upcoming"
+        sub={
+          coming
+            ? `${counted(coming.executions, "execution", !coming.complete)} of ${counted(coming.jobs, "job", !coming.complete)} in 24 hours`
+            : " "
+        }
+      />
+      <Problem error={found.error} retry={found.reload} />
+      <Card title="The next 24 hours">
+        {coming ? (
+          <TimeLine
+            label="The next 24 hours"
+            marks={marks}
+            from={present}
+            until={present + DAY}
+            height={112}
+            open={choose}
+            openWords="Click a column, or drag over several, to list their executions."
+          />
+        ) : (
+          <Waiting lines={4} />
+        )}
+        {coming && !coming.complete ? <p class="hint">Of the first {coming.jobs.toLocaleString("en")} jobs.</p> : null}
+      </Card>
+      <Listed from={from} until={until} isChosen={Boolean(fromText || untilText)} />
+      {coming?.crowded.length ? <CrowdedMinutes crowded={coming.crowded} changed={found.reload} /> : null}
+      <ClockChanges />
+    </>
+  );
+}
+
+function Listed({ from, until, isChosen }: { from: number; until: number; isChosen: boolean }): JSX.Element {
+  const key = `upcoming ${isChosen ? `${from} ` : ""}${until - from}`;
+  const [more, setMore] = useState({ key, pages: 1 });
+  const pages = more.key === key ? more.pages : 1;
+  const found = useLoad(`${key} ${pages}`, (signal) => loadExecutions(from, until, pages, signal), isChosen ? 0 : 60);
+  const data = useLast(found.data);
+  const { from: fromText, until: untilText } = place.value.query;
+  const short = until - from <= HOUR;
+  return (
+    <Card
+      title={isChosen ? "Executions of this time" : "Executions of the next hour"}
+      side={data ? `${data.executions.length.toLocaleString("en")}${data.more ? "+" : ""}` : null}
+    >
+      <search class="filters" aria-label="Time of executions">
+        <RangeFields from={fromText} until={untilText} set={setQuery} />
+        {isChosen ? (
+          <button type="button" onClick={() => setQuery({ from: undefined, until: undefined })}>
+            Next hour
+          </button>
+        ) : null}
+      </search>
+      <Found found={{ ...found, data }} lines={6}>
+        {({ executions, more: hasMore }) => (
+          <>
+            <List
+              label="Coming executions"
+              columns={COLUMNS}
+              rows={executions}
+              keyOf={(one) => `${one.job_id} ${one.fire_at}`}
+              empty={<Empty title={short ? "Nothing is due in this hour" : "Nothing is due in this time"} />}
+            />
+            {hasMore ? (
+              <>
+                <p class="hint">There are more. Each 1,000 jobs come in an order of their own.</p>
+                <More show={() => setMore({ key, pages: pages + 2 })}>Show more</More>
+              </>
+            ) : null}
+          </>
+        )}
+      </Found>
+    </Card>
+  );
+}
+
+const COLUMNS: Column<Execution>[] = [
+  { name: "Due", cell: (one) => <Time at={one.due_at} /> },
+  jobColumn("Job"),
+  {
+    name: "In",
+    class: "num muted",
+    cell: (one) => {
+      const left = (Date.parse(one.due_at) - now.value) / 1000;
+      return left > 0 ? span(left) : "now";
+    },
+  },
+  {
+    name: "Fire time",
+    class: "muted roomy",
+    cell: (one) => (one.fire_at === one.due_at ? "" : <Time at={one.fire_at} />),
+  },
+];
+
+type Proposed = Crowded["jobs"][number];
+
+/** What a proposal changes, in words. Pure. */
+export function proposalWords(proposal: Record<string, unknown>): string {
+  if ("cron" in proposal) return `cron ${String(proposal.cron)}: H is a minute of its own`;
+  if ("jitter_s" in proposal) return `each run up to ${String(proposal.jitter_s)} s later`;
+  return JSON.stringify(proposal);
+}
+
+/** Minutes in which many jobs are due, and what would move each of them out. */
+function CrowdedMinutes(props: { crowded: readonly Crowded[]; changed: () => void }): JSX.Element {
+  const [asked, ask] = useState<Proposed>();
+  return (
+    <Card title="Crowded minutes" side={counted(props.crowded.length, "minute")}>
+      <p class="hint">Ten executions or more in a minute, and three times the average. A proposal spreads them.</p>
+      {props.crowded.map((minute) => (
+        <section key={minute.minute_at} aria-label={`Crowded minute ${minute.minute_at}`}>
+          <h3>
+            <Time at={minute.minute_at} full /> {counted(minute.executions, "execution")}
+          </h3>
+          <List
+            label={`Jobs of the crowded minute ${minute.minute_at}`}
+            columns={crowdedColumns(ask)}
+            rows={minute.jobs}
+            keyOf={(job) => job.job_id}
+          />
+        </section>
+      ))}
+      {asked ? <Apply job={asked} close={() => ask(undefined)} changed={props.changed} /> : null}
+    </Card>
+  );
+}
+
+function crowdedColumns(ask: (job: Proposed) => void): Column<Proposed>[] {
+  return [
+    {
+      name: "",
+      class: "wrap",
+      cell: (job) => (
+        <a class="mono" href={to(["jobs", job.job_id])}>
+          {job.job_id}
+        </a>
+      ),
+    },
+    {
+      name: "",
+      class: "wrap",
+      cell: (job) =>
+        job.proposal ? <Text>{proposalWords(job.proposal)}</Text> : <span class="muted">no proposal</span>,
+    },
+    actions((job) =>
+      job.proposal && may("write") ? (
+        <button type="button" onClick={() => ask(job)}>
+          Apply<span class="sr"> to {job.job_id}</span>
+        </button>
+      ) : null,
+    ),
+  ];
+}
+
+function Apply(props: { job: Proposed; close: () => void; changed: () => void }): JSX.Element {
+  const { job_id: id, proposal } = props.job;
+  const path = { job_id: id };
+  const act = async () => {
+    // A merge patch: what it does not name stays.
+    await api().patch("/v1/jobs/{job_id}", { path, body: { schedule: proposal } });
+    say(`${id} is spread`);
+    props.changed();
+    refresh();
+  };
+  return (
+    <Ask title={`Spread ${id}`} verb="Apply" act={act} close={props.close}>
+      <p>
+        <Text>{proposalWords(proposal ?? {})}</Text>. Only its schedule changes.
+      </p>
+    </Ask>
+  );
+}
