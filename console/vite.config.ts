@@ -17,6 +17,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     reportCompressedSize: false,
+    // What the first view and later ones share comes with the first: one script, not three.
+    rolldownOptions: { preserveEntrySignatures: "allow-extension" },
   },
   server: { proxy: { "/v1": { target: process.env.MINUTE8_URL ?? "http://127.0.0.1:1", changeOrigin: true } } },
 });

@@ -1,27 +1,35 @@
 import type { JSX } from "preact";
 import { place, to } from "./lib/router";
 import { hasRole, may, session } from "./lib/session";
+import { lazily } from "./ui/lazy";
 import { Empty, Head } from "./ui/parts";
 import { Shell } from "./ui/shell";
-import { Api } from "./views/api";
-import { Audit } from "./views/audit";
-import { Calendars } from "./views/calendars";
-import { EditJob, NewJob } from "./views/editor";
-import { Failures } from "./views/failures";
-import { Job } from "./views/job";
-import { Jobs } from "./views/jobs";
-import { Keys } from "./views/keys";
 import { Overview } from "./views/overview";
-import { Platform } from "./views/platform";
-import { Quota } from "./views/quota";
-import { Run } from "./views/run";
-import { Runs } from "./views/runs";
 import { SignIn } from "./views/sign-in";
-import { Subscriptions } from "./views/subscriptions";
-import { Tenant } from "./views/tenant";
-import { Upcoming } from "./views/upcoming";
 
 type View = (path: string[]) => JSX.Element;
+
+// What is not looked at first is loaded when it is opened.
+const jobViews = () => import("./views/of-jobs");
+const Jobs = lazily(() => jobViews().then((views) => views.Jobs));
+const Job = lazily(() => jobViews().then((views) => views.Job));
+const Run = lazily(() => jobViews().then((views) => views.Run));
+const Runs = lazily(() => jobViews().then((views) => views.Runs));
+const Failures = lazily(() => jobViews().then((views) => views.Failures));
+const Upcoming = lazily(() => jobViews().then((views) => views.Upcoming));
+const editorViews = () => import("./views/editor");
+const NewJob = lazily(() => editorViews().then((views) => views.NewJob));
+const EditJob = lazily(() => editorViews().then((views) => views.EditJob));
+const moreViews = () => import("./views/of-tenant");
+const Calendars = lazily(() => moreViews().then((views) => views.Calendars));
+const Subscriptions = lazily(() => moreViews().then((views) => views.Subscriptions));
+const Keys = lazily(() => moreViews().then((views) => views.Keys));
+const Audit = lazily(() => moreViews().then((views) => views.Audit));
+const Quota = lazily(() => moreViews().then((views) => views.Quota));
+const Api = lazily(() => moreViews().then((views) => views.Api));
+const platformViews = () => import("./views/of-platform");
+const Platform = lazily(() => platformViews().then((views) => views.Platform));
+const Tenant = lazily(() => platformViews().then((views) => views.Tenant));
 
 const OF_TENANT: Record<string, View> = {
   "": () => <Overview />,

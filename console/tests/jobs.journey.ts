@@ -56,7 +56,7 @@ describe("signing in", () => {
 
 describe("a job", () => {
   it("is created with a preview, which says what is wrong while one types", async () => {
-    await choose("Create the first one", "link");
+    await choose("create it here", "link");
     await heading("New job").waitFor();
     await write("Id", "beat");
     await write("Cron expression", "0 25 * * *");
@@ -103,7 +103,7 @@ describe("a job", () => {
   });
 
   it("is skipped, paused with a note, run with another payload, and resumed", async () => {
-    await show(page, "jobs/beat");
+    await show(page, "jobs/beat/schedule");
     await choose("Skip next");
     await choose("Skip");
     await page.getByText("The next fire time is skipped").waitFor();
@@ -123,7 +123,7 @@ describe("a job", () => {
     await choose("Run now");
     await heading("Run").waitFor();
     await page.getByRole("main").getByText("succeeded").first().waitFor();
-    await show(page, "jobs/beat");
+    await show(page, "jobs/beat/schedule");
     // A later instant: the second of the pause itself began before the pause.
     await write("At", "2030-01-01T00:00:00Z");
     await press("Enter");
@@ -138,7 +138,8 @@ describe("a job", () => {
     await page.getByText("Its seconds are not 3.").waitFor();
   });
 
-  it("runs a past range again, counted first", async () => {
+  it("runs a past range again, counted first, and says that its runs failed", async () => {
+    await show(page, "jobs/beat");
     await choose("Backfill");
     const end = wholeMinute();
     await write("From", instant(end - 4_000));
@@ -148,7 +149,7 @@ describe("a job", () => {
     await choose("Run 2 fire times");
     await page.getByText("2 runs of beat begin").waitFor();
     await region("Backfills")
-      .getByRole("row", { name: /all enqueued.*2 of 2/ })
+      .getByRole("row", { name: /failed 2 of its runs.*2 of 2/ })
       .waitFor();
   });
 
@@ -185,8 +186,11 @@ describe("a job", () => {
     await dialog().getByText("Every active job").waitFor();
     await choose("Pause");
     await page.getByRole("table", { name: "Jobs" }).getByText("paused").first().waitFor();
-    await page.getByLabel("Health").selectOption("paused");
-    expect(page.url()).toContain("health=paused");
+    await page.getByLabel("State").selectOption("paused");
+    expect(page.url()).toContain("state=paused");
+    await page.getByRole("table", { name: "Jobs" }).getByRole("link", { name: "beat" }).waitFor();
+    await page.getByLabel("State").selectOption("active");
+    await page.getByText("No job fits these filters").waitFor();
   });
 
   it("shows its failures together, and a group is tried again", async () => {

@@ -36,22 +36,33 @@ describe("the frame", () => {
 });
 
 describe("a view that is not whole", () => {
-  it("makes no rate of a part, and no good news", async () => {
+  it("says of which part its rate is, and shows what is not known as no good news", async () => {
     const page = await newPage();
-    const run = { status: "succeeded" };
-    const fire = { fire_at: new Date().toISOString(), status: "on_time", run, job_id: "evil" };
-    let rest: Route | undefined;
-    await page.route("**/v1/expected?*", (route) => {
-      if (route.request().url().includes("cursor")) rest = route;
-      else void route.fulfill({ json: { expected: [fire], by_job: [{}], next_cursor: "second" } });
-    });
+    const at = (hoursAgo: number) => new Date(Date.now() - hoursAgo * 3_600_000).toISOString();
+    const spread = { count: 0 };
+    const past = {
+      ...{ from_at: at(2), fresh_at: at(0), runs: 4, statuses: { succeeded: 3, failed: 1 }, reasons: {} },
+      ...{ success_rate: 0.75, lateness_s: spread, duration_s: spread, hours: [] },
+    };
+    const json: Record<string, unknown> = {
+      at: at(0),
+      job_counts: null,
+      past: null,
+      ahead: null,
+      failing: null,
+      errors: [],
+    };
+    await page.route("**/v1/overview", (route) => route.fulfill({ json }));
     await signIn(page, stage.keys.mallory);
-    const rate = page.locator(".figure", { hasText: "Succeeded, 24 h" });
-    await expect.poll(() => rest).toBeDefined();
-    expect(await rate.locator(".value").textContent()).toBe("–");
-    expect(await page.locator(".figure.good", { hasText: "+" }).count()).toBe(0);
-    await rest?.fulfill({ json: { expected: [], by_job: [{}], next_cursor: null } });
-    await rate.getByText("100 %").waitFor();
+    await page.getByText("is being counted for the first time").waitFor();
+    expect(await page.locator(".figure .value").allTextContents()).toEqual(["–", "–", "–", "–", "–"]);
+    expect(await page.locator(".figure.good").count()).toBe(0);
+    json.past = past;
+    await page.keyboard.press("r");
+    await page
+      .locator(".figure", { hasText: /Succeeded, since/ })
+      .getByText("75 %")
+      .waitFor();
     await page.context().close();
   });
 

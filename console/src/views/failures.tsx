@@ -12,7 +12,7 @@ import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { Scroll } from "../ui/table";
-import { RunTable } from "./runs";
+import { RunTable } from "./run-table";
 
 const SINCE: [string, number][] = [
   ["24 h", 1],

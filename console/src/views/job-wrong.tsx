@@ -6,7 +6,7 @@ import type { Job, JobHealth } from "../lib/jobs";
 import { to } from "../lib/router";
 import { span } from "../lib/time";
 import { Linked, Text } from "../ui/parts";
-import { whyOf } from "./runs";
+import { whyOf } from "./run-table";
 
 export function Wrong({ job, health }: { job: Job; health: JobHealth | undefined }): JSX.Element | null {
   const { state, inRow, lateS } = healthOf(job, health);

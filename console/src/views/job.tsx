@@ -19,7 +19,7 @@ import { ClockChangeCard, NextTimes } from "./job-times";
 import { Why } from "./job-why";
 import { Wrong } from "./job-wrong";
 import { HealthState } from "./jobs";
-import { RunTable } from "./runs";
+import { RunTable } from "./run-table";
 
 const TABS = { "": "Runs", schedule: "Schedule", definition: "Definition", history: "History" };
 

@@ -14,7 +14,7 @@ import { absolute, DAY, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } f
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { FirstSteps } from "./first-steps";
-import { jobColumn } from "./runs";
+import { jobColumn } from "./job-column";
 
 type Look = Shapes["TenantOverview"];
 type Past = NonNullable<Look["past"]>;

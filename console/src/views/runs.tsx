@@ -1,4 +1,4 @@
-/** Runs in a table: of one job, or of all of them. */
+/** The runs of one job, or of all of them, narrowed by the API; and the same change of many. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -8,87 +8,14 @@ import { refresh, useLast, useLoad } from "../lib/load";
 import { firstPages } from "../lib/pages";
 import { place, setQuery, to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { stateOfRun } from "../lib/states";
-import { DAY, duration, rfc3339 } from "../lib/time";
+import { DAY, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { useSettled } from "../ui/hooks";
-import { Card, Empty, Found, Head, More, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Card, Found, Head, More, Problem, Text, Waiting } from "../ui/parts";
 import { RangeFields } from "../ui/range";
-import { type Column, List } from "../ui/table";
 import { Select } from "./jobs";
-
-export function RunTable(props: {
-  runs: readonly Run[];
-  zone?: string | undefined;
-  jobs?: boolean;
-}): JSX.Element | null {
-  return (
-    <List
-      label="Runs"
-      columns={columns(props.zone, props.jobs ?? false)}
-      rows={props.runs}
-      keyOf={(run) => run.execution_id}
-      empty={<Empty title="No runs">Nothing has run in this range.</Empty>}
-    />
-  );
-}
-
-function columns(zone: string | undefined, jobs: boolean): Column<Run>[] {
-  return [
-    {
-      name: "State",
-      cell: (run) => (
-        <a data-row href={to(["runs", run.execution_id])}>
-          <State state={stateOfRun(run)} />
-        </a>
-      ),
-    },
-    ...(jobs ? [jobColumn<Run>("Job")] : []),
-    {
-      name: "Fire time",
-      cell: (run) => (
-        <>
-          <Time at={run.fire_at} zone={zone} />
-          {run.trigger === "schedule" ? null : <span class="muted small"> {run.trigger}</span>}
-        </>
-      ),
-    },
-    {
-      name: "Late",
-      class: "num",
-      cell: ({ lateness_s: late }) =>
-        late == null ? "–" : <span class={late > 10 ? "late" : ""}>{duration(late)}</span>,
-    },
-    { name: "Took", class: "num", cell: (run) => (run.duration_s == null ? "–" : duration(run.duration_s)) },
-    { name: "Attempt", class: "num", cell: (run) => run.attempt || "–" },
-    { name: "Why", class: "clip", cell: (run) => <Text most={120}>{whyOf(run)}</Text> },
-  ];
-}
-
-/** The column of the job that a row is about. */
-export function jobColumn<T extends { job_id: string }>(name = ""): Column<T> {
-  return {
-    name,
-    class: "clip",
-    cell: ({ job_id: id }) => (
-      <a class="mono" href={to(["jobs", id])}>
-        {id}
-      </a>
-    ),
-  };
-}
-
-/** Why a run is as it is, in a few words. */
-export function whyOf(
-  run: { status: string } & Partial<Pick<Run, "reason" | "skipped_count" | "detail" | "error_type" | "error">>,
-): string {
-  if (run.status === "skipped") {
-    const reason = (run.reason ?? "").replaceAll("_", " ") + (run.skipped_count ? ` × ${run.skipped_count}` : "");
-    return [reason, run.detail].filter(Boolean).join(": ");
-  }
-  return [run.error_type, run.error].filter(Boolean).join(": ");
-}
+import { RunTable, whyOf } from "./run-table";
 
 const STATUSES = ["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"] as const;
 const TRIGGERS = ["schedule", "manual", "retry", "backfill"] as const;

@@ -13,7 +13,7 @@ import { Ask, say } from "../ui/actions";
 import { Card, Empty, Found, Head, More, Problem, Text, Time, Waiting } from "../ui/parts";
 import { RangeFields } from "../ui/range";
 import { actions, type Column, List } from "../ui/table";
-import { jobColumn } from "./runs";
+import { jobColumn } from "./job-column";
 import { ClockChanges } from "./upcoming-clock";
 
 export function Upcoming(): JSX.Element {

@@ -1,0 +1,8 @@
+/** The views of jobs and runs, loaded together when the first of them is opened. */
+
+export { Failures } from "./failures";
+export { Job } from "./job";
+export { Jobs } from "./jobs";
+export { Run } from "./run";
+export { Runs } from "./runs";
+export { Upcoming } from "./upcoming";

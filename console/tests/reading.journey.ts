@@ -1,0 +1,189 @@
+/** What the console asks the API for: how much at first, in an hour, while it is hidden; and how it draws the answer. */
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, it } from "vitest";
+import { close, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+
+afterAll(close);
+
+const KB = 1024;
+const MINUTE = 60_000;
+
+interface Asked {
+  path: string;
+  status: number;
+  bytes: number;
+}
+
+/** The requests of a page to the API from now on. */
+function watch(page: Page): Asked[] {
+  const asked: Asked[] = [];
+  page.on("requestfinished", async (request) => {
+    const { pathname } = new URL(request.url());
+    if (!pathname.includes("/v1/")) return;
+    const [response, sizes] = await Promise.all([request.response(), request.sizes()]);
+    const bytes = sizes.responseBodySize + sizes.responseHeadersSize;
+    asked.push({ path: pathname.split("/v1/")[1] ?? "", status: response?.status() ?? 0, bytes });
+  });
+  return asked;
+}
+
+const bytesOf = (asked: readonly Asked[]) => asked.reduce((sum, one) => sum + one.bytes, 0);
+
+/** Let some minutes pass in a page that nobody touches; what it asks for is answered in between. */
+async function pass(page: Page, minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute++) {
+    await page.clock.runFor(MINUTE);
+    await page.waitForTimeout(100);
+  }
+}
+
+describe("the first look", () => {
+  it("takes three requests and 40 KB at most", async () => {
+    const page = await newPage();
+    const asked = watch(page);
+    await signIn(page, stage.keys.mallory);
+    await settled(page);
+    await page.getByRole("table", { name: "Failing jobs" }).or(page.getByText("No job is failing")).waitFor();
+    await page.waitForTimeout(500);
+    expect(asked.map(({ path }) => path).sort()).toEqual(["overview", "tenant"]);
+    expect(bytesOf(asked)).toBeLessThan(40 * KB);
+    await expectSound(page);
+    await page.context().close();
+  });
+});
+
+describe("an open tab", () => {
+  it.each(["", "jobs", "jobs/plain", "jobs/plain/schedule", "runs", "failures", "upcoming"])(
+    "takes 400 requests and 2 MB an hour at most: %s",
+    async (view) => {
+      const page = await newPage();
+      await page.clock.install();
+      await signIn(page, stage.keys.cleo);
+      const asked = watch(page);
+      await show(page, view);
+      await settled(page);
+      await pass(page, 60);
+      expect(asked.length).toBeGreaterThan(0);
+      expect(asked.length).toBeLessThanOrEqual(400);
+      expect(bytesOf(asked)).toBeLessThan(2 * KB * KB);
+      await page.context().close();
+    },
+  );
+
+  it("asks for nothing while it is hidden, and at once when it is seen again", async () => {
+    const page = await newPage();
+    await page.clock.install();
+    await signIn(page, stage.keys.cleo);
+    await settled(page);
+    const hide = (hidden: boolean) =>
+      page.evaluate((value) => {
+        Object.defineProperty(document, "hidden", { value, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+    await hide(true);
+    const asked = watch(page);
+    await pass(page, 30);
+    expect(asked).toEqual([]);
+    await hide(false);
+    await expect.poll(() => asked.map(({ path }) => path)).toContain("overview");
+    await page.context().close();
+  });
+
+  it("gets a few hundred bytes where there is no news", async () => {
+    const page = await newPage();
+    await page.clock.install();
+    await signIn(page, stage.keys.bob);
+    await settled(page);
+    const asked = watch(page);
+    await pass(page, 3);
+    const looks = asked.filter(({ path }) => path === "overview");
+    expect(looks.length).toBeGreaterThan(0);
+    for (const look of looks) {
+      expect(look.status).toBe(304);
+      expect(look.bytes).toBeLessThan(600);
+    }
+    await page.context().close();
+  });
+});
+
+const HOUR = 60 * MINUTE;
+const instant = (at: number) => new Date(at).toISOString();
+
+describe("a time line", () => {
+  it("is read by pointer and keyboard, filtered by its legend, and leads to the executions of a column", async () => {
+    const page = await newPage();
+    const hour = Math.floor(Date.now() / HOUR) * HOUR;
+    await page.route("**/v1/overview", async (route) => {
+      const answer = await (await route.fetch()).json();
+      const spread = { count: 0 };
+      const statuses = { succeeded: 90, failed: 10 };
+      const hours = [{ at: instant(hour - 3 * HOUR), runs: 100, statuses, late: 0 }];
+      const past = {
+        from_at: instant(hour - 24 * HOUR),
+        fresh_at: instant(Date.now()),
+        runs: 100,
+        statuses,
+        reasons: {},
+      };
+      await route.fulfill({
+        json: { ...answer, past: { ...past, success_rate: 0.9, lateness_s: spread, duration_s: spread, hours } },
+      });
+    });
+    await signIn(page, stage.keys.cleo);
+    const line = page.getByRole("img", { name: /All jobs: .*10 failed/ });
+    await line.waitFor();
+    await page.getByRole("slider", { name: "All jobs, by time" }).focus();
+    await page.keyboard.press("Home");
+    for (let n = 0; n < 21; n++) await page.keyboard.press("ArrowRight");
+    await page.locator(".reading", { hasText: "10 failed, 90 succeeded" }).waitFor();
+    await page.getByRole("button", { name: "90 succeeded" }).click();
+    expect(await page.getByRole("button", { name: "90 succeeded" }).getAttribute("aria-pressed")).toBe("false");
+    const box = await line.boundingBox();
+    if (!box) throw new Error("the time line is not shown");
+    // 49 hours between two margins of 40 px; the 22nd is the one with runs.
+    const x = box.x + 40 + ((box.width - 80) * 21.5) / 49;
+    await page.mouse.move(x, box.y + 60);
+    await page.locator(".reading", { hasText: /: 10 failed$/ }).waitFor();
+    await page.mouse.click(x, box.y + 60);
+    await page.getByRole("heading", { level: 1, name: "Runs" }).waitFor();
+    expect(decodeURIComponent(page.url())).toContain(`from=${instant(hour - 3 * HOUR).replace(".000", "")}`);
+    await page.goBack();
+    await line.waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+});
+
+describe("what is coming", () => {
+  it("lists a whole hour, a time that is dragged over, and spreads a crowded minute", async () => {
+    const page = await newPage();
+    const minute_at = instant(Math.ceil(Date.now() / HOUR) * HOUR);
+    await page.route("**/v1/density?*", async (route) => {
+      const answer = await (await route.fetch()).json();
+      const jobs = [{ job_id: "plain", proposal: { jitter_s: 45 } }];
+      await route.fulfill({ json: { ...answer, crowded: [{ minute_at, executions: 12, jobs }] } });
+    });
+    await signIn(page, stage.keys.cleo);
+    await show(page, "upcoming");
+    const line = page.getByRole("img", { name: /The next 24 hours: \d+ to come/ });
+    await line.waitFor();
+    const rows = page.getByRole("table", { name: "Coming executions" }).getByRole("row");
+    await expect.poll(() => rows.count()).toBe(2); // its head, and the hour's one
+    const box = await line.boundingBox();
+    if (!box) throw new Error("the time line is not shown");
+    await page.mouse.move(box.x + 60, box.y + 60);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 60 + (box.width - 80) / 4, box.y + 60, { steps: 3 });
+    await page.mouse.up();
+    await page.getByRole("heading", { name: "Executions of this time" }).waitFor();
+    await expect.poll(() => rows.count()).toBeGreaterThanOrEqual(6);
+    await page.getByRole("button", { name: "Apply to plain" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
+    await page.getByText("plain is spread").waitFor();
+    await show(page, "jobs/plain/definition");
+    await page.getByText('"jitter_s": 45').waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+});
