@@ -204,6 +204,7 @@ class Run(TypedDict):
     dead_letter_error: NotRequired[str]
     skipped_count: NotRequired[int]
     skipped_from_at: NotRequired[str]
+    payload: NotRequired[Any]
 
 
 class RunPage(TypedDict):

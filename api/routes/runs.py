@@ -179,7 +179,7 @@ def rest_of_list(
 def get_run(services: Services, request: Request) -> Response:
     """Get a run with its attempts.
 
-    One read. A run that has not been planned, or has expired, is `not-found`.
+    One read; two if the run was started with a payload of its own, which is shown. A run that has not been planned, or has expired, is `not-found`.
     """
     execution_id = request.path["execution_id"]
     parts = split_execution_id(execution_id)
@@ -188,7 +188,10 @@ def get_run(services: Services, request: Request) -> Response:
     item = services.runs.named(*parts)
     if item is None:
         raise NotFound("run", execution_id)
-    return Response(run_view(item))
+    named = split_run_name(parts[2])
+    payload = services.manual.own_payload(parts[0], parts[1], named[2]) if named else None
+    own = {} if payload is None else {"payload": json.loads(payload)}
+    return Response({**run_view(item), **own})
 
 
 def _filter(query: Mapping[str, str]) -> RunFilter:

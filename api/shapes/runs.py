@@ -91,6 +91,10 @@ class Run(ResponseBody):
     )
     skipped_count: int | None = Field(default=None, description="How many fire times this record counts.")
     skipped_from_at: Instant | None = None
+    payload: JsonValue = Field(
+        default=None,
+        description="Of a run that was started with a payload of its own; lists leave it out.",
+    )
 
 
 class RunPage(ResponseBody):

@@ -94,6 +94,14 @@ class ManualCommands:
         self.changes.queue(execution, "started by hand", now)
         return execution
 
+    def own_payload(self, tenant: str, job_id: str, trigger_id: str) -> str | None:
+        """The payload, as JSON, that a run was started with by hand; None if it had the job's, or it has expired."""
+        if not trigger_id.startswith(OWN_PAYLOAD_PREFIX):
+            return None
+        nonce = trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)
+        item = self.store.jobs.get(keys.asked_by_hand(tenant, job_id, nonce)) or {}
+        return item.get("payload")
+
     def _first_asked(self, execution: Execution, nonce: str, payload: str | None, now: float) -> int:
         """When this nonce was first used, so that a client that repeats the request later starts nothing new.
 

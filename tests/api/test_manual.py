@@ -25,6 +25,15 @@ def test_run_now_answers_with_the_run_and_it_runs(office: Office) -> None:
     assert (run.status, run.json["status"]) == (200, "succeeded")
 
 
+def test_a_run_shows_the_payload_that_it_was_started_with_and_no_other(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *", payload={"job": 1}))
+    own = office.alice("POST", "/v1/jobs/report/run", {"payload": {"own": [1, None]}})
+    plain = office.alice("POST", "/v1/jobs/report/run")
+    office.world.deliver()
+    assert office.alice("GET", own.headers["location"]).json["payload"] == {"own": [1, None]}
+    assert "payload" not in office.alice("GET", plain.headers["location"]).json
+
+
 def test_a_failed_run_is_found_and_retried(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:13:00Z"))
     office.world.target.answer = lambda event: FAILS

@@ -6,14 +6,14 @@ import { Waiting } from "./parts";
 export function lazily<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => JSX.Element {
   let loaded: ComponentType<P> | undefined;
   return function Lazy(props) {
-    const [, setLoaded] = useState(loaded);
+    const [, setLoaded] = useState(loaded !== undefined);
     const [isGone, setGone] = useState(false);
     useEffect(() => {
       if (loaded) return;
       load().then(
         (view) => {
           loaded = view;
-          setLoaded(() => view);
+          setLoaded(true);
         },
         () => setGone(true),
       );

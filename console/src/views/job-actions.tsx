@@ -59,9 +59,18 @@ export function JobActions({ job, changed }: { job: Job; changed: () => void }):
   );
 }
 
-function RunNow({ job, close }: { job: Job; close: () => void }): JSX.Element {
+/** Run a job once, with its own payload or with another one, which `payload` begins with. */
+export function RunNow({
+  job,
+  close,
+  payload: given,
+}: {
+  job: Job;
+  close: () => void;
+  payload?: unknown;
+}): JSX.Element {
   const own = JSON.stringify(job.payload ?? null, null, 2);
-  const [payload, setPayload] = useState(own);
+  const [payload, setPayload] = useState(given === undefined ? own : JSON.stringify(given, null, 2));
   const act = async () => {
     const body = payload === own ? {} : { payload: JSON.parse(payload) };
     const run = await api().post("/v1/jobs/{job_id}/run", { path: { job_id: job.job_id }, body });

@@ -12,6 +12,7 @@ import { stateOfRun } from "../lib/states";
 import { duration, now } from "../lib/time";
 import { Ask, Note, say } from "../ui/actions";
 import { Card, Code, Facts, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { RunNow } from "./job-actions";
 import { Answering } from "./job-wrong";
 
 const GOES_ON = ["queued", "running", "retrying"];
@@ -47,7 +48,7 @@ export function Run({ id }: { id: string }): JSX.Element {
           </>
         }
       >
-        {run.data && may("write") ? <Actions run={run.data} /> : null}
+        {run.data && may("write") ? <Actions run={run.data} job={job.data} /> : null}
       </Head>
       <Problem error={run.error} retry={run.reload} />
       {run.data ? <Shown run={run.data} job={job.data} isGone={Boolean(job.error)} /> : run.error ? null : <Waiting />}
@@ -59,7 +60,8 @@ type Fact = [string, JSX.Element];
 
 function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGone: boolean }): JSX.Element {
   const zone = job?.schedule.timezone ?? undefined;
-  const [last, ...earlier] = [...run.attempts].reverse();
+  const [first] = run.attempts;
+  const last = run.attempts.at(-1);
   const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
   return (
     <>
@@ -68,7 +70,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
           <strong>
             <Text>{run.reason ? `Skipped: ${run.reason}` : (run.error_type ?? "")}</Text>
           </strong>{" "}
-          <Text most={1000}>{run.error ?? run.detail ?? ""}</Text>
+          <Text most={2000}>{run.error ?? run.detail ?? ""}</Text>
           {job && run.status === "failed" ? <Answering job={job} /> : null}
         </div>
       ) : null}
@@ -76,8 +78,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
         <Waterfall run={run} present={now.value} />
         {run.attempts.length ? null : <p class="muted">No attempt was made.</p>}
       </Card>
-      {/* What went wrong last is looked for first. */}
-      <Attempts attempts={last ? [last] : []} />
+      <Attempts run={run} />
       <div class="grid">
         <Card title="Facts">
           <Facts
@@ -86,10 +87,16 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
               ["Trace", <code key="t">{run.trace_id}</code>],
               ["Fire time", <Time key="f" at={run.fire_at} zone={zone} full />],
               ["Due", <Time key="d" at={run.due_at} zone={zone} full />],
-              ["Started", <Time key="s" at={run.started_at} zone={zone} full />],
+              ["Started", <Time key="s" at={first?.started_at ?? run.started_at} zone={zone} full />],
               ["Late by", run.lateness_s == null ? "–" : duration(run.lateness_s)],
+              ...(last && last !== first
+                ? [[`Attempt ${last.attempt} started`, <Time key="l" at={last.started_at} zone={zone} full />] as Fact]
+                : []),
               ["Ended", <Time key="x" at={run.finished_at} zone={zone} full />],
-              ["Took", run.duration_s == null ? "–" : duration(run.duration_s)],
+              [
+                run.attempts.length > 1 ? "The last attempt took" : "Took",
+                run.duration_s == null ? "–" : duration(run.duration_s),
+              ],
               ...(run.next_attempt_at
                 ? [["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />] as Fact]
                 : []),
@@ -99,23 +106,8 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
             ]}
           />
         </Card>
-        <Card title="Payload">
-          {job ? (
-            <>
-              <Code text={JSON.stringify(job.payload ?? null, null, 2)} label="payload as JSON" />
-              <p class="hint">
-                The job’s present payload; placeholders are replaced for each run.
-                {run.trigger === "manual" ? " A run by hand may have had its own." : ""}
-              </p>
-            </>
-          ) : isGone ? (
-            <p class="hint">The job cannot be read.</p>
-          ) : (
-            <Waiting lines={2} />
-          )}
-        </Card>
+        <PayloadCard run={run} job={job} isGone={isGone} />
       </div>
-      <Attempts attempts={earlier} />
       <Card title="In a terminal">
         <Code text={`${cli("runs", "show", run.execution_id)}\n${curl("GET", address)}`} label="commands" />
       </Card>
@@ -123,44 +115,113 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
   );
 }
 
-function Attempts({ attempts }: { attempts: RunShape["attempts"] }): JSX.Element {
+/** The payload that a run had, as far as that is known; undefined if it is not. Pure. */
+export function payloadOf(run: RunShape, job: Job | undefined): { payload: unknown; isOwn: boolean } | undefined {
+  if ("payload" in run) return { payload: run.payload, isOwn: true };
+  const started = run.attempts[0]?.started_at ?? run.started_at;
+  // What was changed later had another definition then.
+  if (!job || (started && Date.parse(job.updated_at) > Date.parse(started))) return undefined;
+  return { payload: job.payload ?? null, isOwn: false };
+}
+
+function PayloadCard({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGone: boolean }): JSX.Element {
+  const found = payloadOf(run, job);
+  return (
+    <Card title="Payload">
+      {found ? (
+        <>
+          <Code text={JSON.stringify(found.payload, null, 2)} label="payload as JSON" />
+          <p class="hint">
+            {found.isOwn ? "This run was started with a payload of its own. " : "The job’s, unchanged since this run. "}
+            Placeholders are replaced for each run.
+          </p>
+        </>
+      ) : isGone ? (
+        <p class="hint">The job cannot be read.</p>
+      ) : job ? (
+        <p class="hint">
+          The job has changed since this run started, so its payload may have been another one.{" "}
+          <a href={to(["jobs", job.job_id, "history"])}>What has changed</a>
+        </p>
+      ) : (
+        <Waiting lines={2} />
+      )}
+    </Card>
+  );
+}
+
+type Attempt = RunShape["attempts"][number];
+
+/** Attempts that ended alike, one after the other, the last ones first. Pure. */
+export function alike(attempts: readonly Attempt[]): [Attempt, ...Attempt[]][] {
+  const groups: [Attempt, ...Attempt[]][] = [];
+  for (const attempt of [...attempts].reverse()) {
+    const group = groups.at(-1);
+    const same = (["outcome", "error_type", "error"] as const).every((name) => group?.[0][name] === attempt[name]);
+    if (group && same) group.push(attempt);
+    else groups.push([attempt]);
+  }
+  return groups;
+}
+
+function Attempts({ run }: { run: RunShape }): JSX.Element {
   return (
     <>
-      {attempts.map((attempt) => (
+      {alike(run.attempts).map(([last, ...others]) => (
         <Card
-          key={attempt.attempt}
-          title={`Attempt ${attempt.attempt}`}
-          side={
-            <>
-              <State state={attempt.outcome} />
-              {attempt.request_id ? (
-                <span>
-                  request <code>{attempt.request_id}</code>
-                </span>
-              ) : null}
-            </>
+          key={last.attempt}
+          title={
+            others.length ? `Attempts ${others.at(-1)?.attempt} to ${last.attempt}, alike` : `Attempt ${last.attempt}`
           }
+          side={<State state={last.outcome} />}
         >
-          {attempt.error ? (
+          {/* Above, the run says what its last attempt says. */}
+          {last.error && last.error !== run.error ? (
             <p>
               <strong class="bad">
-                <Text>{attempt.error_type ?? "error"}</Text>
+                <Text>{last.error_type ?? "error"}</Text>
               </strong>{" "}
-              <Text most={2000}>{attempt.error}</Text>
+              <Text most={2000}>{last.error}</Text>
             </p>
           ) : null}
-          {attempt.log_tail ? (
-            <Code text={attempt.log_tail} label={`end of the log of attempt ${attempt.attempt}`} />
-          ) : (
-            <p class="muted">No log came with the answer.</p>
-          )}
+          <Log attempt={last} />
+          {others.length ? (
+            <details>
+              <summary>Logs of the {others.length === 1 ? "other attempt" : `${others.length} other attempts`}</summary>
+              {others.map((attempt) => (
+                <Log key={attempt.attempt} attempt={attempt} />
+              ))}
+            </details>
+          ) : null}
         </Card>
       ))}
     </>
   );
 }
 
-function Actions({ run }: { run: RunShape }): JSX.Element {
+function Log({ attempt }: { attempt: Attempt }): JSX.Element {
+  return (
+    <>
+      <p class="hint">
+        Attempt {attempt.attempt}
+        {attempt.duration_s == null ? "" : `, ${duration(attempt.duration_s)}`}
+        {attempt.request_id ? (
+          <>
+            , request <code>{attempt.request_id}</code>
+          </>
+        ) : null}
+      </p>
+      {attempt.log_tail ? (
+        <Code text={attempt.log_tail} label={`end of the log of attempt ${attempt.attempt}`} />
+      ) : (
+        <p class="muted">No log came with the answer.</p>
+      )}
+    </>
+  );
+}
+
+function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Element {
+  const [replaying, setReplaying] = useState(false);
   const [cancelling, setCancelling] = useState(false);
   const [note, setNote] = useState("");
   const [error, setError] = useState<unknown>();
@@ -188,7 +249,15 @@ function Actions({ run }: { run: RunShape }): JSX.Element {
           Cancel
         </button>
       ) : null}
+      {job ? (
+        <button type="button" onClick={() => setReplaying(true)}>
+          Run again
+        </button>
+      ) : null}
       <Problem error={error} />
+      {replaying && job ? (
+        <RunNow job={job} payload={payloadOf(run, job)?.payload} close={() => setReplaying(false)} />
+      ) : null}
       {cancelling ? (
         <Ask title="Cancel this run" verb="Cancel the run" danger act={cancel} close={() => setCancelling(false)}>
           <p>It does not start, or is not tried again. An attempt that goes on is not stopped.</p>
