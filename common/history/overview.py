@@ -88,4 +88,4 @@ def soonest(
     """The active jobs that fire next, with their fire times, the earliest first. Pure but for `next_fire`."""
     times = ((next_fire(job), job) for job in jobs if job.state == ACTIVE)
     known = ((at, job) for at, job in times if at is not None)
-    return heapq.nsmallest(most, known, key=lambda one: (one[0], one[1].job_id))
+    return heapq.nsmallest(most, known, key=lambda pair: (pair[0], pair[1].job_id))

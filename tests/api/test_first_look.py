@@ -44,7 +44,7 @@ def test_the_overview_has_what_a_first_look_needs(office: Office) -> None:
     assert [group["error_type"] for group in shown["errors"]] == ["Oops"]
     assert shown["ahead"]["total"] == 2 * 144
     assert shown["ahead"]["complete"]
-    assert [(one["job_id"], one["fire_at"][11:16]) for one in shown["ahead"]["jobs"]] == [
+    assert [(job_ahead["job_id"], job_ahead["fire_at"][11:16]) for job_ahead in shown["ahead"]["jobs"]] == [
         ("bad", "06:20"),
         ("good", "06:20"),
         ("idle", "00:00"),
