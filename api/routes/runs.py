@@ -179,7 +179,8 @@ def rest_of_list(
 def get_run(services: Services, request: Request) -> Response:
     """Get a run with its attempts.
 
-    One read; two if the run was started with a payload of its own, which is shown. A run that has not been planned, or has expired, is `not-found`.
+    One read; two if the run was started with a payload of its own, which is shown. A run that has not been planned,
+    or has expired, is `not-found`.
     """
     execution_id = request.path["execution_id"]
     parts = split_execution_id(execution_id)
