@@ -66,15 +66,17 @@ describe("an open tab", () => {
     await page.clock.install();
     await signIn(page, stage.keys.cleo);
     const asked = watch(page);
+    let sum = 0;
     for (const view of ["", "jobs", "jobs/plain", "jobs/plain/schedule", "runs", "failures", "upcoming"]) {
       await show(page, view);
       await settled(page);
       asked.length = 0;
       await pass(page, PASSED_MINUTES);
-      expect(asked.length, view).toBeGreaterThan(0);
       expect((asked.length * 60) / PASSED_MINUTES, view).toBeLessThanOrEqual(400);
       expect((bytesOf(asked) * 60) / PASSED_MINUTES, view).toBeLessThan(2 * KB * KB);
+      sum += asked.length;
     }
+    expect(sum).toBeGreaterThan(PASSED_MINUTES);
     await page.context().close();
   });
 
