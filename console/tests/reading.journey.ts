@@ -164,6 +164,7 @@ describe("a time line", () => {
     await page.goBack();
     await line.waitFor();
     await expectSound(page);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await page.context().close();
   });
 });
@@ -197,6 +198,7 @@ describe("what is coming", () => {
     await show(page, "jobs/plain/definition");
     await page.getByText('"jitter_s": 45').waitFor();
     await expectSound(page);
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     await page.context().close();
   });
 });
