@@ -28,6 +28,7 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "anchor": Annotated[Text, typer.Option(help="With --every: the time from which the intervals count.")],
     "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
     "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
+    "max_runs": Annotated[Number, typer.Option(help="The job ends after so many fire times.")],
     "include_calendars": Annotated[
         Texts,
         typer.Option(

@@ -342,9 +342,11 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
     """The schedule in words, its next times as the API plans them, and what may surprise about it."""
     from common.preview.preview import preview, resolved_as_given  # only here: slow to load
 
-    ahead = preview(resolved_as_given(job["schedule_resolved"]), now=int(now) + 1, count=1)
+    named = ("calendars", "include_calendars")  # the API has taken their dates out
+    resolved = {name: value for name, value in job["schedule_resolved"].items() if name not in named}
+    ahead = preview(resolved_as_given(resolved), now=int(now) + 1, count=1)
     out = console()
-    out.print(ahead.sentence, soft_wrap=True, markup=False)
+    out.print(job["schedule_words"], soft_wrap=True, markup=False)
     for fire in coming:
         local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
         text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"

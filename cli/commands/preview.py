@@ -55,6 +55,7 @@ class ScheduleOptions:
         None
     )
     anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None
+    max_runs: Annotated[int | None, typer.Option(help="It ends after so many fire times.")] = None
     exclude_dates: Annotated[
         list[str] | None,
         typer.Option("--exclude-date", help="A date on which it does not fire; repeatable."),
@@ -76,7 +77,7 @@ class ScheduleOptions:
         """The schedule as a client writes it. Raises typer.BadParameter."""
         if self.cron and self.cron_option:
             raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
-        names = ("every", "at", "timezone", "anchor", "dialect", "dst", "on_excluded")
+        names = ("every", "at", "timezone", "anchor", "dialect", "dst", "max_runs", "on_excluded")
         exclude = {"exclude": {"dates": self.exclude_dates}} if self.exclude_dates else {}
         fields = {name: getattr(self, name) for name in names}
         return {"cron": self.cron or self.cron_option} | fields | exclude

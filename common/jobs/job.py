@@ -109,6 +109,8 @@ class Job:
     failures_in_row: int = 0
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
+    # Fire times before `effective_at` that count for `max_runs` (`revisions.py`).
+    runs_before: int = 0
     # What the room of another API keeps about a job of this id. Only that room reads it.
     origin: Mapping[str, Any] | None = None
 
@@ -169,6 +171,7 @@ class Job:
             "is_failing": self.is_failing,
             "failures_in_row": self.failures_in_row,
             "skips": list(self.skips),
+            "runs_before": self.runs_before,
             "owner": self.owner,
             "runbook": self.runbook,
             "name": self.name,
@@ -199,6 +202,7 @@ class Job:
             is_failing=item.get("is_failing", False),
             failures_in_row=item.get("failures_in_row", 0),
             skips=tuple(item.get("skips", ())),
+            runs_before=int(item.get("runs_before", 0)),
             on_crash=item.get("on_crash", "retry"),
             after_completion=item.get("after_completion", "keep"),
             dead_letter=item.get("dead_letter"),

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from common.jobs.job import ACTIVE, DELETED, NO_PAYLOAD, PAUSED, Job
+from common.timing.fires import count_fires
 from common.timing.groups import group_key
+from common.timing.max_runs import limited
 
 
 def paused(job: Job, note: str, now: float) -> Job:
@@ -28,6 +30,26 @@ def resumed(job: Job, now: float) -> Job:
 def deleted(job: Job, now: float) -> Job:
     """The deleted job."""
     return _revised(job, now, state=DELETED, payload=NO_PAYLOAD, note="", group="", shard=0)
+
+
+def counted_on(old: Job | None, new: Job, now: float) -> Job:
+    """The new job with the end that its `max_runs` sets. The fire times of the old one that have come count.
+
+    A paused job has none that come. The count ends with `max_runs`, or the job.
+    """
+    if new.schedule_given.get("max_runs") is None:
+        return replace(new, runs_before=0) if new.runs_before else new
+    before = old if old and old.state != DELETED and old.schedule_given.get("max_runs") is not None else None
+    if before and (before.state, before.effective_at) == (new.state, new.effective_at):
+        return replace(new, runs_before=before.runs_before)
+    counted = before.runs_before if before else 0
+    if before and before.state == ACTIVE:
+        counted += count_fires(before.schedule, before.effective_at, next_second(now))
+    return replace(
+        new,
+        runs_before=counted,
+        schedule=limited(new.schedule, new.schedule_given, counted, new.effective_at),
+    )
 
 
 def next_second(now: float) -> int:

@@ -20,7 +20,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, Job, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
-from common.jobs.revisions import deleted, paused, resumed
+from common.jobs.revisions import counted_on, deleted, paused, resumed
 from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
@@ -200,7 +200,7 @@ class JobStore:
         new = replace(new, is_failing=False, failures_in_row=0, skips=kept_skips(old, new))
         for guard in self.guards:
             new = guard.revised(old, new, now)
-        return new
+        return counted_on(old, new, now)
 
     def _check_still_possible(
         self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, failed_key: keys.Key | None

@@ -9,6 +9,8 @@ from common.planning.due_entry import CatchUp, DueEntry, Missed
 from common.planning.execution import Execution, job_key
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
+from common.timing.groups import group_can_fire, group_key
+from common.timing.schedule import SKIP
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
 # `catch_up: all` runs the newest missed executions, up to this many; the others are recorded as skipped.
@@ -66,8 +68,14 @@ def scattered(entry: DueEntry, execution: Execution) -> Execution:
 
 
 def fires_soon(entry: DueEntry, now: float) -> bool:
-    """Whether the entry may have a fire time in a window that ticks have planned or are planning."""
-    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
+    """Whether the entry may have a fire time in a window that ticks have planned or are planning.
+
+    Its calendars are not read: without them it fires more often, unless they move its fire times.
+    """
+    start, end = math.floor(now), math.floor(now) + _NEAR_S
+    if entry.schedule.on_excluded != SKIP:
+        return group_can_fire(group_key(entry.schedule), start, end)
+    return bool(plan(entry, start, end, now).executions)
 
 
 def _max_caught_up(catch_up: CatchUp) -> int:

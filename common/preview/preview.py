@@ -22,6 +22,7 @@ from common.timing.durations import duration_text
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
+from common.timing.max_runs import limited
 from common.timing.schedule import EVENTBRIDGE, MINUTE8, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import (
     REPEATED,
@@ -77,7 +78,8 @@ def read_schedule(
     zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else "UTC"
     if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")):
         schedule_fields.pop("timezone", None)
-    return parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s), zone
+    schedule = parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s)
+    return limited(schedule, schedule_fields, 0, now), zone
 
 
 def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +115,7 @@ def preview(
         schedule=schedule.to_view(),
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
-        sentence=describe(schedule),
+        sentence=describe(schedule, raw.get("max_runs")),
         warnings=tuple(warnings(schedule, now, excluded)),
     )
 

@@ -25,7 +25,7 @@ from common.timing.instants import rfc3339
 from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 
 
-def describe(schedule: Schedule) -> str:
+def describe(schedule: Schedule, max_runs: object = None) -> str:
     """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure."""
     match schedule.timing:
         case CronTiming(timezone=timezone, dst=dst) as timing:
@@ -36,6 +36,8 @@ def describe(schedule: Schedule) -> str:
             sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
         case AtTiming(at):
             sentence = f"Once, at {rfc3339(at)}"
+    if max_runs is not None:
+        sentence += f", {'once' if max_runs == 1 else f'{max_runs} times'} in all"
     sentence += _limits(schedule)
     if schedule.spread_s:
         sentence += f", always the same 0 to {schedule.spread_s} s later"

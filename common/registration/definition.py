@@ -150,6 +150,10 @@ class ScheduleDefinition(Strict):
     anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
     end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
+    max_runs: int | None = Field(
+        default=None,
+        description="The job ends after so many fire times; pauses, also with edits, do not count.",
+    )
     exclude: ExcludeDefinition | None = None
     include_calendars: list[str] = Field(
         default=[], description="Names of calendars: the job fires only on dates that are in one of them."

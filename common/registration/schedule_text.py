@@ -19,6 +19,7 @@ from common.timing.compiled import compiled
 from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
+from common.timing.max_runs import MAX_RUNS
 from common.timing.schedule import (
     EVENTBRIDGE,
     MAX_JITTER_S,
@@ -45,7 +46,7 @@ MAX_TOLERANCE_S: Final = 600
 _MAX_HINTED_CHARS: Final = 128
 KEYS: Final = (
     *("cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at", "exclude"),
-    *("include_calendars", "on_excluded", "jitter_s", "spread_s", "pace"),
+    *("max_runs", "include_calendars", "on_excluded", "jitter_s", "spread_s", "pace"),
 )
 
 
@@ -62,7 +63,8 @@ def parse_schedule(
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
     MINUTE8 or EVENTBRIDGE), anchor (with every). Also start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
     include_calendars (names), on_excluded (with cron; SKIP, NEXT or PREVIOUS), jitter_s, spread_s,
-    pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). None counts as absent.
+    pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). `max_runs` is checked; `max_runs.limited` applies it.
+    None counts as absent.
 
     A cron expression that names no second gets `default_spread_s`, unless a spread is given. The default ends before
     the next fire time. A time in the past is accepted: it never fires. Raises InvalidInput and nothing else.
@@ -84,6 +86,8 @@ def parse_schedule(
     dates, calendars = read_exclusions(fields.get("exclude", {}))
     timing = _timing(fields, job_key, now, shortest_interval_s)
     on_excluded = _on_excluded(fields, timing, shortest_interval_s)
+    if "max_runs" in fields:
+        _check_max_runs(fields, timing, calendars)
     spread_s = (
         _default_spread(timing, on_excluded, default_spread_s)
         if "spread_s" not in fields
@@ -145,6 +149,22 @@ def _pace(raw: object) -> Pace:
             "pace.tolerance_s", TOLERANCE_S if tolerance_s is None else tolerance_s, 1, MAX_TOLERANCE_S
         ),
     )
+
+
+def _check_max_runs(fields: Mapping[str, object], timing: Timing, calendars: tuple[str, ...]) -> None:
+    """Its end is found when the job is stored, and calendars may change afterwards. Raises InvalidInput."""
+    runs = _whole_number("max_runs", fields["max_runs"], 1, MAX_RUNS)
+    if isinstance(timing, AtTiming):
+        raise InvalidInput(
+            "schedule.max_runs", "`at` fires once", value=runs, accepted="no max_runs, or cron or every"
+        )
+    if calendars or fields.get("include_calendars"):
+        raise InvalidInput(
+            "schedule.max_runs",
+            "goes without calendars: a change of theirs would change which fire time is the last",
+            value=runs,
+            accepted="no calendars; exclude.dates",
+        )
 
 
 def _on_excluded(fields: Mapping[str, object], timing: Timing, shortest_s: int) -> str:

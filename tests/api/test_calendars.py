@@ -85,6 +85,17 @@ def test_a_job_fires_on_the_dates_of_a_calendar_or_moves_there(office: Office) -
     assert (run["fire_at"], run["status"]) == ("2026-11-24T03:15:00Z", "succeeded")
 
 
+def test_a_time_that_moves_into_a_planned_window_runs(office: Office) -> None:
+    """Friday's times move to the Saturday on which the job is registered, three minutes before."""
+    office.world.run_until("2026-11-21T03:12:00Z", ticks=True)
+    office.alice("PUT", "/v1/calendars/shut", {"dates": ["2026-11-20"]})
+    schedule = {"cron": "15 3 * * 5", "exclude": {"calendars": ["shut"]}, "on_excluded": "next"}
+    office.alice("PUT", "/v1/jobs/report", job(**schedule))
+    office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    (run,) = office.alice("GET", "/v1/jobs/report/runs").json["runs"]
+    assert (run["fire_at"], run["status"]) == ("2026-11-21T03:15:00Z", "succeeded")
+
+
 def test_a_date_that_is_taken_out_stops_what_is_planned(office: Office) -> None:
     office.alice("PUT", "/v1/calendars/open", {"dates": ["2026-11-21"]})
     office.alice("PUT", "/v1/jobs/report", job(cron="15 3 * * *", include_calendars=["open"]))

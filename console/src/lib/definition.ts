@@ -18,6 +18,7 @@ export interface Form {
   end_at: string;
   exclude_dates: string;
   exclude_calendars: string;
+  max_runs: string;
   include_calendars: string;
   on_excluded: string;
   spread_s: string;
@@ -69,6 +70,7 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   end_at: ["schedule.end_at", "text"],
   exclude_dates: ["schedule.exclude.dates", "list"],
   exclude_calendars: ["schedule.exclude.calendars", "list"],
+  max_runs: ["schedule.max_runs", "number"],
   include_calendars: ["schedule.include_calendars", "list"],
   on_excluded: ["schedule.on_excluded", "text"],
   spread_s: ["schedule.spread_s", "number"],

@@ -93,6 +93,7 @@ export function EditorFields(props: Props): JSX.Element {
         <Fold {...props} title="Bounds, excluded dates, spread, pace" names={BOUNDS}>
           <Line {...props} name="start_at" label="Not before" hint="An instant." mono />
           <Line {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." mono />
+          <Line {...props} name="max_runs" label="Ends after so many fire times" mono />
           <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
           <Line
             {...props}
@@ -211,7 +212,7 @@ export function EditorFields(props: Props): JSX.Element {
 }
 
 const BOUNDS = [
-  ...(["start_at", "end_at", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"] as const),
+  ...(["start_at", "end_at", "max_runs", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"] as const),
   ...(["spread_s", "jitter_s"] as const),
   ...(["pace_per_second", "pace_tolerance_s", "pace_key"] as const),
 ];
