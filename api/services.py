@@ -15,8 +15,9 @@ from common.errors import Forbidden, Unauthenticated
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
-from common.history.job_directory import JobDirectory, NextFires
+from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
+from common.history.next_fires import NextFires
 from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.runs_by_time import RunsByTime
@@ -49,7 +50,7 @@ from common.runs.unrecorded import Unrecorded
 from common.storage import aws
 from common.storage.aws import read_parameter
 from common.storage.metering import Meter, metered
-from common.storage.table import Tables
+from common.storage.table import Table, Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
@@ -90,6 +91,7 @@ class Deployment:
 class History:
     """What has run and what is due, for lists, summaries and comparisons."""
 
+    runs: Table
     run_lists: RunLists
     tenant_runs: TenantRuns
     by_time: RunsByTime
@@ -109,6 +111,7 @@ class History:
         directory = JobDirectory(tables.jobs, Audit(tables.tenants))
         by_time = RunsByTime(tables.jobs, tables.runs, tables.due, directory)
         return cls(
+            runs=tables.runs,
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
             by_time=by_time,

@@ -799,6 +799,26 @@ class PastDay(TypedDict):
     hours: list[HourTotals]
 
 
+class StuckRun(TypedDict):
+    """A run that should have gone on."""
+
+    execution_id: str
+    job_id: str
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    since_at: str
+
+
+class OpenRuns(TypedDict):
+    """The runs that are not over."""
+
+    queued: int
+    running: int
+    retrying: int
+    stuck: int
+    stuck_runs: list[StuckRun]
+    complete: bool
+
+
 class HourAhead(TypedDict):
     """The executions that are due in an hour."""
 
@@ -847,6 +867,7 @@ class TenantOverview(TypedDict):
     at: str
     job_counts: JobStates | None
     past: PastDay | None
+    open: OpenRuns | None
     ahead: NextDay | None
     failing: FailingJobs | None
     errors: list[FailureGroup]

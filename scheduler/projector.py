@@ -55,6 +55,8 @@ _READS_BETWEEN_CLOCK_READS: Final = 1_600
 _FIRST_ROLL_UP_TICK: Final = 6
 _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
+# Tenants without an item that a bucket's problems name.
+_MAX_NAMED: Final = 5
 
 
 @dataclass(slots=True)
@@ -177,7 +179,7 @@ class Projector:
         if not work.planned and not work.noted:
             self.looks.forget(work.looks)
             return
-        living = self._living({execution.tenant for execution in self._all(work)})
+        living = self._living({execution.tenant for execution in self._all(work)}, projected)
         now = self.clock.now()
         findings = self._read(work, living, now + (until - now) * _READING_SHARE, projected)
         findings.again += [(_next_tick(now), execution) for execution in findings.unread]
@@ -206,10 +208,20 @@ class Projector:
         yield from work.planned.values()
         yield from work.noted.values()
 
-    def _living(self, tenants: set[str]) -> set[str]:
-        """Those that are not being deleted: the projection of the others is removed."""
-        tenants_found = self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
-        return {item["pk"] for item in tenants_found if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)}
+    def _living(self, tenants: set[str], projected: Projected) -> set[str]:
+        """Those that are not being deleted: the projection of the others is removed.
+
+        What is deleted leaves a tombstone. A tenant without any item has lost it, which is reported by its name.
+        """
+        states = {
+            item["pk"]: item.get("state", ACTIVE)
+            for item in self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
+        }
+        without_item = sorted(tenants - states.keys())
+        projected.problems += [
+            f"{tenant}: it has no item among the tenants" for tenant in without_item[:_MAX_NAMED]
+        ]
+        return {tenant for tenant in tenants if states.get(tenant, ACTIVE) in (ACTIVE, SUSPENDED)}
 
     def _read(self, work: _Work, living: set[str], until: float, projected: Projected) -> _Findings:
         """Read the records, those of tenants with few runs first."""

@@ -85,8 +85,9 @@ def searched(
     last = (
         services.history.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
     )
-    next_fire = services.history.next_fires.of(tenant, request.now)
+    next_fire, keep = services.history.next_fires.of(tenant, request.now)
     places = matching_places(jobs, search, failures, next_fire, last)
+    keep()
     rest = places if after is None else list(dropwhile(lambda place: place <= after, places))
     return len(places), _read(services, request.tenant, search, rest)
 

@@ -13,9 +13,13 @@ from api.services import Services
 from api.views import hours_view
 from common.errors import Busy
 from common.history.failed_runs import FailureFilter
+from common.history.live_runs import LiveRuns
+from common.history.open_runs import OpenRuns, open_runs, stuck_since
 from common.history.overview import AHEAD_S, Ahead, ahead, failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
+from common.planning.execution import execution_id
+from common.projection.entry import OPEN
 from common.timing.instants import DAY_S, rfc3339
 
 # It reads as much as some requests of one job.
@@ -23,6 +27,7 @@ _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
 _NEXT_SHOWN: Final = 10
 _GROUPS_SHOWN: Final = 5
+_STUCK_SHOWN: Final = 10
 _FAILURES_READ: Final = 100
 _ERROR_CHARS: Final = 300
 _TIMES: Final = ("from_at", "until_at", "fresh_at")
@@ -34,12 +39,17 @@ ROUTES = Routes()
 def overview_of_tenant(services: Services, request: Request) -> Response:
     """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
 
-    Some fifteen reads and at most 40 KB, however many jobs and runs there are. `past` is null until ticks have
-    written down the first runs, and `job_counts`, `ahead` and `failing` while the directory of jobs is made: ask again.
+    Some twenty reads and at most 40 KB, however many jobs and runs there are. `past` and `open` are null until ticks
+    have written down the first runs. `job_counts`, `ahead` and `failing` are null while the directory of jobs is made:
+    ask again.
     """
     tenant, now = request.tenant, request.now
-    past, of_jobs = _past(services, tenant, now), _of_jobs(services, tenant, now)
-    shown = {"past": past, **of_jobs, "errors": _errors(services, tenant, now)}
+    by_time = services.history.by_time
+    state = by_time.states.read()
+    live = by_time.live.of_tenant(tenant, state) if state else None
+    going = _open(open_runs(services.history.runs, tenant, live, now)) if live else None
+    past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now)
+    shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now)}
     return Response({"at": rfc3339(int(now)), **shown}, version=_news(shown))
 
 
@@ -52,9 +62,9 @@ def _news(shown: dict[str, Any]) -> str:
     return json.dumps({**shown, "past": without_times(shown["past"]), "ahead": without_times(shown["ahead"])})
 
 
-def _past(services: Services, tenant: str, now: float) -> dict[str, Any] | None:
+def _past(services: Services, tenant: str, now: float, live: LiveRuns | None) -> dict[str, Any] | None:
     from_at = int(now) - DAY_S
-    summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now)
+    summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now, live)
     if summary is None:
         return None
     total = Summary.of_hours(summary.hourly).total().to_json()
@@ -66,6 +76,23 @@ def _past(services: Services, tenant: str, now: float) -> dict[str, Any] | None:
     }
 
 
+def _open(going: OpenRuns) -> dict[str, Any]:
+    return {
+        **{status: going.statuses[status] for status in sorted(OPEN)},
+        "stuck": len(going.stuck),
+        "stuck_runs": [
+            {
+                "execution_id": execution_id(record["tenant"], record["job_id"], record["sk"]),
+                "job_id": record["job_id"],
+                "status": record["status"],
+                "since_at": rfc3339(int(stuck_since(record) or 0)),
+            }
+            for record in going.stuck[:_STUCK_SHOWN]
+        ],
+        "complete": going.complete,
+    }
+
+
 def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
     directory = services.history.directory
     try:
@@ -74,13 +101,15 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
         return {"job_counts": None, "ahead": None, "failing": None}
     states = Counter(job.state for job in jobs)
     count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
+    next_fire, keep = services.history.next_fires.of(tenant, now)
+    next_jobs = soonest(jobs, next_fire, _NEXT_SHOWN)
+    keep()
     return {
         "job_counts": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
         "ahead": _ahead_view(ahead(tenant, jobs, now))
         | {
             "jobs": [
-                {"job_id": job.job_id, "name": job.name, "fire_at": rfc3339(at)}
-                for at, job in soonest(jobs, services.history.next_fires.of(tenant, now), _NEXT_SHOWN)
+                {"job_id": job.job_id, "name": job.name, "fire_at": rfc3339(at)} for at, job in next_jobs
             ]
         },
         "failing": {

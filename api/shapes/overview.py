@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from api.shapes.base import Instant, JobId, ResponseBody
+from api.shapes.base import ExecutionId, Instant, JobId, ResponseBody, RunStatus
 from api.shapes.runs import FailureGroup, HourTotals, Totals
 
 
@@ -68,12 +68,37 @@ class FailingJobs(ResponseBody):
     jobs: list[FailingJob] = Field(description="At most 10, those with the most failures in a row first.")
 
 
+class StuckRun(ResponseBody):
+    """A run that should have gone on."""
+
+    execution_id: ExecutionId
+    job_id: JobId
+    status: RunStatus
+    since_at: Instant = Field(description="The end of its lease, or the time of its next attempt.")
+
+
+class OpenRuns(ResponseBody):
+    """The runs that are not over."""
+
+    queued: int = Field(
+        description="They wait for the job's previous run to end, or were just started manually."
+    )
+    running: int
+    retrying: int = Field(description="They wait for their next attempt.")
+    stuck: int = Field(description="Those that should have gone on two minutes ago or earlier.")
+    stuck_runs: list[StuckRun] = Field(description="At most 10, the oldest first.")
+    complete: bool = Field(
+        description="False: there are more; the 300 oldest were read, also of runs just over."
+    )
+
+
 class TenantOverview(ResponseBody):
     """What a first look needs."""
 
     at: Instant = Field(description="When this was read.")
     job_counts: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
     past: PastDay | None = Field(description="null: ticks have not written down runs yet.")
+    open: OpenRuns | None = Field(description="null: as `past`.")
     ahead: NextDay | None = Field(description="null: as `job_counts`.")
     failing: FailingJobs | None = Field(description="null: as `job_counts`.")
     errors: list[FailureGroup] = Field(

@@ -78,6 +78,14 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         _print_picture(*_hours(past["from_at"], past["hours"], now), "hour")
     if ahead := shown["ahead"]:
         out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}", markup=False)
+    if going := shown["open"]:
+        counts = ", ".join(f"{going[name]} {name}" for name in ("running", "retrying", "queued"))
+        out.print(f"now: {counts}{'' if going['complete'] else ', and more'}", markup=False)
+        if stuck := going["stuck_runs"]:
+            lines = [(run["execution_id"], run["status"], relative(run["since_at"], now)) for run in stuck]
+            out.print(output.table(("STUCK", "STATUS", "SINCE"), lines))
+            if going["stuck"] > len(stuck):
+                out.print(f"{going['stuck']} runs are stuck in all", markup=False)
     if (failing := shown["failing"]) and failing["count"]:
         rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
         out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))

@@ -10,26 +10,20 @@ A change that began before the directory was read can commit after it. So change
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from common.clock import CpuBudget
 from common.errors import Busy
-from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import DELETED
 from common.storage import keys
 from common.storage.portions import Portions
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit
-from common.timing.excluded_days import Excluded
-from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
-from common.timing.schedule import Schedule
 
 # A directory of another format, of another version of Minute8, is made anew.
 _FORMAT: Final = 1
@@ -44,8 +38,6 @@ _UNUSED_S: Final = 30 * DAY_S
 _PORTION_BYTES: Final = 250_000
 # Directories with so many jobs in all stay in memory, some 20 MB.
 _REMEMBERED_JOBS: Final = 40_000
-# Schedules whose next fire time stays in memory, some 10 MB.
-_KNOWN_SCHEDULES: Final = 20_000
 _ATTRIBUTES: Final = ("job_id", "name", "tags", "target", "state", "revision", "schedule")
 
 
@@ -258,36 +250,3 @@ def _decoded(text: str) -> Iterator[ListedJob]:
     """The inverse of `_encoded`."""
     *columns, numbers, schedules = json.loads(text)
     return map(ListedJob, *columns, [schedules[number] for number in numbers])
-
-
-@dataclass(frozen=True, slots=True)
-class NextFires:
-    """When jobs of directories fire next, each schedule computed once until it has fired."""
-
-    jobs: Table
-    # By the schedule's text: from when on, and the time. Schedules with calendars are not kept.
-    _known: dict[str, tuple[int, int | None]] = field(default_factory=dict)
-
-    def of(self, tenant: str, now: float) -> Callable[[ListedJob], int | None]:
-        """The next fire time of a job; None if it has none, or the budget of processor time is spent."""
-        start, budget = math.ceil(now), CpuBudget()
-        calendars = RememberedCalendars(Calendars(self.jobs))
-
-        def next_fire(job: ListedJob) -> int | None:
-            known = self._known.get(job.schedule)
-            if known and known[0] <= start and (known[1] is None or known[1] >= start):
-                return known[1]
-            if budget.is_spent:
-                return None
-            schedule = Schedule.from_item(json.loads(job.schedule))
-            excluded: Excluded = frozenset()
-            with suppress(MissingCalendar):
-                excluded = calendars.excluded(tenant, schedule)
-            next_at = next(iter(next_fires(schedule, start, 1, excluded=excluded)), None)
-            if not schedule.named_calendars:
-                if len(self._known) >= _KNOWN_SCHEDULES:
-                    self._known.clear()
-                self._known[job.schedule] = start, next_at
-            return next_at
-
-        return next_fire

@@ -6,7 +6,7 @@ the records if it is little. Else the answer says up to when it counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -56,27 +56,36 @@ class ProjectedSummaries:
         self._by_time = by_time
         self._days = ProjectedDays(runs)
 
-    def between(self, tenant: str, from_at: int, until_at: int, now: float) -> HourlySummary | None:
-        """The summary of fire times in [from_at, until_at), from the projection's beginning on; None: before it."""
+    def between(
+        self, tenant: str, from_at: int, until_at: int, now: float, live: LiveRuns | None = None
+    ) -> HourlySummary | None:
+        """The summary of fire times in [from_at, until_at), from the projection's beginning on; None: before it.
+
+        `live` saves reading the live runs if they were read before.
+        """
         state = self._by_time.states.read()
         since = self._by_time.since(tenant, state, from_at)
         if state is None or since is None or until_at <= since:
             return None
         summary = HourlySummary(max(from_at, since), min(until_at, int(now)))
         read = self._stored(tenant, summary, until_at)
-        self._add_live(tenant, state, summary, until_at, now, read)
+        live = live or self._by_time.live.of_tenant(tenant, state)
+        self._add_live(tenant, state, live, summary, until_at, now, read)
         return summary
 
     def _stored(self, tenant: str, summary: HourlySummary, until_at: int) -> _Read:
         read = _Read()
-        first_day = day_start(summary.from_at + DAY_S - 1)
-        rolled_up = []
-        for day in self._days.between(tenant, first_day, day_start(until_at)):
-            summary.hourly.merge(day.hourly)
-            rolled_up.append(day.start)
-        read.spans = list(spans_between(summary.from_at, until_at, rolled_up))
+        covered = []
+        for day in self._days.between(tenant, day_start(summary.from_at), day_start(until_at)):
+            # Of the first day only the hours that are whole.
+            begin = max(day.start, summary.from_at + -summary.from_at % HOUR_S)
+            for hour, totals in day.hourly.hours.items():
+                if hour >= begin:
+                    summary.hourly.add(hour, totals)
+            covered.append((begin, day.start + DAY_S))
+        read.spans = list(spans_between(summary.from_at, until_at, covered))
         for begin, end in read.spans:
-            for window in self._by_time.windows.between(tenant, window_start(begin), end):
+            for window in self._windows(tenant, begin, end):
                 read.windows[window.start] = window
                 if begin <= window.start and window.start + WINDOW_S <= end:
                     summary.hourly.add(window.start, window.totals)
@@ -86,17 +95,24 @@ class ProjectedSummaries:
                 summary.hourly.add(window.start, totals_of(within))
         return read
 
+    def _windows(self, tenant: str, begin: int, end: int) -> Iterable[ProjectedWindow]:
+        """The windows of a span: one batch for a part of an hour, else a query."""
+        start = window_start(begin)
+        if end - start <= HOUR_S:
+            return self._by_time.windows.at(tenant, range(start, end, WINDOW_S))
+        return self._by_time.windows.between(tenant, start, end)
+
     def _add_live(
         self,
         tenant: str,
         state: ProjectionState,
+        live: LiveRuns,
         summary: HourlySummary,
         until_at: int,
         now: float,
         read: _Read,
     ) -> None:
         """Count what the projection does not have yet, if that is little; else say up to when it counts."""
-        live = self._by_time.live.of_tenant(tenant, state)
         run_keys = _within(live, summary.from_at, until_at, now)
         if len(run_keys) > MAX_LIVE or not live.complete:
             summary.fresh_at = min(summary.fresh_at, state.until_of(tenant))
@@ -127,13 +143,15 @@ def _recount(hourly: HourlyTotals, key: RunKey, entry: RunEntry | None, read: _R
     return True
 
 
-def spans_between(from_at: int, until_at: int, days: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The parts of [from_at, until_at) that none of these days covers, in order. Pure."""
+def spans_between(
+    from_at: int, until_at: int, covered: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The parts of [from_at, until_at) that none of these ranges covers, in order. Pure."""
     begin = from_at
-    for day in sorted(days):
-        if begin < day:
-            yield begin, day
-        begin = day + DAY_S
+    for covered_from, covered_until in sorted(covered):
+        if begin < covered_from:
+            yield begin, covered_from
+        begin = covered_until
     if begin < until_at:
         yield begin, until_at
 

@@ -20,7 +20,7 @@ from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 
-# At most 200 KB, whatever the ids are.
+# At most 260 KB, whatever the ids are.
 _RUNS_IN_ITEM: Final = 1_000
 _RETENTION_S: Final = 8 * DAY_S
 # After this time without a record a run will not have one, unless it is noted as changed then.

@@ -29,8 +29,12 @@ from common.texts import packed, unpacked
 
 # So many runs are held by the item itself: some 5 KB.
 MAX_INLINE: Final = 300
-# Runs of a new portion, some 50 KB; a portion that has grown to twice as many is divided.
+# Runs of a new portion, some 50 KB, and their text before compression, which random ids do not make shorter. A portion
+# that has grown to twice of one of these is divided.
 PORTION_RUNS: Final = 3_000
+_PORTION_CHARS: Final = 180_000
+# A line beside its ids.
+_LINE_CHARS: Final = 40
 _MAX_TRIES: Final = 5
 
 
@@ -120,6 +124,13 @@ class ProjectedRuns:
         """The window that starts at `start`; None if no run is known there."""
         item = self._item(tenant, start)
         return ProjectedWindow.from_item(item) if item else None
+
+    def at(self, tenant: str, starts: Iterable[int]) -> list[ProjectedWindow]:
+        """Those of the windows with these starts that have runs, in one request for up to a hundred."""
+        items = self._table.get_many(
+            [keys.projected_window(tenant, start) for start in starts], consistent=False
+        )
+        return [ProjectedWindow.from_item(item) for item in items]
 
     def between(
         self,
@@ -297,10 +308,22 @@ def _merged(runs: Sequence[RunEntry], changes: Changes, totals: RunTotals) -> tu
 
 
 def _parts(runs: list[RunEntry]) -> list[list[RunEntry]]:
-    """One portion, or several if there are too many runs; none without runs. Pure."""
-    if len(runs) <= 2 * PORTION_RUNS:
+    """One portion, or several if there are too many runs or too long ones; none without runs. Pure."""
+    if len(runs) <= 2 * PORTION_RUNS and sum(map(_chars, runs)) <= 2 * _PORTION_CHARS:
         return [runs] if runs else []
-    return [runs[first : first + PORTION_RUNS] for first in range(0, len(runs), PORTION_RUNS)]
+    parts: list[list[RunEntry]] = []
+    size = 0
+    for run in runs:
+        size += _chars(run)
+        if not parts or len(parts[-1]) == PORTION_RUNS or size > _PORTION_CHARS:
+            parts.append([])
+            size = _chars(run)
+        parts[-1].append(run)
+    return parts
+
+
+def _chars(run: RunEntry) -> int:
+    return len(run.run_name) + len(run.job_id) + _LINE_CHARS
 
 
 def _name(item: Mapping[str, Any]) -> str:

@@ -320,3 +320,19 @@ def test_a_rebuild_makes_the_projection_of_the_runs(world: World, monkeypatch: p
         [run for run in projected(world) if run.fire_at < day + DAY_S]
     )
     assert world.projector.states.rebuilt_since("alice") == at("2026-11-20T00:00:00Z")
+
+
+def test_a_tenant_whose_item_is_lost_is_projected_and_named(world: World) -> None:
+    since = start(world)
+    world.registry.create("alice", "minutely", job(cron="* * * * *"))
+    world.run_until("2026-11-21T04:28:00Z", ticks=True)
+    world.table("tenants").delete(keys.tenant("alice"))
+    projected_now = world.projector.project(world.clock.now())
+    assert "alice: it has no item among the tenants" in projected_now.problems
+    assert projected_now.complete
+    newest = projected(world)[-1].fire_at
+    assert newest >= since
+    runs = recounted(world, ["minutely"], since=since)
+    assert [run for run in projected(world) if run.fire_at >= since] == [
+        run for run in runs if run.fire_at <= newest
+    ]

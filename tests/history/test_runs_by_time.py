@@ -141,7 +141,7 @@ def test_a_week_is_read_in_few_requests(world: World) -> None:
     shown = ProjectedSummaries(world.table("runs"), lists(world)).between(
         "alice", until_at - 7 * DAY_S, until_at, now
     )
-    assert requests["query"] <= 6 and requests.total() <= 8, requests
+    assert requests["query"] <= 5 and requests.total() <= 8, requests
     assert shown and sum(totals.statuses.total() for totals in shown.hourly.hours.values()) == 168
 
 
