@@ -30,6 +30,7 @@ from common.jobs.job import ACTIVE, NO_PAYLOAD, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.states import SKIPPED
+from common.tenants.rules import TenantRules
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
@@ -412,7 +413,10 @@ def health_of_jobs(
     as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
     health_of: dict[str, Health] = {}
     if len(jobs) > 1:
-        health_of = services.history.listed_health.of_jobs(tenant, jobs, as_of, calendars)
+        rules = services.known_tenants.rules(tenant, now) or TenantRules()
+        health_of = services.history.listed_health.of_jobs(
+            tenant, jobs, as_of, calendars, rules.retention_days
+        )
     remaining = [job for job in jobs if job.job_id not in health_of]
     for first in range(0, len(remaining), _HEALTHS_AT_ONCE):
         if first and budget.is_spent:

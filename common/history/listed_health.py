@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.errors import Busy
@@ -73,7 +73,12 @@ class ListedHealth:
         return self._outcomes.of_tenant(tenant, state, now, existing) if state else None
 
     def of_jobs(
-        self, tenant: str, jobs: Sequence[Job], as_of: AsOf, calendars: RememberedCalendars
+        self,
+        tenant: str,
+        jobs: Sequence[Job],
+        as_of: AsOf,
+        calendars: RememberedCalendars,
+        retention_days: int,
     ) -> dict[str, Health]:
         """The health of jobs by id; outcomes but the last have no seconds. Jobs that are left out must be asked."""
         state = self._by_time.states.read()
@@ -81,9 +86,11 @@ class ListedHealth:
             return {}
         with suppress(Busy):
             last = self.last_outcomes(tenant, as_of.now)
+            kept_from = int(as_of.now) - retention_days * DAY_S
             live = self._by_time.live.of_tenant(tenant, state)
             if last and live.complete:
-                return self._of_jobs(tenant, jobs, as_of, calendars, last, live)
+                kept = replace(last, since=max(last.since, kept_from))
+                return self._of_jobs(tenant, jobs, as_of, calendars, kept, live)
         return {}
 
     def _of_jobs(
@@ -101,6 +108,8 @@ class ListedHealth:
                 is_live = (run.run_name, job_id) in live.executions
                 if run.run_name > of_job.from_name and not is_live:
                     of_job.runs.append(_short(tenant, job_id, run))
+            # A live run may be older than all outcomes that are known to be whole.
+            of_job.runs = [run for run in of_job.runs if run["fire_at"] >= last.whole_from]
             of_job.runs.sort(key=lambda run: str(run["sk"]), reverse=True)
         self._complete(tenant, runs_of_jobs)
         day_ago = math.ceil(as_of.now) - DAY_S
@@ -108,7 +117,9 @@ class ListedHealth:
         for job in jobs:
             of_job = runs_of_jobs[job.job_id]
             since = of_job.scheduled_until
-            if since is None and (of_job.runs or job.created_at < last.since):
+            if of_job.from_name and len(of_job.runs) < _LIVE_OF_EACH_JOB:  # most of its newest have no record
+                continue
+            if since is None and (of_job.runs or job.created_at < last.whole_from):
                 continue
             runs = of_job.runs[:OUTCOMES]
             late = overdue_of(job, since or day_ago, as_of, calendars)

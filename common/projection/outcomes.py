@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from common.clock import CpuBudget
@@ -42,6 +43,9 @@ _STORED_AFTER_S: Final = 12 * WINDOW_S
 # A tick writes a note at most so long before the window, and its clock may differ from ours.
 _SETTLING_S: Final = WINDOW_S
 _PORTION_CHARS: Final = 250_000
+# Of a window with more runs the newest are read. Of more changes in windows none: all is made anew.
+MAX_RUNS_OF_WINDOW: Final = 50_000
+MAX_LATE_RUNS: Final = 20_000
 # Rows of all tenants that stay in memory, some 10 MB.
 _REMEMBERED_ROWS: Final = 40_000
 
@@ -107,15 +111,24 @@ class RunOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastOutcomes:
-    """The last outcomes by job, as text, of fire times from `since` on and before `until`."""
+    """The last outcomes by job, as text, of fire times from `since` on and before `until`.
+
+    Of the window that starts at `partial_at` and perhaps of earlier ones some are missing.
+    """
 
     since: int
     until: int
     rows: Mapping[str, str]
+    partial_at: int = 0
+
+    @property
+    def whole_from(self) -> int:
+        """From when on no outcome is missing."""
+        return max(self.since, self.partial_at + WINDOW_S if self.partial_at else 0)
 
     def of(self, job_id: str) -> list[RunOutcome]:
-        """Up to MAX_OUTCOMES outcomes of a job, the newest first."""
-        return decoded(self.rows.get(job_id, ""))
+        """Up to MAX_OUTCOMES outcomes of a job, the newest first, with none missing among them."""
+        return [run for run in decoded(self.rows.get(job_id, "")) if run.fire_at >= self.whole_from]
 
     def last(self, job_id: str) -> RunOutcome | None:
         """The newest outcome of a job; None: none is known."""
@@ -156,23 +169,32 @@ class JobOutcomes:
             Busy: they are being made; the next request goes on with it.
         """
         known = self._known(tenant, state, now)
+        late = LateRuns(self.runs)
+        since = known.noted_at - _SETTLING_S
+        late_runs = dict(islice(late.since(tenant, since), MAX_LATE_RUNS + 1))
+        if len(late_runs) > MAX_LATE_RUNS:
+            known, late_runs = self._anew(tenant, state, now, known), {}
         target = max(state.until_of(tenant), known.last.until)
         budget, reached = CpuBudget(_STEP_CPU_S), target
         windows = ProjectedRuns(self.runs)
         changes: dict[RunKey, RunEntry | None] = {}
+        partial_at = known.last.partial_at
         for window in windows.between(tenant, known.last.until, target):
-            changes |= {entry.key: entry for entry in windows.runs_of(tenant, window)}
+            runs = list(islice(windows.runs_of(tenant, window), MAX_RUNS_OF_WINDOW + 1))
+            if len(runs) > MAX_RUNS_OF_WINDOW:
+                partial_at = window.start
+            changes |= {entry.key: entry for entry in runs}
             if budget.is_spent:
                 reached = min(target, window.start + WINDOW_S)
                 break
-        for key, entry in LateRuns(self.runs).since(tenant, known.noted_at - _SETTLING_S):
+        for key, entry in late_runs.items():
             if fire_time(key[0]) >= known.last.since:  # older runs would leave a gap
                 changes[key] = entry
         rows = changed(known.last.rows, changes)
         after = _Known(
             known.token,
             known.portions,
-            LastOutcomes(known.last.since, reached, rows),
+            LastOutcomes(known.last.since, reached, rows, partial_at),
             now,
             known.stored_until,
         )
@@ -198,23 +220,28 @@ class JobOutcomes:
             if texts is not None:
                 lines = (line.partition("\t") for text in texts for line in text.splitlines())
                 rows = {job_id: row for job_id, _, row in lines}
-                last = LastOutcomes(head["since"], head["until"], rows)
+                last = LastOutcomes(head["since"], head["until"], rows, head["partial_at"])
                 return _Known(token, tuple(head["portions"]), last, head["noted_at"], head["until"])
+        portions = tuple(head["portions"]) if head else ()
+        return self._anew(tenant, state, now, _Known(token, portions, LastOutcomes(0, 0, {}), now, 0))
+
+    def _anew(self, tenant: str, state: ProjectionState, now: float, before: _Known) -> _Known:
+        """Nothing yet, in place of what is stored."""
         rebuilt = self.states.rebuilt_since(tenant)
         since = max(min(state.since, rebuilt if rebuilt is not None else state.since), int(now) - _FIRST_S)
         since -= since % WINDOW_S
-        portions = tuple(head["portions"]) if head else ()
-        return _Known(token, portions, LastOutcomes(since, since, {}), now, since)
+        return _Known(before.token, before.portions, LastOutcomes(since, since, {}), now, since)
 
     def _store(self, tenant: str, known: _Known, now: float, existing: Collection[str] | None) -> _Known:
         rows = known.last.rows
         if existing is not None:
             rows = {job_id: row for job_id, row in rows.items() if job_id in existing}
-        last = LastOutcomes(known.last.since, known.last.until, rows)
+        last = replace(known.last, rows=rows)
         head: dict[str, Any] = {
             "format": _FORMAT,
             "since": last.since,
             "until": last.until,
+            "partial_at": last.partial_at,
             "noted_at": int(known.noted_at),
         }
         stored = self._stored(tenant).store(

@@ -41,7 +41,7 @@ def last_outcomes(world: World, reader: JobOutcomes) -> LastOutcomes:
 
 def recounted(world: World, job_id: str, last: LastOutcomes) -> list[RunOutcome]:
     """The same from the windows."""
-    within = [run for run in projected(world) if last.since <= run.fire_at < last.until]
+    within = [run for run in projected(world) if last.whole_from <= run.fire_at < last.until]
     return [RunOutcome.of_entry(run) for run in reversed(within) if run.job_id == job_id][:OUTCOMES]
 
 
@@ -49,11 +49,13 @@ def later(world: World, seconds: int) -> str:
     return rfc3339(int(world.clock.now()) + seconds)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_pages_show_what_the_runs_say_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(outcomes, "_STORED_AFTER_S", rng.choice([600, 7_200]))
     monkeypatch.setattr(outcomes, "_PORTION_CHARS", rng.choice([10, 250_000]))
+    monkeypatch.setattr(outcomes, "MAX_LATE_RUNS", rng.choice([1, 20_000]))
+    monkeypatch.setattr(outcomes, "MAX_RUNS_OF_WINDOW", rng.choice([9, 50_000]))
     with open_world() as world:
         start(world)
         crons = ["* * * * *", "*/7 * * * *", "3 * * * *", "17 */2 * * *"]
@@ -88,12 +90,12 @@ def compare(world: World, reader: ListedHealth) -> None:
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
     exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
     last = reader.last_outcomes("alice", as_of.now)
-    for job_id, health in reader.of_jobs("alice", jobs, as_of, calendars).items():
+    for job_id, health in reader.of_jobs("alice", jobs, as_of, calendars, 30).items():
         shown = [short(run) for run in health.outcomes]
         assert shown == [short(run) for run in exact[job_id].outcomes][: len(shown)]
         assert last
-        reached = [run for run in exact[job_id].outcomes if run["fire_at"] >= last.since]
-        assert len(shown) >= len(reached)
+        reached = [run for run in exact[job_id].outcomes if run["fire_at"] >= last.whole_from]
+        assert len(shown) >= min(len(reached), 10)
         assert health.outcomes[:1] == exact[job_id].outcomes[:1]
         assert health.overdue == exact[job_id].overdue
 
@@ -168,3 +170,17 @@ def test_making_them_goes_on_with_the_next_request(world: World, monkeypatch: py
     assert last.of("a") == recounted(world, "a", last)
     assert steps > 5
     assert at("2026-11-21T05:30:00Z") <= last.until
+
+
+def test_outcomes_are_shown_as_long_as_runs_are_kept(world: World) -> None:
+    start(world)
+    world.registry.create("alice", "minutely", job(cron="* * * * *"))
+    world.registry.create("alice", "daily", job(cron="35 3 * * *"))
+    world.run_until("2026-11-23T02:00:00Z", ticks=True)
+    world.project()
+    jobs = list(world.store.list_jobs("alice"))
+    as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
+    calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    of_jobs = listed_health(world).of_jobs
+    assert len(of_jobs("alice", jobs, as_of, calendars, 30)["daily"].outcomes) == 2
+    assert len(of_jobs("alice", jobs, as_of, calendars, 1)["daily"].outcomes) == 1
