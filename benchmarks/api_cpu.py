@@ -11,6 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 from unittest import mock
+from urllib.parse import urlencode
 
 from api import handler
 from benchmarks import bare_api
@@ -34,7 +35,7 @@ PAIRS = {
 }
 _TENANTS = (bare_api.TENANT, bare_api.MAKER)
 _TARGET = "arn:aws:lambda:us-east-1:123456789012:function:report"
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "stub",
     "AWS_SECRET_ACCESS_KEY": "stub",
@@ -133,7 +134,7 @@ def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
     Memory(stub)
     dynamodb, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")
     with (
-        mock.patch.dict(os.environ, _ENVIRONMENT),
+        mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(aws, "dynamodb", lambda: dynamodb),
         mock.patch.object(aws, "sqs", lambda: queue),
         mock.patch.object(bare_api, "client", lambda: stock),
@@ -156,15 +157,15 @@ def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[
     reader, maker = (api_keys[tenant] for tenant in _TENANTS)
 
     def cpu_s(handle: Callable[[Any, None], Any], key: str, method: str, path: str, body: str = "") -> float:
-        events = [_event(key, method, path.replace("{n}", str(next(number))), body) for _ in range(calls)]
+        requests = [event(key, method, path.replace("{n}", str(next(number))), body) for _ in range(calls)]
         with stub.measured() as cost:
-            for event in events:
-                answer = handle(event, None)
+            for request in requests:
+                answer = handle(request, None)
                 assert answer["statusCode"] in (200, 201), answer
         return cost.cpu_s / calls
 
     for n in range(LISTED):
-        answer = handler.handle(_event(reader, "PUT", f"/v1/jobs/listed-{n:02}", job), None)
+        answer = handler.handle(event(reader, "PUT", f"/v1/jobs/listed-{n:02}", job), None)
         assert answer["statusCode"] == 201, answer
     api, bare = handler.handle, bare_api.handle
     return {
@@ -177,13 +178,17 @@ def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[
     }
 
 
-def _event(key: str, method: str, path: str, body: str) -> dict[str, Any]:
-    event: dict[str, Any] = {
+def event(
+    key: str, method: str, path: str, body: str = "", query: Mapping[str, str] | None = None, **headers: str
+) -> dict[str, Any]:
+    """A request as API Gateway gives it to the function."""
+    request: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "ANY /v1/{proxy+}",
         "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"authorization": f"Bearer {key}", "content-type": "application/json"},
+        "rawQueryString": urlencode(query or {}),
+        "queryStringParameters": query,
+        "headers": {"authorization": f"Bearer {key}", "content-type": "application/json", **headers},
         "requestContext": {
             "http": {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "192.0.2.1"},
             "requestId": "request",
@@ -191,7 +196,7 @@ def _event(key: str, method: str, path: str, body: str) -> dict[str, Any]:
         },
         "isBase64Encoded": False,
     }
-    return event | ({"body": body} if body else {})
+    return request | ({"body": body} if body else {})
 
 
 def _forget() -> None:

@@ -13,10 +13,20 @@ ROOT = Path(__file__).resolve().parent.parent
 ABOUT = ROOT / "benchmarks" / "about"
 DOCS = ROOT / "docs"
 _PERFORMANCE = (
-    *("planning", "lateness", "strict_lateness", "requests", "day", "lists", "cold_start", "api_cpu"),
+    *(
+        "planning",
+        "lateness",
+        "strict_lateness",
+        "requests",
+        "day",
+        "reading",
+        "projecting",
+        "cold_start",
+        "api_cpu",
+    ),
 )
 # The model, for loads that cannot be measured on one machine, and its check.
-_CAPACITY = ("capacity", "registered", "model_check")
+_CAPACITY = ("capacity", "registered", "looks", "model_check")
 _PLOTTED = 1_000_000
 _LINE_CHARS = 120
 # The slowest settings take many minutes more; the plot would show nothing else.

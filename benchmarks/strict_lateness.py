@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
+from benchmarks.strict_aws import ROOT, TlsServer, Worker, worker
 from common.planning.packs import MAX_IN_A_PACK, Wake
 from common.planning.queue import BATCH_SIZE
-from scripts import build_layer
-from scripts.embedded.strict import certificate
-from scripts.embedded.strict.quota import Quota
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
 
-ROOT = Path(__file__).resolve().parent.parent
 MEMORIES_MB = (192, 512, 1024)
 BATCHES = (1, 10, BATCH_SIZE * MAX_IN_A_PACK)
 _BARE = "bare boto3, batches of 10"
@@ -48,7 +39,7 @@ def run(scale: float) -> Result:
     """Measure five environments of each size at scale 1. Raises QuotaError where this machine has no quotas."""
     settings = [(memory_mb, batch) for memory_mb in MEMORIES_MB for batch in BATCHES]
     rounds: dict[str, list[dict[str, float]]] = defaultdict(list)
-    with tempfile.TemporaryDirectory() as directory, _Aws(Path(directory)) as aws:
+    with tempfile.TemporaryDirectory() as directory, (aws := _Aws(Path(directory))).server:
         for _ in track(range(max(1, round(_ENVIRONMENTS * scale))), "environments"):
             for memory_mb, batch in settings:
                 once = environment(aws, memory_mb, batch) | woken(aws, memory_mb, batch)
@@ -126,14 +117,12 @@ def executor_dollars(memory_mb: int, batch: int, billed_s: float) -> float:
     return (PRICES["lambda_request"] + gb_s) * 1_000_000 / batch
 
 
-def environment(
-    aws: _Aws, memory_mb: int, batch: int, root: Path = ROOT, *, bare: bool = False
-) -> dict[str, float]:
+def environment(aws: _Aws, memory_mb: int, batch: int, *, bare: bool = False) -> dict[str, float]:
     """One environment: init at full speed, a cold batch, warm batches. Returns medians of the warm ones."""
-    with _worker(aws, memory_mb, root, bare=bare) as (worker, init_s):
-        cold, *warm = (aws.handled(worker, batch, records=not bare) for _ in range(1 + _WARM))
+    with worker("bare" if bare else "executor", aws.environment, memory_mb) as process:
+        cold, *warm = (aws.handled(process, batch, records=not bare) for _ in range(1 + _WARM))
     return {
-        "init_s": init_s,
+        "init_s": process.init_s,
         "cold_s": cold["late_s"],
         "cold_half_s": cold["half_s"],
         "cold_took_s": cold["took_s"],
@@ -148,114 +137,43 @@ def environment(
 
 def woken(aws: _Aws, memory_mb: int, batch: int) -> dict[str, float]:
     """An environment that was woken: its first batch, and how long its first wake took, and one after the batch."""
-    with _worker(aws, memory_mb, ROOT) as (worker, _):
-        first_wake = _answer_to(worker, _WAKE)
-        first = aws.handled(worker, batch, records=True)
+    with worker("executor", aws.environment, memory_mb) as process:
+        first_wake = process.handle(_WAKE)
+        first = aws.handled(process, batch, records=True)
         return {
             "woken_half_s": first["half_s"],
             "woken_s": first["late_s"],
             "woken_took_s": first["took_s"],
             "first_wake_s": first_wake["took_s"],
-            "wake_s": _answer_to(worker, _WAKE)["took_s"],
+            "wake_s": process.handle(_WAKE)["took_s"],
         }
 
 
-@contextmanager
-def _worker(
-    aws: _Aws, memory_mb: int, root: Path, *, bare: bool = False
-) -> Iterator[tuple[subprocess.Popen[str], float]]:
-    """A process after its init at full speed, and the duration of that; with the share of this memory from then on.
-
-    Ours imports from its layer, the bare one from the whole boto3, as Lambda provides it.
-    """
-    layer, _ = build_layer.build("local", "layer")
-    paths = [str(root)] if bare else [str(root), str(layer / "python")]
-    worker = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "strict_worker.py"), *(["bare"] if bare else [])],
-        cwd=root,
-        env=aws.environment | {"PYTHONPATH": os.pathsep.join(paths)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    quota = Quota(f"{memory_mb}", memory_mb)
-    try:
-        quota.add(worker.pid)
-        init_s = _read(worker)["init_s"]
-        quota.limit()
-        yield worker, init_s
-    finally:
-        worker.kill()
-        worker.communicate()
-        quota.remove()
-
-
-def _answer_to(worker: subprocess.Popen[str], event: Mapping[str, Any]) -> dict[str, float]:
-    assert worker.stdin
-    worker.stdin.write(json.dumps(event) + "\n")
-    worker.stdin.flush()
-    return _read(worker)
-
-
-def _read(worker: subprocess.Popen[str]) -> dict[str, float]:
-    assert worker.stdout
-    answer: dict[str, float] = json.loads(worker.stdout.readline())
-    return answer
-
-
 class _Aws:
-    """The stub's DynamoDB and Lambda behind TLS, in this process, which has no quota."""
+    """The stub's DynamoDB and Lambda behind TLS."""
 
     def __init__(self, directory: Path) -> None:
         self._stub = ExecutorStub("Event")
         self._stub.aws.answers["ChangeMessageVisibilityBatch"] = _all_changed
-        self._bundle, context = certificate.make(directory)
         self._called_at: dict[str, float] = {}
         self._recorded_at: dict[str, float] = {}
-        self._connections = 0
         self._sent = 0
-        aws = self
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 128
-
-            def process_request(self, request: Any, client_address: Any) -> None:
-                aws._connections += 1
-                super().process_request(request, client_address)
-
-            def handle_error(self, *_: object) -> None: ...
-
-        self._server = Server(("127.0.0.1", 0), _handler(self))
-        self._server.socket = context.wrap_socket(
-            self._server.socket, server_side=True, do_handshake_on_connect=False
-        )
-        self.environment = ENVIRONMENT | {
-            "PATH": os.environ["PATH"],
+        self.server = TlsServer(directory, self._answer)
+        self.environment = {
+            **ENVIRONMENT,
+            **self.server.environment,
             "AWS_LAMBDA_FUNCTION_NAME": "minute8-bench-executor",
-            "AWS_ENDPOINT_URL": f"https://localhost:{self._server.server_port}",
-            "AWS_CA_BUNDLE": str(self._bundle),
         }
 
-    def __enter__(self) -> _Aws:
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def handled(self, worker: subprocess.Popen[str], batch: int, *, records: bool) -> dict[str, float]:
-        """Let the worker handle a batch that is due now; returns the lateness of its last call, and its duration."""
+    def handled(self, process: Worker, batch: int, *, records: bool) -> dict[str, float]:
+        """Let the process handle a batch that is due now; returns the lateness of its last call, and its duration."""
         event = self._stub.event(self._sent, batch, -(-batch // BATCH_SIZE))
         self._sent += batch
         self._called_at.clear()
         self._recorded_at.clear()
         began = time.time()
-        answer = _answer_to(worker, event)
-        assert answer["failed"] == 0, answer
+        answer = process.handle(event)
+        assert not answer.pop("answer")["batchItemFailures"]
         assert len(self._called_at) == batch
         assert self._recorded_at.keys() == (self._called_at.keys() if records else set())
         calls = self._called_at.values()
@@ -270,12 +188,11 @@ class _Aws:
 
     def connections_since(self) -> float:
         """The calls since the last request for them."""
-        count, self._connections = self._connections, 0
+        count, self.server.connections = self.server.connections, 0
         return count
 
-    def answer(self, target: str, request: dict[str, Any]) -> tuple[int, bytes]:
+    def _answer(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
         """The stub's answer, after AWS's usual time."""
-        operation = target.partition(".")[2] or "Invoke"
         if operation == "Invoke":
             self._called_at[request["minute8"]["job_id"]] = time.time()
         for job, at in _recorded(operation, request):
@@ -298,27 +215,3 @@ def _recorded(operation: str, request: dict[str, Any]) -> Iterator[tuple[str, fl
 
 def _all_changed(request: dict[str, Any]) -> bytes:
     return json.dumps({"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}).encode()
-
-
-def _handler(aws: _Aws) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            self._send(*aws.answer(self.headers.get("x-amz-target", ""), json.loads(body)))
-
-        def do_GET(self) -> None:
-            self._send(403, b"{}")
-
-        def _send(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.send_header("x-amzn-RequestId", "stub")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    return Handler

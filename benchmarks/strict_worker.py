@@ -1,6 +1,6 @@
-"""A Lambda environment of the executor: `python -m benchmarks.strict_worker`, an event a line, an answer a line.
+"""A Lambda environment of a function: `python -m benchmarks.strict_worker KIND`, an event a line, an answer a line.
 
-With `bare`, of a minimal one on boto3.
+KIND is `executor`, `api`, or `bare`: a minimal executor on boto3.
 
 It imports no other benchmark module, so it starts with the imports of the function itself.
 """
@@ -14,31 +14,31 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any, TextIO
 
 Handle = Callable[[dict[str, Any], object], dict[str, Any]]
 
 
 def main() -> None:
-    """Init; then handle each event, and print its duration."""
+    """Init; then handle each event, and print its duration and the function's answer."""
     out, sys.stdout = sys.stdout, io.StringIO()  # the metrics
     began = time.perf_counter()
-    handle = _bare() if "bare" in sys.argv else _executor()
+    handle = _bare() if "bare" in sys.argv else _ours(sys.argv[1])
     _answer(out, init_s=time.perf_counter() - began)
     for line in sys.stdin:
         event = json.loads(line)
         began, cpu_began = time.perf_counter(), time.process_time()
         answer = handle(event, None)
         took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-        _answer(out, took_s=took_s, cpu_s=cpu_s, failed=len(answer["batchItemFailures"]))
+        _answer(out, took_s=took_s, cpu_s=cpu_s, answer=answer)
         sys.stdout.seek(0)
         sys.stdout.truncate()
 
 
-def _executor() -> Handle:
-    from executor import handler
-
-    return handler.handle
+def _ours(function: str) -> Handle:
+    handle: Handle = import_module(f"{function}.handler").handle
+    return handle
 
 
 def _bare() -> Handle:
@@ -62,7 +62,7 @@ def _bare() -> Handle:
     return handle
 
 
-def _answer(out: TextIO, **fields: float) -> None:
+def _answer(out: TextIO, **fields: Any) -> None:
     print(json.dumps(fields), file=out, flush=True)
 
 

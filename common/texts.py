@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from typing import Final
 
 from common.errors import InvalidInput
 
@@ -27,6 +28,10 @@ def check_note(note: object) -> str:
     if not isinstance(note, str) or len(note) > NOTE_CHARS:
         raise InvalidInput("note", "must be a note", value=note, accepted=f"text of up to {NOTE_CHARS} chars")
     return note
+
+
+# What `unpacked` raises for a text that is none of ours or was damaged, and what reading such an item raises.
+UNREADABLE: Final = (ValueError, KeyError, TypeError, zlib.error)
 
 
 def packed(text: str) -> str:

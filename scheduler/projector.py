@@ -16,14 +16,16 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
+from common.planning.log import Portion
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.late import LateRuns, late_changes
@@ -35,10 +37,11 @@ from common.runs.states import DISPATCHED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 from scheduler.concurrently import for_each
+from scheduler.living import LivingTenants
 
 # A window is read so long after its end, as the comparison does.
 _SETTLED_AFTER_S: Final = WINDOW_S
@@ -50,13 +53,13 @@ _READING_SHARE: Final = 0.6
 _SENT_S: Final = 900
 # One batch read; common/storage/table.py.
 _BATCH_SIZE: Final = 100
+# Each record that is read by its key costs at least half a unit; a query of a job's costs that for 8 KB of them.
+_QUERIED_FROM: Final = 5
 _READS_BETWEEN_CLOCK_READS: Final = 1_600
 # Days are rolled up from an hour after their end on, each tenant at its own time.
 _FIRST_ROLL_UP_TICK: Final = 6
 _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
-# Tenants without an item that a bucket's problems name.
-_MAX_NAMED: Final = 5
 
 
 @dataclass(slots=True)
@@ -149,6 +152,7 @@ class Projector:
         # The bucket that is furthest behind comes first.
         buckets = sorted(range(keys.LOG_BUCKETS), key=lambda bucket: (state.until.get(bucket, end), bucket))
         projected.begin, projected.end = state.until.get(buckets[0], end), end
+        living = LivingTenants(self.tenants, self.clock)
         done: list[int] = []
         for nth, bucket in enumerate(buckets):
             before = self.clock.now()
@@ -156,13 +160,14 @@ class Projector:
                 break
             until = before + (stop_at - before) / (len(buckets) - nth)
             try:
-                self._follow(bucket, state.until.get(bucket, end), end, until, projected)
+                begin = state.until.get(bucket, end)
+                self._follow(bucket, begin, end, until, projected, living)
                 done.append(bucket)
             except Exception as error:  # noqa: BLE001  the other buckets go on
                 projected.problems.append(repr(error)[:500])
         self.states.move(done, end)
-        projected.complete = len(done) == len(buckets) and not projected.remaining
-        self._roll_up(state, now, stop_at)
+        projected.complete = len(done) == len(buckets) and not projected.remaining and not projected.problems
+        self._roll_up(state, now, stop_at, living)
 
     def _begin(self, now: float, end: int) -> ProjectionState:
         # Every function of this version is at work by then, and writes down what changes beside the plan.
@@ -173,55 +178,50 @@ class Projector:
         assert state, "another tick has begun it"
         return state
 
-    def _follow(self, bucket: int, begin: int, end: int, until: float, projected: Projected) -> None:
-        work = self._work(bucket, begin, end)
+    def _follow(
+        self, bucket: int, begin: int, end: int, until: float, projected: Projected, living: LivingTenants
+    ) -> None:
+        work = self._work(bucket, begin, end, projected)
         projected.planned += len(work.planned)
         if not work.planned and not work.noted:
             self.looks.forget(work.looks)
             return
-        living = self._living({execution.tenant for execution in self._all(work)}, projected)
         now = self.clock.now()
-        findings = self._read(work, living, now + (until - now) * _READING_SHARE, projected)
+        tenants = living.of({execution.tenant for execution in self._all(work)}, projected.problems)
+        findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, projected)
         findings.again += [(_next_tick(now), execution) for execution in findings.unread]
         projected.remaining += len(findings.unread)
         self.looks.add(findings.again)
-        self._merge(bucket, work, findings, projected)
+        self._merge(bucket, work, findings, projected, living)
         self.looks.forget(work.looks)
 
-    def _work(self, bucket: int, begin: int, end: int) -> _Work:
+    def _work(self, bucket: int, begin: int, end: int, projected: Projected) -> _Work:
         work = _Work(begin)
         if begin < end:
             for kind, named in ((self.index.planned, work.planned), (self.index.changed, work.noted)):
                 for portion in kind.portions(begin, end, bucket):
-                    for body in portion.bodies():
+                    for body in self._bodies(portion, projected):
                         with suppress(UnreadableMessage):  # of a later version, which goes on from here
                             execution = Execution.decode(body)
                             named[execution.execution_id] = execution
-        for look in self.looks.due(bucket, self.clock.now()):
+        for look in self.looks.due(bucket, self.clock.now(), projected.problems):
             work.looks.append(look)
             work.noted |= {execution.execution_id: execution for execution in look.executions}
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
 
+    def _bodies(self, portion: Portion, projected: Projected) -> list[str]:
+        """The messages of a portion; what cannot be read is a problem, and the others go on."""
+        try:
+            return portion.bodies()
+        except UNREADABLE as error:
+            projected.problems.append(f"the log of {portion.window}: {error!r}"[:500])
+            return []
+
     def _all(self, work: _Work) -> Iterable[Execution]:
         yield from work.planned.values()
         yield from work.noted.values()
-
-    def _living(self, tenants: set[str], projected: Projected) -> set[str]:
-        """Those that are not being deleted: the projection of the others is removed.
-
-        What is deleted leaves a tombstone. A tenant without any item has lost it, which is reported by its name.
-        """
-        states = {
-            item["pk"]: item.get("state", ACTIVE)
-            for item in self.tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)])
-        }
-        without_item = sorted(tenants - states.keys())
-        projected.problems += [
-            f"{tenant}: it has no item among the tenants" for tenant in without_item[:_MAX_NAMED]
-        ]
-        return {tenant for tenant in tenants if states.get(tenant, ACTIVE) in (ACTIVE, SUSPENDED)}
 
     def _read(self, work: _Work, living: set[str], until: float, projected: Projected) -> _Findings:
         """Read the records, those of tenants with few runs first."""
@@ -231,12 +231,12 @@ class Projector:
             counts[execution.tenant] += 1
         executions = sorted(
             (execution for execution in self._all(work) if execution.tenant in living),
-            key=lambda execution: (counts[execution.tenant], execution.tenant, execution.fire_at),
+            key=lambda run: (counts[run.tenant], run.tenant, run.job_id, run.fire_at),
         )
         lock = threading.Lock()
 
         def read(batch: Sequence[Execution]) -> None:
-            records = self._records(batch, consistent=any(run.execution_id in work.noted for run in batch))
+            records = self._records(batch, consistent=batch[0].execution_id in work.noted)
             with lock:
                 for execution in batch:
                     record = records.get(execution.execution_id)
@@ -251,17 +251,25 @@ class Projector:
                 break
             part = executions[first : first + _READS_BETWEEN_CLOCK_READS]
             projected.read += len(part)
-            for_each([part[at : at + _BATCH_SIZE] for at in range(0, len(part), _BATCH_SIZE)], read)
+            for_each(_batches(part, work.noted), read)
         return findings
 
     def _records(self, executions: Sequence[Execution], *, consistent: bool) -> dict[str, dict[str, Any]]:
+        """The records by execution id: of runs of one job with a query, of others by their keys."""
         by_key = {
             (keys.runs_of_job(execution.tenant, execution.job_id), execution.run_name): execution.execution_id
             for execution in executions
         }
-        run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
-        records = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
-        return {by_key[record["pk"], record["sk"]]: record for record in records}
+        if not consistent and len(executions) >= _QUERIED_FROM and len({pk for pk, _ in by_key}) == 1:
+            partition, last = max(by_key)
+            span = min(by_key)[1], last
+            query = Query(partition, sk_between=span, attributes=ATTRIBUTES, consistent=False)
+            found: Iterable[dict[str, Any]] = self.runs.query(query)
+        else:
+            run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
+            found = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
+        places = ((record, (record["pk"], record["sk"])) for record in found)
+        return {by_key[place]: record for record, place in places if place in by_key}
 
     def _note(
         self,
@@ -288,13 +296,18 @@ class Projector:
         if entry.is_open or is_just_sent:
             findings.again.append((next_look(execution, record.get("next_attempt_at"), now), execution))
 
-    def _merge(self, bucket: int, work: _Work, findings: _Findings, projected: Projected) -> None:
+    def _merge(
+        self, bucket: int, work: _Work, findings: _Findings, projected: Projected, living: LivingTenants
+    ) -> None:
+        """Put what was found into the windows. If that took long, a tenant's state is read once more."""
         merged: dict[tuple[str, int], ProjectedWindow] = {}
         failed: list[str] = []
         today = day_start(int(self.clock.now()))
 
         def merge(tenant: str) -> None:
             try:
+                if self.clock.now() > living.trusted_until and not living.now({tenant}, []):
+                    return
                 if late := late_changes(findings.changes[tenant], work.begin):
                     self.late.note(tenant, late, self.clock.now())
                 for start, changes in findings.changes[tenant].items():
@@ -318,13 +331,12 @@ class Projector:
             self.looks.add(remaining)
         self.platform.set(bucket, merged)
 
-    def _roll_up(self, state: ProjectionState, now: float, stop_at: float) -> None:
+    def _roll_up(self, state: ProjectionState, now: float, stop_at: float, living: LivingTenants) -> None:
         """Roll up the days before, of the tenants whose turn it is."""
         turn = int(now) % DAY_S // WINDOW_S - _FIRST_ROLL_UP_TICK
         if not 0 <= turn < _ROLL_UP_TICKS:
             return
-        listed = self.tenants.query(Query(keys.TENANTS, attributes=("sk",), consistent=False))
-        tenants = [item["sk"] for item in listed if zlib.crc32(item["sk"].encode()) % _ROLL_UP_TICKS == turn]
+        tenants = [name for name in living.listed() if zlib.crc32(name.encode()) % _ROLL_UP_TICKS == turn]
         today = day_start(int(now))
         for day in range(today - _ROLLED_UP_DAYS * DAY_S, today, DAY_S):
             if day < state.since:  # its first runs may be missing
@@ -335,6 +347,25 @@ class Projector:
                     self.days.roll_up(tenant, day)
 
             for_each(self.days.missing(tenants, day), roll_up)
+
+
+def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) -> list[list[Execution]]:
+    """What is read together: planned runs of a job, a hundred other planned ones, or a hundred noted ones. Pure.
+
+    The executions are in the order of their jobs.
+    """
+    batches, others, consistent = [], [], []
+    for _, of_job in groupby(executions, key=lambda run: (run.tenant, run.job_id)):
+        runs = list(of_job)
+        planned = [run for run in runs if run.execution_id not in noted]
+        consistent += [run for run in runs if run.execution_id in noted]
+        if len(planned) >= _QUERIED_FROM:
+            batches.append(planned)
+        else:
+            others += planned
+    for rest in (others, consistent):
+        batches += [rest[at : at + _BATCH_SIZE] for at in range(0, len(rest), _BATCH_SIZE)]
+    return batches
 
 
 def _next_tick(now: float) -> int:

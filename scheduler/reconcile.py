@@ -90,8 +90,12 @@ class Reconciler:
         else:
             compared.planned = sum(self.index.planned.sizes(begin, end).values())
         room = MAX_LISTED - compared.listed
-        if not compared.planned or room <= 0:
-            compared.partly = bool(compared.planned)
+        if not compared.planned:
+            # The projector is past this part of the log, too: else the next runs would be read twice.
+            self._reconciled(end)
+            return
+        if room <= 0:
+            compared.partly = True
             return
         if projected and is_read:
             compared.read = compared.planned

@@ -18,6 +18,7 @@ from common.projection.looks import Looks
 from common.projection.state import ProjectionState
 from common.storage import keys
 from common.storage.table import Table
+from common.texts import UNREADABLE
 
 # Each has up to 5,000 executions of a sixteenth of the tenants.
 _MAX_PORTIONS: Final = 40
@@ -72,7 +73,12 @@ class LiveReader:
         portions = log.portions(begin, _FAR_AT, keys.log_bucket(tenant))
         of_tenant = f'"tenant":"{tenant}"'
         for portion in islice(portions, _MAX_PORTIONS):
-            for body in portion.bodies():
+            try:
+                bodies = portion.bodies()
+            except UNREADABLE:  # a tick reports it
+                live.complete = False
+                continue
+            for body in bodies:
                 if of_tenant in body:
                     try:
                         execution = Execution.decode(body)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from common.clock import CpuBudget
@@ -20,6 +23,9 @@ from common.timing.schedule import Schedule
 AHEAD_S: Final = 24 * HOUR_S
 # A tenth of a second of a whole core; the function has less.
 _AHEAD_CPU_S: Final = 0.3
+# Schedules that stay in memory with at most so many times of an hour, some 10 MB.
+_KNOWN_SCHEDULES: Final = 20_000
+_KNOWN_TIMES: Final = 120
 
 
 @dataclass(slots=True)
@@ -41,32 +47,77 @@ class FailingJob:
     failures_in_row: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Hours:
+    """A schedule's executions from a full hour on: by hour, and the seconds in the first hour and in the 25th."""
+
+    counts: tuple[tuple[int, int], ...]
+    first: array[int]
+    last: array[int]
+
+
 def ahead(tenant: str, jobs: Iterable[ListedJob], now: float) -> Ahead:
     """The executions of active jobs in the next 24 hours by hour, within a budget of time.
 
-    Jobs with equal schedules are counted once for all of them. Dates of calendars are counted. Pure but for
-    the clock of the processor.
+    Jobs with equal schedules are counted once for all of them, and a schedule once in an hour for all requests. Dates
+    of calendars are counted. Pure but for the clock of the processor.
     """
     start, budget = int(now) + 1, CpuBudget(_AHEAD_CPU_S)
     result = Ahead(start)
-    known: dict[str, Counter[int]] = {}
+    by_schedule: defaultdict[str, list[str]] = defaultdict(list)
     for job in jobs:
-        if job.state != ACTIVE:
+        if job.state == ACTIVE:
+            by_schedule[job.schedule].append(job.job_id)
+    for schedule, job_ids in by_schedule.items():
+        if budget.is_spent:
+            result.complete = False
+            break
+        hours = _hours(schedule, start - start % HOUR_S)
+        if hours is not None:
+            for at, count in _from(hours, start):
+                result.hours[at] += count * len(job_ids)
+            result.jobs += len(job_ids)
             continue
-        counts = known.get(job.schedule)
-        if counts is None:
-            if budget.is_spent:
-                result.complete = False
-                continue
-            schedule = Schedule.from_item(json.loads(job.schedule))
-            key = job_key(tenant, job.job_id)
-            times = due_times(schedule, key, start, start + AHEAD_S)
-            counts = Counter(at - at % HOUR_S for at in times)
-            if not (schedule.jitter_s or schedule.spread_s):
-                known[job.schedule] = counts
-        result.hours.update(counts)
-        result.jobs += 1
+        for job_id in job_ids:
+            times = due_times(_parsed(schedule), job_key(tenant, job_id), start, start + AHEAD_S)
+            result.hours.update(at - at % HOUR_S for at in times)
+            result.jobs += 1
     return result
+
+
+@lru_cache(maxsize=_KNOWN_SCHEDULES)
+def _hours(text: str, hour: int) -> _Hours | None:
+    """From this hour on; None if each job has its own times, or if there are too many to keep."""
+    schedule = _parsed(text)
+    if schedule.jitter_s or schedule.spread_s:
+        return None
+    counts: Counter[int] = Counter()
+    first, last = array("H"), array("H")
+    for at in due_times(schedule, "", hour, hour + AHEAD_S + HOUR_S):
+        counts[at - at % HOUR_S] += 1
+        if at < hour + HOUR_S:
+            first.append(at - hour)
+        elif at >= hour + AHEAD_S:
+            last.append(at - hour - AHEAD_S)
+    if max(len(first), len(last)) > _KNOWN_TIMES:
+        return None
+    return _Hours(tuple(counts.items()), first, last)
+
+
+def _from(hours: _Hours, start: int) -> Iterator[tuple[int, int]]:
+    """The counts of the 24 hours from `start` on, which is in the first hour."""
+    second, hour = start % HOUR_S, start - start % HOUR_S
+    for at, count in hours.counts:
+        if at == hour:
+            count -= bisect_left(hours.first, second)
+        elif at == hour + AHEAD_S:
+            count = bisect_left(hours.last, second)
+        if count:
+            yield at, count
+
+
+def _parsed(text: str) -> Schedule:
+    return Schedule.from_item(json.loads(text))
 
 
 def failing(

@@ -16,7 +16,7 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
-from common.texts import packed, unpacked
+from common.texts import UNREADABLE, packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 
@@ -43,18 +43,29 @@ class Looks:
     def __init__(self, due: Table) -> None:
         self._table = due
 
-    def due(self, bucket: int, now: float) -> Iterator[Look]:
-        """What is to be read again until now, of the tenants of a bucket."""
+    def due(self, bucket: int, now: float, problems: list[str]) -> Iterator[Look]:
+        """What is to be read again until now, of the tenants of a bucket. `problems` gets what cannot be read."""
         partition = keys.log_partition(keys.AGAIN, bucket)
         for item in self._table.query(Query(partition, attributes=("pk", "sk", "runs"), consistent=False)):
-            if keys.look_time(item["sk"]) <= now:
-                yield Look(keys.key_of(item), _executions(item))
+            try:
+                look = (
+                    Look(keys.key_of(item), _executions(item)) if keys.look_time(item["sk"]) <= now else None
+                )
+            except UNREADABLE as error:
+                problems.append(f"{item['sk']}: {error!r}"[:500])
+                continue
+            if look:
+                yield look
 
     def of_tenant(self, tenant: str, limit: int) -> list[Execution]:
         """Runs of a tenant that are to be read again, of at most `limit` items."""
         partition = keys.log_partition(keys.AGAIN, keys.log_bucket(tenant))
         query = Query(partition, sk_prefix=keys.looks_of_tenant(tenant), limit=limit, consistent=False)
-        return [execution for item in self._table.query(query) for execution in _executions(item)]
+        executions: list[Execution] = []
+        for item in self._table.query(query):
+            with suppress(*UNREADABLE):  # a tick reports it
+                executions += _executions(item)
+        return executions
 
     def add(self, looks: Iterable[tuple[int, Execution]]) -> None:
         """Note when to read each execution's run again. Raises Busy."""

@@ -192,17 +192,16 @@ class ProjectedRuns:
         for key, entry in changes.items():
             place = max(0, bisect_right(starts, key) - 1)
             touched.setdefault(place, {})[key] = entry
-        old = self._portions(tenant, window, touched)
-        totals = RunTotals()
-        totals.merge(window.totals)
+        old, totals = self._before(tenant, window, touched)
         portions: list[PortionStart] = []
         change = _Change(window)
         for place, portion in enumerate(window.portions):
             if place not in touched:
                 portions.append(portion)
                 continue
-            runs, is_changed = _merged(old[portion.name], touched[place], totals)
-            if not is_changed:
+            before = old[portion.name]
+            runs, is_changed = _merged(before or [], touched[place], totals)
+            if not is_changed and before is not None:
                 portions.append(portion)
                 continue
             change.dropped.append(portion.name)
@@ -221,15 +220,27 @@ class ProjectedRuns:
         )
         return change
 
+    def _before(
+        self, tenant: str, window: ProjectedWindow, places: Iterable[int]
+    ) -> tuple[dict[str, list[RunEntry] | None], RunTotals]:
+        """The runs of these portions, and the totals of all."""
+        old, totals = self._portions(tenant, window, places), RunTotals()
+        totals.merge(window.totals)
+        if any(runs is None for runs in old.values()):
+            # A portion is gone, which no step of ours does: the totals are those of what is left.
+            old = self._portions(tenant, window, range(len(window.portions)))
+            totals = totals_of(run for runs in old.values() for run in runs or ())
+        return old, totals
+
     def _portions(
         self, tenant: str, window: ProjectedWindow, places: Iterable[int]
-    ) -> dict[str, list[RunEntry]]:
+    ) -> dict[str, list[RunEntry] | None]:
+        """The runs of portions by name; None: it is gone."""
         portion_keys = [
             keys.projected_portion(tenant, window.start, window.portions[place].name) for place in places
         ]
         runs = {_name(item): decode(item["runs"]) for item in self._table.get_many(portion_keys)}
-        # One that is missing has expired.
-        return {_name(key): runs.get(_name(key), []) for key in portion_keys}
+        return {_name(key): runs.get(_name(key)) for key in portion_keys}
 
     def _write(self, tenant: str, change: _Change) -> None:
         """New portions, then the item, then the removal of old portions. Raises ConditionFailed, Busy."""

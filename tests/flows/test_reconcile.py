@@ -74,6 +74,27 @@ def test_a_lost_message_is_listed_ten_minutes_after_its_window(world: World) -> 
     assert listed(world) == set(lost_ids) == {"alice:j0:20261121T032400Z:1"}
 
 
+def test_after_silence_the_comparison_reads_no_run_that_the_projection_has_read(world: World) -> None:
+    """A window without executions is done, too: else both are at different places of the log from then on."""
+    for _ in range(3):
+        projected = world.project()
+        world.reconciler.compare(world.clock.now(), projected)
+        world.clock.sleep(600)
+    minutely(world)
+    world.run_until("2026-11-21T04:18:00Z", ticks=True)
+    reads: list[str] = []
+    while world.clock.now() < at("2026-11-21T05:00:00Z"):
+        projected = world.project()
+        world.dynamodb.before = lambda name: reads.extend([name] * (name == "batch_get_item"))
+        compared = world.reconciler.compare(world.clock.now(), projected)
+        world.dynamodb.before = lambda name: None
+        assert compared.read == compared.planned
+        world.clock.sleep(600)
+        world.tick()
+        world.deliver()
+    assert reads == []
+
+
 def test_executions_that_a_registration_enqueued_are_looked_for_too(world: World) -> None:
     world.scheduler.tick()
     with dropping(world, lambda execution: True) as lost_ids:

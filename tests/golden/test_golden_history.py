@@ -1,0 +1,131 @@
+"""What readers' data was stored as in each version stays readable: the projection, the directory, the export's marks.
+
+Compressed texts are compared after they are unpacked: another zlib may compress the same text to other bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.history.job_directory import JobDirectory
+from common.planning.execution import Execution
+from common.planning.log import ExecutionLog
+from common.projection.days import ProjectedDays
+from common.projection.late import LateRuns
+from common.projection.looks import Looks
+from common.projection.outcomes import JobOutcomes
+from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.tenants import ProjectedTenants
+from common.projection.windows import ProjectedRuns
+from common.storage import keys
+from common.storage.table import Tables
+from common.storage.wire import from_wire
+from common.tenants.audit import Audit
+from scheduler.exporter import Exporter
+from tests.worlds import open_world
+
+# 2026-11-21T03:40:00Z, a window; and an hour later.
+WINDOW, NOW = 1_795_232_400, 1_795_236_000
+DAY = WINDOW - WINDOW % 86_400
+Read = Callable[[Tables], Any]
+
+
+def window(tables: Tables) -> Any:
+    runs = ProjectedRuns(tables.runs)
+    found = runs.window("alice", WINDOW)
+    assert found
+    listed = [list(run) for run in runs.runs_of("alice", found)]
+    return {"runs": listed, "totals": found.totals.to_stored(), "version": found.version}
+
+
+def day(tables: Tables) -> Any:
+    (found,) = ProjectedDays(tables.runs).between("alice", DAY, DAY + 86_400)
+    return {str(hour): totals.to_stored() for hour, totals in found.hourly.hours.items()}
+
+
+def tenants(tables: Tables) -> Any:
+    totals = ProjectedTenants(tables.runs).between(WINDOW, WINDOW + 600)
+    hours = {str(hour): asdict(each) for hour, each in totals.hours.items()}
+    return {"tenants": {tenant: asdict(each) for tenant, each in totals.tenants.items()}, "hours": hours}
+
+
+def looks(tables: Tables) -> Any:
+    (look,) = Looks(tables.due).due(keys.log_bucket("alice"), NOW, [])
+    return [execution.execution_id for execution in look.executions]
+
+
+def state(tables: Tables) -> Any:
+    states = ProjectionStates(tables.due, tables.runs)
+    found = states.read()
+    assert found
+    return [found.since, found.until_of("alice"), states.rebuilt_since("alice")]
+
+
+def late(tables: Tables) -> Any:
+    return [[*key, entry and list(entry)] for key, entry in LateRuns(tables.runs).since("alice", 0)]
+
+
+def outcomes(tables: Tables) -> Any:
+    projection = ProjectionState(DAY, {keys.log_bucket("alice"): WINDOW + 600})
+    states = ProjectionStates(tables.due, tables.runs)
+    last = JobOutcomes(tables.runs, states).of_tenant("alice", projection, NOW, lambda: None)
+    return {job_id: [list(outcome) for outcome in last.of(job_id)] for job_id in last.rows}
+
+
+def directory(tables: Tables) -> Any:
+    listed = JobDirectory(tables.jobs, Audit(tables.tenants)).listed("alice", NOW)
+    return [list(job) for job in listed]
+
+
+def logged(tables: Tables) -> Any:
+    return {
+        kind: [
+            Execution.decode(body).execution_id
+            for portion in ExecutionLog(tables.due, kind).portions(WINDOW, WINDOW + 600)
+            for body in portion.bodies()
+        ]
+        for kind in (keys.PLANNED, keys.CHANGED)
+    }
+
+
+def export(tables: Tables) -> Any:
+    exporter = object.__new__(Exporter)
+    object.__setattr__(exporter, "tables", tables)
+    found = exporter._state("alice", DAY)
+    assert found
+    return [asdict(found), asdict(exporter._mark(0, 0))]
+
+
+READ: Mapping[str, Read] = {
+    "a window with its runs": window,
+    "a window with its runs in portions": window,
+    "the totals of a day": day,
+    "the totals of the platform's tenants": tenants,
+    "the totals of the platform's tenants in an hour": tenants,
+    "runs to read again": looks,
+    "how far the projection is, and a rebuilt tenant": state,
+    "runs that changed late": late,
+    "the last outcomes of jobs": outcomes,
+    "the directory of jobs": directory,
+    "the logs in buckets": logged,
+    "how far the export is": export,
+}
+CASES = [json.loads(line) for line in (Path(__file__).parent / "history.jsonl").read_text().splitlines()]
+
+
+def test_every_kind_of_item_has_a_line() -> None:
+    assert {case["what"] for case in CASES} == set(READ)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["what"])
+def test_stored_history_is_read(case: Mapping[str, Any]) -> None:
+    with open_world() as world:
+        for table, item in case["items"]:
+            world.table(table).put(from_wire(item))
+        assert json.loads(json.dumps(READ[case["what"]](world.tables))) == case["means"]
