@@ -13,7 +13,7 @@ from common.tenants.states import ACTIVE, SUSPENDED
 TRUSTED_S: Final = 30
 _READ_AGAIN_AFTER_S: Final = 15
 # Of tenants without an item.
-_MAX_NAMED: Final = 10
+_MAX_NAMED: Final = 5
 
 
 class LivingTenants:
