@@ -72,8 +72,9 @@ class Projected:
     planned: int = 0
     read: int = 0
     windows: int = 0
-    # Runs that were left to the next tick.
+    # Runs that were left to the next tick, and portions of the log that nobody can read.
     remaining: int = 0
+    unreadable: int = 0
     # Executions of the plan that have no record.
     missing: list[Execution] = field(default_factory=list)
     # Whether all that was planned in [begin, end) was read.
@@ -166,7 +167,9 @@ class Projector:
             except Exception as error:  # noqa: BLE001  the other buckets go on
                 projected.problems.append(repr(error)[:500])
         self.states.move(done, end)
-        projected.complete = len(done) == len(buckets) and not projected.remaining and not projected.problems
+        projected.complete = (
+            len(done) == len(buckets) and not projected.remaining and not projected.unreadable
+        )
         self._roll_up(state, now, stop_at, living)
 
     def _begin(self, now: float, end: int) -> ProjectionState:
@@ -217,6 +220,7 @@ class Projector:
             return portion.bodies()
         except UNREADABLE as error:
             projected.problems.append(f"the log of {portion.window}: {error!r}"[:500])
+            projected.unreadable += 1
             return []
 
     def _all(self, work: _Work) -> Iterable[Execution]:
