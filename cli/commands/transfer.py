@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -71,6 +71,10 @@ class ImportOptions:
             help="Import the valid jobs even if some are refused; otherwise none is imported.",
         ),
     ] = False
+    paused: Annotated[
+        bool,
+        typer.Option("--paused", help="Create all jobs paused: the source goes on until you resume them."),
+    ] = False
     past: Annotated[bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")] = (
         False
     )
@@ -101,6 +105,8 @@ def import_jobs(
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
     jobs = list(_source_jobs(file, options))
+    if options.paused:
+        jobs = [replace(job, suspended=True) for job in jobs]
     with session(ctx).client() as client:
         steps = planned(client, jobs, options.past)
         is_applied = not options.dry_run and (options.skip_invalid or not _refuses(steps))

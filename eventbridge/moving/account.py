@@ -56,6 +56,8 @@ class Account:
     def _schedules(self, group: str, copy: Path | None) -> list[Described]:
         narrowed = {"GroupName": group} if group else {}
         pages = self.scheduler.get_paginator("list_schedules").paginate(**narrowed)
+        if copy:  # what targets get may be secret
+            copy.touch(mode=0o600)
         known = dict(_copied(copy)) if copy else {}
 
         def get(listed: Mapping[str, Any]) -> Described:
@@ -110,8 +112,6 @@ def _all_targets(events: Any, rule: str) -> list[Described]:
 
 def _copied(copy: Path) -> Iterator[tuple[str, Described]]:
     """The schedules of a copy by their ARNs. A line that was cut off is taken away."""
-    if not copy.exists():
-        return
     text = copy.read_text("utf-8")
     lines, newline, rest = text.rpartition("\n")
     if rest:

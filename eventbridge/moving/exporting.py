@@ -31,6 +31,13 @@ _OWN: Final[Mapping[str, Any]] = {
     "owner": "",
     "runbook": "",
 }
+# The others.
+_SAID: Final = frozenset(
+    (
+        *("job_id", "state", "note", "eventbridge", "schedule", "target", "payload", "retry", "name"),
+        *("after_completion", "dead_letter"),
+    )
+)
 _WAITS: Final = ("base_s", "factor", "cap_s")
 _DATES: Final = ("StartDate", "EndDate")
 
@@ -58,7 +65,7 @@ def exported(lines: Iterable[Mapping[str, Any]], role_arn: str | None) -> Iterat
         for name in _DATES:
             if name in request:
                 request[name] = _written(request[name])
-        yield Exported(line["job_id"], request, notes=tuple(_notes(line)))
+        yield Exported(line["job_id"], request, notes=tuple(sorted(_notes(line))))
 
 
 # Its account is that of names without one, which no schedule has here.
@@ -86,8 +93,9 @@ def _request(line: Mapping[str, Any], role_arn: str | None) -> dict[str, Any]:
 
 
 def _notes(line: Mapping[str, Any]) -> Iterator[str]:
-    for name, usual in _OWN.items():
-        if line.get(name, usual) != usual:
+    for name in line.keys() - _SAID:
+        # A field that this version of the command does not know is named if it has any value.
+        if (name in _OWN and line[name] != _OWN[name]) or (name not in _OWN and line[name]):
             yield f"{name} is left out: AWS's schedules have no such field"
     waits, usual_waits = line.get("retry") or {}, asdict(Retry())
     if any(waits.get(name, usual_waits[name]) != usual_waits[name] for name in _WAITS):

@@ -217,6 +217,16 @@ def test_an_accounts_groups_and_rules_are_imported_too(desk: Desk, scheduler: An
     assert desk("import", "eventbridge").out == "123 same\n"
 
 
+def test_an_account_is_moved_without_running_twice(desk: Desk, scheduler: Any) -> None:
+    plan = desk("import", "eventbridge:", "--paused", "--dry-run", "--json").json
+    assert {step["why"] for step in plan} == {"group", "paused"}
+    assert desk("import", "eventbridge:", "--paused").code == 0
+    assert {job["state"] for job in desk.office.alice("GET", "/v1/jobs").json["jobs"]} == {"paused"}
+    assert desk("import", "eventbridge:").out == "122 same\n", "an import resumes nothing"
+    assert desk("jobs", "resume-all", "--all", "--yes").code == 0
+    assert desk.office.alice("GET", "/v1/jobs/report-7").json["state"] == "active"
+
+
 def test_an_account_is_not_read_twice(desk: Desk, scheduler: Any, tmp_path: Path) -> None:
     requests: list[str] = []
     scheduler.meta.events.register("before-call.scheduler.GetSchedule", lambda **_: requests.append("get"))

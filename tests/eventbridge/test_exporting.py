@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from cli.sources.source_job import Defaults
 from common.registration.defined_job import same_json
+from common.registration.definition import JobDefinition
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of
-from eventbridge.moving import importing, written
+from eventbridge.moving import exporting, importing, written
 from eventbridge.moving.exporting import Exported, exported
 from eventbridge.unmapping import with_changes
 from tests.api.calls import Office
@@ -206,6 +207,14 @@ def test_a_job_of_minute8_becomes_a_schedule() -> None:
     assert "--role-arn" in only(line, None).refusal
     long_name = only({**line, "job_id": "a" * 65})
     assert "Name" in long_name.refusal
+
+
+def test_each_field_of_a_job_is_said_or_named() -> None:
+    assert {"job_id", *JobDefinition.model_fields} <= exporting._SAID | exporting._OWN.keys()
+    defaults = {name: field.default for name, field in JobDefinition.model_fields.items()}
+    assert {name: defaults[name] for name in exporting._OWN} == exporting._OWN
+    line = {"job_id": "a", "eventbridge": SCHEDULES[0], "target": {}, "future": 1}
+    assert only(line).notes == ("future is left out: AWS's schedules have no such field",)
 
 
 GROUPS: list[dict[str, Any]] = [
