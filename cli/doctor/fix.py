@@ -139,7 +139,7 @@ def tick(deployment: Deployment) -> Repair:
         while clock.now() < until:
             clock.sleep(2)
             mark = index.mark()
-            if mark and not mark.is_open and (before is None or mark.planned_until > before.planned_until):
+            if mark and not mark.is_open and (before is None or mark.planned_until != before.planned_until):
                 return
         raise TimeoutError(
             f"no tick has moved the mark within {_TICK_TIMEOUT_S} s; look at the log of {deployment.named('scheduler')}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import BadEntry, DueEntry
@@ -18,8 +19,13 @@ from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
-from common.timing.windows import planning_end
+from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
+
+# AWS keeps its clocks within milliseconds. A mark within this of what a tick can plan is believed.
+_MAX_CLOCK_ERROR_S: Final = 300
+# Windows of a day: of one that ended longer ago nothing is caught up.
+_MAX_WINDOWS_READ: Final = 144
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,13 @@ class Mark:
     # Several ticks may have recorded divisions of the window; this division counts.
     division: int = 0
     filing: Filing = Filing()
+    # When it was found too far ahead and moved back last, and from where.
+    moved_back_at: float = 0
+    moved_back_from: int = 0
+
+    def is_ahead(self, now: float) -> bool:
+        """Whether no tick can have planned so far: somebody wrote the item, or a clock was wrong."""
+        return self.planning_until > planning_end(now + _MAX_CLOCK_ERROR_S)
 
     @property
     def window(self) -> Window:
@@ -115,9 +128,13 @@ class DueIndex:
         return _mark(item) if item else None
 
     def ensure_mark(self, now: float) -> Mark:
-        """The mark. In a new deployment it begins at the end of the window that a tick could plan now."""
+        """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
+
+        A mark that is further ahead than a tick can plan stops all planning, and has each registration hand over its
+        executions up to there. So it is moved back to the end of the last recorded window.
+        """
         if mark := self.mark():
-            return mark
+            return self._moved_back(mark, now) if mark.is_ahead(now) else mark
         end = planning_end(now)
         with suppress(ConditionFailed):
             self._table.put(
@@ -135,6 +152,26 @@ class DueIndex:
         mark = self.mark()
         assert mark is not None
         return mark
+
+    def _moved_back(self, mark: Mark, now: float) -> Mark:
+        """Move the mark back. Returns the stored mark: another process may have moved it meanwhile."""
+        furthest = planning_end(now + _MAX_CLOCK_ERROR_S)
+        ends = (window.end for window in self.windows.newest(_MAX_WINDOWS_READ))
+        last = next((end for end in ends if end <= furthest), window_start(int(now)))
+        change = Expression(
+            "SET #planned_until = :last, #planning_until = :last, #tries = :zero,"
+            " #moved_back_at = :now, #moved_back_from = :from",
+            {":last": last, ":zero": 0, ":now": now, ":from": mark.planning_until},
+        )
+        unmoved = Expression(
+            "#planned_until = :start AND #planning_until = :end",
+            {":start": mark.planned_until, ":end": mark.planning_until},
+        )
+        try:
+            return _mark(self._table.update(keys.MARK, change, unmoved))
+        except ConditionFailed as conflict:
+            assert conflict.existing
+            return _mark(conflict.existing)
 
     def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
         """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the stored mark.
@@ -258,6 +295,8 @@ def _mark(item: Item) -> Mark:
         divided_until=item.get("divided_until", 0),
         division=item.get("division", 0),
         filing=Filing(item.get("filing", ""), float(item.get("filed_since", 0)), item.get("filed_until", 0)),
+        moved_back_at=float(item.get("moved_back_at", 0)),
+        moved_back_from=item.get("moved_back_from", 0),
     )
 
 

@@ -25,6 +25,8 @@ _TICK_GRACE_S: Final = 90
 _UNFINISHED_S: Final = 300
 # A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
+# A mark that was moved back is reported for a day.
+_MOVED_BACK_S: Final = 86_400
 # Of each list of problems: enough to act.
 MAX_READ: Final = 1_000
 
@@ -55,6 +57,18 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
         )
         return
     reached = f"planned until {when(mark.planned_until, now)}"
+    if mark.is_ahead(now):
+        yield failed(
+            f"{reached}, further ahead than a tick can plan: nothing is planned until then",
+            "the next tick or registration moves it back, and what was missed is planned",
+        )
+        return
+    if mark.moved_back_at > now - _MOVED_BACK_S:
+        yield warning(
+            f"it was ahead, at {when(mark.moved_back_from, now)}, and was moved back at"
+            f" {when(int(mark.moved_back_at), now)}",
+            "what was missed is planned by the jobs' catch-up; find out who wrote the item MARK of the due table",
+        )
     missed = ticks_missed(mark, now)
     log = f"look at the log of {tables.named('scheduler')}; the next tick plans what was missed"
     if missed and mark.planned_until <= now:

@@ -473,6 +473,6 @@ class Tables:
         return Tables(lambda name: self.named(name).metered())
 
     @classmethod
-    def of(cls, settings: Config, client: Callable[[], DynamoDBClient] = aws.dynamodb) -> Tables:
+    def of(cls, settings: Config, client: Callable[[], DynamoDBClient] | None = None) -> Tables:
         """The tables of a deployment. Reading one raises MissingSetting if its variable is not set."""
-        return cls(lambda name: Table(client(), settings.required(f"{name}_table")))
+        return cls(lambda name: Table((client or aws.dynamodb)(), settings.required(f"{name}_table")))

@@ -117,14 +117,14 @@ def later(text: str) -> Break:
 def half_planned(patient: Patient) -> None:
     """The tick of 3:28 announced 3:30 to 3:40 and died. At 3:34 only the late mark shows it."""
     patient.index.begin_planning(
-        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
+        patient.index.ensure_mark(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
     patient.clock.sleep(301)
 
 
 def half_divided(patient: Patient) -> None:
     mark = patient.index.begin_planning(
-        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
+        patient.index.ensure_mark(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
     Shares(patient.deployment.due_table()).record(
         mark.window, [ShareDraft([Shard("a", 0)]), ShareDraft([Shard("b", 0)])]
@@ -141,7 +141,7 @@ def cut_off(patient: Patient) -> None:
 
 
 def unreadable(patient: Patient) -> None:
-    mark = patient.index.ensure_mark(0)
+    mark = patient.index.ensure_mark(patient.clock.now())
     quarantine = patient.deployment.quarantine()
     quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark.window, "no such zone", patient.clock.now())
 

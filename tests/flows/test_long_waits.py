@@ -54,13 +54,12 @@ def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World)
 def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(world: World) -> None:
     """A tick has announced the window, so it may have read the table before the retry was stored."""
     fail_once(world)
-    world.index.ensure_mark(world.clock.now())
-    retry_in_20_min = {"max_attempts": 2, "base_s": 1_900, "cap_s": 1_900}
-    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry_in_20_min))
-    ahead = world.index.begin_planning(
-        world.index.ensure_mark(0), at("2026-11-21T06:00:00Z"), world.clock.now()
-    )
-    assert ahead.planning_until == at("2026-11-21T06:00:00Z")
+    retry_in_17_min = {"max_attempts": 2, "base_s": 1_000, "cap_s": 1_000}
+    world.registry.create("alice", "once", job(at="2026-11-21T03:20:30Z", retry=retry_in_17_min))
+    world.run_until("2026-11-21T03:20:10Z", ticks=True)
+    now = world.clock.now()
+    ahead = world.index.begin_planning(world.index.ensure_mark(now), at("2026-11-21T03:40:00Z"), now)
+    assert ahead.planning_until == at("2026-11-21T03:40:00Z")
     world.run_until("2026-11-21T04:00:00Z")
     assert world.statuses("alice", "once") == ["succeeded"]
 
@@ -121,7 +120,7 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     world.scheduler.tick()
     assert sent_at == [began_at + 20]
     assert world.clock.now() == began_at + 150
-    assert world.index.ensure_mark(0).planned_until == at("2026-11-21T03:30:00Z")
+    assert world.index.ensure_mark(world.clock.now()).planned_until == at("2026-11-21T03:30:00Z")
     assert len(postponed(world)) == 5
     world.run_until("2026-11-21T03:28:00Z")
     world.scheduler.tick()
@@ -165,6 +164,6 @@ def test_an_execution_of_an_announced_window_is_sent_as_well(world: World) -> No
     execution = Execution("alice", "job", int(world.clock.now()), int(world.clock.now()) + 1_000, 1)
     mark = world.index.ensure_mark(world.clock.now())
     assert list(world.scheduler.planner.postponed.postpone_distant([execution, execution])) == []
-    world.index.begin_planning(mark, mark.planned_until + 1_800, world.clock.now())
+    world.index.begin_planning(mark, mark.planned_until + 600, world.clock.now())
     assert list(world.scheduler.planner.postponed.postpone_distant([execution])) == [execution]
     assert len(postponed(world)) == 1

@@ -1,0 +1,101 @@
+"""A mark that is further ahead than a tick can plan: found, moved back, and nothing due is lost or sent in a flood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from common.clock import Clock
+from common.planning.due_index import DueIndex
+from common.planning.quarantine import Quarantine
+from common.planning.shares import Shares
+from common.platform.findings import Level
+from common.platform.planning_checks import check_mark
+from common.storage import keys
+from common.storage.wire import Expression
+from tests.worlds import World, at, job
+
+DAY_S = 86_400
+
+
+@dataclass
+class Tables:
+    """What the doctor reads."""
+
+    world: World
+
+    @property
+    def clock(self) -> Clock:
+        return self.world.clock
+
+    def index(self) -> DueIndex:
+        return self.world.index
+
+    def shares(self) -> Shares:
+        return Shares(self.world.table("due"))
+
+    def quarantine(self) -> Quarantine:
+        return Quarantine(self.world.table("due"))
+
+    def named(self, part: str) -> str:
+        return part
+
+
+def put_ahead(world: World, seconds: int = 30 * DAY_S) -> int:
+    """What a wrong clock or a person would write. Returns the instant."""
+    ahead = int(world.clock.now()) + seconds
+    change = Expression("SET #planned_until = :at, #planning_until = :at", {":at": ahead})
+    world.table("due").update(keys.MARK, change)
+    return ahead
+
+
+def test_a_tick_moves_the_mark_back_and_plans_what_was_missed(world: World) -> None:
+    world.registry.create("alice", "minutely", job(every=60, anchor="2026-11-21T00:00:00Z"))
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    ahead = put_ahead(world)
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    due = [run["due_at"] for run in world.run_items("alice", "minutely")]
+    assert sorted(due) == list(range(min(due), at("2026-11-21T04:00:01Z"), 60))
+    mark = world.index.mark()
+    assert mark
+    assert (mark.planned_until, mark.moved_back_from) == (at("2026-11-21T04:10:00Z"), ahead)
+
+
+def test_a_registration_under_a_mark_ahead_sends_no_flood(world: World) -> None:
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    put_ahead(world)
+    sent = len(world.sqs.bodies)
+    world.registry.create("alice", "minutely", job(every=60))
+    assert len(world.sqs.bodies) - sent <= 30
+
+
+@pytest.mark.parametrize(("ahead_s", "is_moved"), [(1_200, False), (1_201, True)])
+def test_the_bound(world: World, ahead_s: int, is_moved: bool) -> None:
+    """At :00 a tick can plan 600 s ahead, and a clock that is 300 s ahead of this one 1,200 s."""
+    world.clock.sleep(at("2026-11-21T03:20:00Z") - world.clock.now())
+    world.index.ensure_mark(world.clock.now())
+    ahead = put_ahead(world, ahead_s)
+    mark = world.index.ensure_mark(world.clock.now())
+    assert (mark.planned_until != ahead) == is_moved
+
+
+def test_a_window_recorded_ahead_is_not_believed(world: World) -> None:
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    true_end, far = at("2026-11-21T03:10:00Z"), int(world.clock.now()) + 20 * DAY_S
+    for end in (true_end - 600, true_end, far):
+        world.table("due").put({**keys.planned_window(end), "start": end - 600, "began_at": 0, "ended_at": 0})
+    put_ahead(world)
+    assert world.index.ensure_mark(world.clock.now()).planned_until == true_end
+
+
+def test_the_doctor_names_it_before_and_after(world: World) -> None:
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    put_ahead(world)
+    (finding,) = check_mark(Tables(world))
+    assert finding.level == Level.FAILED
+    assert "further ahead than a tick can plan" in finding.message
+    world.index.ensure_mark(world.clock.now())
+    finding, *_ = check_mark(Tables(world))
+    assert finding.level == Level.WARNING
+    assert "was moved back" in finding.message
