@@ -114,6 +114,8 @@ def _expression(schedule: Mapping[str, Any]) -> tuple[str, str]:
     """The expression and its zone."""
     zone = schedule.get("timezone", "UTC")
     if "every" in schedule:
+        if "timezone" in schedule:
+            raise Inexpressible("schedule.every: a rate of AWS's is elapsed time")
         return _rate(schedule), "UTC"
     if "at" in schedule:
         if "timezone" in schedule:

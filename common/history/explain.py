@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from common.history.expected import (
@@ -33,7 +33,7 @@ from common.timing.excluded_days import Dates, calendar_days
 from common.timing.fires import cron_fires, fires, local_date
 from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import Change, changes, offset_at
+from common.timing.zones import Change, changes, iso_date, offset_at
 
 NOT_MATCHED: Final = "not_matched"
 CLOCK_CHANGE: Final = "clock_change"
@@ -100,8 +100,10 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
     timing = schedule.timing
     match timing:
         case CronTiming():
-            if schedule.on_excluded == SKIP or not _fires(schedule, at, dates_of):
+            is_plain = schedule.on_excluded == SKIP and not schedule.interval
+            if is_plain or not _fires(schedule, at, dates_of):
                 yield from _cron_reasons(timing, at)
+                yield from _interval_reasons(schedule, at)
         case EveryTiming(interval_s, anchor_at):
             if (since_s := (at - anchor_at) % interval_s) != 0:
                 before, after = rfc3339(at - since_s), rfc3339(at - since_s + interval_s)
@@ -144,6 +146,13 @@ def _excluded(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason
     if included and not any(date in dates_of(name) for name in included):
         text = f"It fires on the dates of {' and '.join(included)} only, and {date} is none.{moves}"
         yield Reason(CALENDAR, text, {"calendars": list(included), "date": date})
+
+
+def _interval_reasons(schedule: Schedule, at: int) -> Iterator[Reason]:
+    interval, day = schedule.interval, date.fromisoformat(local_date(schedule, at))
+    if interval and not interval.named_days(day.year) >> day.timetuple().tm_yday - 1 & 1:
+        text = f"It fires on dates in steps of {interval.text} from {iso_date(interval.from_day)}, and {day} is none."
+        yield _not_matched("every", text, interval.text)
 
 
 def _fires(schedule: Schedule, at: int, dates_of: DatesOf) -> bool:

@@ -18,6 +18,7 @@ from common.preview.words import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import on_any_date, shortest_interval_s
+from common.timing.date_interval import DateInterval, steps_of
 from common.timing.durations import duration_text
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import can_fire, fires, next_fires
@@ -76,7 +77,8 @@ def read_schedule(
     """
     schedule_fields = {key: value for key, value in raw.items() if value is not None}
     zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else "UTC"
-    if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")):
+    every = schedule_fields.get("every")
+    if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")) and not steps_of(every):
         schedule_fields.pop("timezone", None)
     schedule = parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s)
     return limited(schedule, schedule_fields, 0, now), zone
@@ -87,6 +89,11 @@ def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: value for name, value in resolved.items() if name in _SAME_FORM}
     if "every_s" in resolved:
         fields |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
+    if interval := resolved.get("interval"):
+        *second, minute, hour = (int(text) for text in fields.pop("cron").split(" ")[:-3])
+        anchor = f"{interval['from']}T{hour:02}:{minute:02}:{sum(second):02}"
+        fields |= {"every": DateInterval.from_item(interval).text, "anchor": anchor}
+        fields.setdefault("timezone", "UTC")
     if pace := resolved.get("pace"):  # a target is not a key that clients may write
         key = pace["key"] if is_id(pace["key"], PACE_KEY_CHARS) else None
         fields["pace"] = {**pace, "key": key}

@@ -23,6 +23,7 @@ from common.timing.date_bits import (
 from common.timing.durations import duration_text
 from common.timing.instants import rfc3339
 from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import iso_date
 
 
 def describe(schedule: Schedule, max_runs: object = None) -> str:
@@ -30,6 +31,9 @@ def describe(schedule: Schedule, max_runs: object = None) -> str:
     match schedule.timing:
         case CronTiming(timezone=timezone, dst=dst) as timing:
             sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
+            if interval := schedule.interval:
+                step = f"every {interval.days} days" if interval.days else f"every {interval.months} months"
+                sentence += f", {step} from {iso_date(interval.from_day)} on"
             if dst == EVENTBRIDGE and timezone != "UTC":
                 sentence += ", skipping times that the clock skips and repeating none"
         case EveryTiming(interval_s, anchor_at):

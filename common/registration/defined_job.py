@@ -17,7 +17,7 @@ from common.registration.definition import JobDefinition, Limits
 from common.registration.schedule_text import parse_schedule
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
-from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 
 
 def build_job(
@@ -98,7 +98,7 @@ def _schedule(
             accepted="a later instant; with past=true also a past one",
         )
     if before and "anchor" not in written and "anchor" not in before.schedule_given:
-        schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
+        schedule = _anchored_as(before.schedule, schedule)
     return _paced_by(schedule, written, target), written
 
 
@@ -110,15 +110,22 @@ def _paced_by(schedule: Schedule, written: Mapping[str, Any], target: Mapping[st
     return replace(schedule, pace=replace(schedule.pace, key=key))
 
 
-def _anchored_as(before: Timing, timing: Timing) -> Timing:
+def _anchored_as(before: Schedule, schedule: Schedule) -> Schedule:
     """An unchanged interval keeps its anchor."""
+    old, new = before.timing, schedule.timing
+    if isinstance(old, EveryTiming) and isinstance(new, EveryTiming) and old.interval_s == new.interval_s:
+        return replace(schedule, timing=old)
+    is_same_zone = (
+        isinstance(old, CronTiming) and isinstance(new, CronTiming) and old.timezone == new.timezone
+    )
     if (
-        isinstance(before, EveryTiming)
-        and isinstance(timing, EveryTiming)
-        and before.interval_s == timing.interval_s
+        is_same_zone
+        and before.interval
+        and schedule.interval
+        and before.interval.text == schedule.interval.text
     ):
-        return before
-    return timing
+        return replace(schedule, timing=old, interval=before.interval)
+    return schedule
 
 
 def _next_schedule_revision(old: Job | None, same_times: bool) -> int:

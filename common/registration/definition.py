@@ -133,7 +133,9 @@ class ScheduleDefinition(Strict):
         examples=["30 2 * * *"],
     )
     every: str | int | None = Field(
-        default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
+        default=None,
+        description="Elapsed time: 90m, PT90M, or seconds. With timezone local days: 2w, 3mo.",
+        examples=["90m"],
     )
     at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
     timezone: str | None = Field(

@@ -17,8 +17,10 @@ from common.registration.cron_text import check_fires, read_cron
 from common.registration.hints import duration_hint, meant_key, seconds_hint
 from common.timing.compiled import compiled
 from common.timing.cron import on_any_date, shortest_interval_s
+from common.timing.date_interval import MAX_DAYS, MAX_MONTHS, DateInterval, steps_of
 from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
+from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.max_runs import MAX_RUNS
 from common.timing.schedule import (
     EVENTBRIDGE,
@@ -35,7 +37,7 @@ from common.timing.schedule import (
     Schedule,
     Timing,
 )
-from common.timing.zones import check_zone
+from common.timing.zones import check_zone, offset_at
 
 MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
@@ -60,7 +62,7 @@ def parse_schedule(
 ) -> Schedule:
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
-    Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
+    Keys: exactly one of cron, every, at; timezone (with cron, a local `at`, or days), dialect and dst (with cron;
     MINUTE8 or EVENTBRIDGE), anchor (with every). Also start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
     include_calendars (names), on_excluded (with cron; SKIP, NEXT or PREVIOUS), jitter_s, spread_s,
     pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). `max_runs` is checked; `max_runs.limited` applies it.
@@ -85,20 +87,21 @@ def parse_schedule(
         )
     dates, calendars = read_exclusions(fields.get("exclude", {}))
     timing = _timing(fields, job_key, now, shortest_interval_s)
+    interval = None
+    if "every" in fields and "timezone" in fields:
+        timing, interval = _every_in_zone(fields, now, shortest_interval_s)
     on_excluded = _on_excluded(fields, timing, shortest_interval_s)
     if "max_runs" in fields:
         _check_max_runs(fields, timing, calendars)
-    spread_s = (
-        _default_spread(timing, on_excluded, default_spread_s)
-        if "spread_s" not in fields
-        else fields["spread_s"]
-    )
+    default_spread_s = 0 if interval else default_spread_s
+    spread_s = fields.get("spread_s", _default_spread(timing, on_excluded, default_spread_s))
     return Schedule(
         timing=timing,
         start_at=start_at,
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
+        interval=interval,
         include_calendars=read_included(fields.get("include_calendars", ())),
         on_excluded=on_excluded,
         jitter_s=_whole_number("jitter_s", fields.get("jitter_s", 0), 0, MAX_JITTER_S),
@@ -181,11 +184,12 @@ def _on_excluded(fields: Mapping[str, object], timing: Timing, shortest_s: int) 
     if not isinstance(timing, CronTiming):
         raise InvalidInput(
             "schedule.on_excluded",
-            "moves times of the day, so it goes with `cron` only",
+            "moves times of the day, so it goes with `cron` only, or an `every` with a timezone",
             value=value,
             accepted=f"{SKIP!r}",
         )
-    check_fires(on_any_date(compiled(timing)), fields["cron"], shortest_s)
+    if "cron" in fields:
+        check_fires(on_any_date(compiled(timing)), fields["cron"], shortest_s)
     return str(value)
 
 
@@ -214,7 +218,7 @@ def _timing(fields: Mapping[str, object], job_key: str, now: int, shortest_inter
                 f"schedule.{key}", "goes with `cron` only", value=fields[key], accepted=f"no {key}"
             )
     if kinds == ["every"]:
-        return _every(fields, now, shortest_interval_s)
+        return AtTiming(now) if "timezone" in fields else _every(fields, now, shortest_interval_s)
     return _at(fields)
 
 
@@ -239,11 +243,13 @@ def _rules(key: str, value: object) -> str:
 
 
 def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:
-    if "timezone" in fields:
+    if (steps := steps_of(fields["every"])) and steps[1]:
         raise InvalidInput(
-            "schedule.timezone", "`every` is elapsed time, the same in all zones", value=fields["timezone"],
-            accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00",
-        )  # fmt: skip
+            "schedule.every",
+            "has months, which count in local time",
+            value=fields["every"],
+            accepted="a timezone next to it, such as UTC",
+        )
     try:
         interval_s = parse_duration(fields["every"])
     except InvalidInput as error:
@@ -258,6 +264,35 @@ def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> 
     return EveryTiming(
         interval_s, parse_instant(fields["anchor"], "schedule.anchor") if "anchor" in fields else now
     )
+
+
+def _every_in_zone(
+    fields: Mapping[str, object], now: int, shortest_interval_s: int
+) -> tuple[CronTiming, DateInterval]:
+    """Days, weeks, months or years of the local calendar: the anchor's time of the day, on dates in steps from it."""
+    zone = check_zone(fields["timezone"])
+    steps = steps_of(fields["every"])
+    if steps is None:
+        raise InvalidInput(
+            "schedule.timezone", "`every` is elapsed time, the same in all zones", value=zone,
+            accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00; or whole days, such as 2w or 3mo",
+        )  # fmt: skip
+    days, months = steps
+    if not (0 < days <= MAX_DAYS or 0 < months <= MAX_MONTHS):
+        raise InvalidInput(
+            "schedule.every", "is out of range", value=fields["every"],
+            accepted=f"1d to {MAX_DAYS}d, 1mo to {MAX_MONTHS}mo",
+        )  # fmt: skip
+    at = parse_instant(fields["anchor"], "schedule.anchor", zone) if "anchor" in fields else now
+    day, second = divmod(at + offset_at(zone, at), DAY_S)
+    interval = DateInterval(days, months, day + EPOCH_ORDINAL)
+    if interval.shortest_s < shortest_interval_s:
+        raise InvalidInput(
+            "schedule.every", "fires too often for this tenant", value=fields["every"],
+            accepted=f"at least {shortest_interval_s} s",
+        )  # fmt: skip
+    clock = f"{second // 60 % 60} {second // 3600} * * *"
+    return CronTiming(f"{second % 60} {clock}" if second % 60 else clock, zone), interval
 
 
 def _at(fields: Mapping[str, object]) -> AtTiming:

@@ -11,10 +11,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from datetime import date
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from common.timing.schedule import Schedule
-from common.timing.zones import Span
+if TYPE_CHECKING:
+    from common.timing.schedule import Schedule
+    from common.timing.zones import Span
 
 
 class Dates:

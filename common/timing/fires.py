@@ -28,7 +28,7 @@ from common.timing.cron import DATE_MARGIN_S, Cron, matching_days, on_any_date
 from common.timing.date_bits import date_bits
 from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days, year_days
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
-from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire
+from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire, NamedDays
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, Span, gaps, iso_date, offset_at, spans
 
@@ -102,10 +102,11 @@ def _dates(schedule: Schedule, excluded: Excluded) -> ExcludedDays | None:
 
 
 def _moved(schedule: Schedule, cron: Cron, excluded: ExcludedDays | None) -> tuple[Cron, ExcludedDays | None]:
-    """If excluded fires move: the times of day on any date, and the dates on which none of them fires."""
-    if excluded is None or schedule.on_excluded == SKIP:
+    """If fires move or have an interval: the times of day on any date, and the dates on which none of them fires."""
+    if schedule.interval is None and (excluded is None or schedule.on_excluded == SKIP):
         return cron, excluded
-    return on_any_date(cron), DaysWithoutFire(cron, excluded, schedule.on_excluded)
+    named = schedule.interval or NamedDays(cron)
+    return on_any_date(cron), DaysWithoutFire(named, excluded or NO_DAYS, schedule.on_excluded)
 
 
 def local_date(schedule: Schedule, at: int) -> str:

@@ -6,14 +6,16 @@ it is left out. Dates that meet fire once. The policy for clock changes is that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
 from common.timing.cron import Cron, CronInYears, matching_days
 from common.timing.date_bits import FIRST_YEAR, LAST_YEAR, year_bit
+from common.timing.date_interval import DateInterval
 from common.timing.excluded_days import ExcludedDays, year_days
 from common.timing.instants import DAY_S
-from common.timing.schedule import NEXT
+from common.timing.schedule import NEXT, SKIP
 from common.timing.zones import Span
 
 MAX_MOVE_DAYS: Final = 31
@@ -21,13 +23,13 @@ MAX_MOVE_S: Final = (MAX_MOVE_DAYS + 2) * DAY_S
 
 
 class DaysWithoutFire(ExcludedDays):
-    """The dates on which a cron does not fire: the excluded ones, and those that it neither names nor moves to."""
+    """The dates on which a schedule does not fire: excluded ones, and those that it neither names nor moves to."""
 
-    __slots__ = ("_cron", "_excluded", "_known_years", "_moves_on")
+    __slots__ = ("_excluded", "_known_years", "_named", "_on_excluded")
 
-    def __init__(self, cron: Cron, excluded: ExcludedDays, on_excluded: str) -> None:
+    def __init__(self, named: NamedDays | DateInterval, excluded: ExcludedDays, on_excluded: str) -> None:
         super().__init__()
-        self._cron, self._excluded, self._moves_on = cron, excluded, on_excluded == NEXT
+        self._named, self._excluded, self._on_excluded = named, excluded, on_excluded
         self._known_years: dict[int, int] = {}
 
     def __bool__(self) -> bool:
@@ -54,23 +56,29 @@ class DaysWithoutFire(ExcludedDays):
         named = excluded = 0
         for each in years:
             shift = year_days(each)[0] - begins
-            named |= _named_days(self._cron, each) << shift
+            named |= self._named.named_days(each) << shift
             excluded |= self._excluded.of_year(each) << shift
-        fires, moving = named & ~excluded, named & excluded
+        fires, moving = named & ~excluded, 0 if self._on_excluded == SKIP else named & excluded
         for _ in range(MAX_MOVE_DAYS):
             if not moving:
                 break
-            moving = moving << 1 if self._moves_on else moving >> 1
+            moving = moving << 1 if self._on_excluded == NEXT else moving >> 1
             fires |= moving & ~excluded
             moving &= excluded
         first, end = year_days(year)
         return ((1 << end - first) - 1) & ~(fires >> first - begins)
 
 
-def _named_days(cron: Cron, year: int) -> int:
-    """The dates of a year that the cron names: bit 0 is the first day."""
-    if isinstance(cron, CronInYears) and not (
-        FIRST_YEAR <= year <= LAST_YEAR and cron.years & year_bit(year)
-    ):
-        return 0
-    return matching_days(cron, year)
+@dataclass(frozen=True, slots=True)
+class NamedDays:
+    """The dates that a cron names."""
+
+    cron: Cron
+
+    def named_days(self, year: int) -> int:
+        """Those of a year: bit 0 is the first day."""
+        if isinstance(self.cron, CronInYears):
+            is_known = FIRST_YEAR <= year <= LAST_YEAR
+            if not (is_known and self.cron.years & year_bit(year)):
+                return 0
+        return matching_days(self.cron, year)

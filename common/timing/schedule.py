@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from common.timing.date_interval import DateInterval
+
 # The two cron dialects, and the two rules for clock changes.
 MINUTE8: Final = "minute8"
 EVENTBRIDGE: Final = "eventbridge"
@@ -79,7 +81,8 @@ class Schedule:
 
     `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). Also excluded are dates in one of
     the `calendars`, or in none of the `include_calendars` if there are any. Both are names; the caller resolves their
-    dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS. `jitter_s` delays each fire by another
+    dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS. With an `interval`, a cron fires on its
+    dates only. `jitter_s` delays each fire by another
     number of seconds, `spread_s` all fires of a job by the same number.
     """
 
@@ -93,6 +96,7 @@ class Schedule:
     pace: Pace | None = None
     include_calendars: tuple[str, ...] = ()
     on_excluded: str = SKIP
+    interval: DateInterval | None = None
 
     @property
     def tolerance_s(self) -> int:
@@ -107,13 +111,14 @@ class Schedule:
     def to_item(self) -> dict[str, Any]:
         """The stored form: ints, text, lists and maps; default values are left out."""
         timing = _timing_item(self.timing)
-        if self.include_calendars or self.on_excluded != SKIP:
+        if self.include_calendars or self.on_excluded != SKIP or self.interval:
             timing = {_NEWER_TIMING: timing}
         optional = {
             "start_at": self.start_at,
             "end_at": self.end_at,
             "exclude_dates": list(self.exclude_dates) or None,
             "calendars": list(self.calendars) or None,
+            "interval": self.interval.to_item() if self.interval else None,
             "include_calendars": list(self.include_calendars) or None,
             "on_excluded": self.on_excluded if self.on_excluded != SKIP else None,
             "jitter_s": self.jitter_s or None,
@@ -139,6 +144,7 @@ class Schedule:
             calendars=tuple(item.get("calendars", ())),
             include_calendars=tuple(item.get("include_calendars", ())),
             on_excluded=item.get("on_excluded", SKIP),
+            interval=DateInterval.from_item(item["interval"]) if "interval" in item else None,
             jitter_s=int(item.get("jitter_s", 0)),
             spread_s=int(item.get("spread_s", 0)),
             pace=_pace_of(item["pace"]) if "pace" in item else None,

@@ -5,7 +5,7 @@ It shares no code with `common/timing`: croniter matches naive dates and times, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -36,15 +36,40 @@ class Calendars:
         return next((to for n in range(1, 32) if self.allow(to := day + n * step)), None)
 
 
-def fire_times(expression: str, zone: str, calendars: Calendars, start: int, end: int) -> list[int]:
-    """Of five fields, of which the hour is `*`, `*/n`, or names hours."""
+def in_steps(anchor: date, days: int, months: int) -> Callable[[date], bool]:
+    """Whether a date is in steps of days, or else of months, from the anchor: months are walked one by one."""
+    if days:
+        return lambda day: (day - anchor).days % days == 0
+
+    def is_in_month(day: date) -> bool:
+        last = (day.replace(day=28) + timedelta(days=4)).replace(day=1) - DAY
+        distance, at = 0, day.replace(day=1)
+        while at != anchor.replace(day=1):
+            at = (at - DAY).replace(day=1) if at > anchor else (at + timedelta(days=31)).replace(day=1)
+            distance += 1
+        return distance % months == 0 and day.day == min(anchor.day, last.day)
+
+    return is_in_month
+
+
+def fire_times(
+    expression: str,
+    zone: str,
+    calendars: Calendars,
+    start: int,
+    end: int,
+    names: Callable[[date], bool] = lambda day: True,
+) -> list[int]:
+    """Of five fields, of which the hour is `*`, `*/n`, or names hours; only on dates that `names` takes."""
     minute, hour, *days = expression.split(" ")
     times = _times_of_day(minute, hour)
     first, last = (datetime.fromtimestamp(at, UTC).date() for at in (start, end))
     dates: set[date] = set()
     for n in range(-35, (last - first).days + 36):
         day = first + n * DAY
-        if croniter.match(f"0 0 {' '.join(days)}", datetime(day.year, day.month, day.day, tzinfo=UTC)):
+        if names(day) and croniter.match(
+            f"0 0 {' '.join(days)}", datetime(day.year, day.month, day.day, tzinfo=UTC)
+        ):
             dates |= {to} if (to := calendars.moved(day)) else set()
     free = any("*" in item or ("/" in item and "-" not in item) for item in f"{minute},{hour}".split(","))
     instants: set[int] = set()
