@@ -86,10 +86,7 @@ def parse_schedule(
             accepted="a time after start_at",
         )
     dates, calendars = read_exclusions(fields.get("exclude", {}))
-    timing = _timing(fields, job_key, now, shortest_interval_s)
-    interval = None
-    if "every" in fields and "timezone" in fields:
-        timing, interval = _every_in_zone(fields, now, shortest_interval_s)
+    timing, interval = _timing(fields, job_key, now, shortest_interval_s)
     on_excluded = _on_excluded(fields, timing, shortest_interval_s)
     if "max_runs" in fields:
         _check_max_runs(fields, timing, calendars)
@@ -201,7 +198,9 @@ def _default_spread(timing: Timing, on_excluded: str, default_s: int) -> int:
     return default_s if shortest_s is None else min(default_s, shortest_s - 1)
 
 
-def _timing(fields: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int) -> Timing:
+def _timing(
+    fields: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int
+) -> tuple[Timing, DateInterval | None]:
     kinds = [kind for kind in ("cron", "every", "at") if kind in fields]
     if len(kinds) != 1:
         problem = f"{' and '.join(kinds)} together" if kinds else "no timing"
@@ -211,15 +210,16 @@ def _timing(fields: Mapping[str, object], job_key: str, now: int, shortest_inter
             "schedule.anchor", "goes with `every` only", value=fields["anchor"], accepted="no anchor"
         )
     if kinds == ["cron"]:
-        return _cron(fields, job_key, shortest_interval_s)
+        return _cron(fields, job_key, shortest_interval_s), None
     for key in ("dialect", "dst"):
         if key in fields:
             raise InvalidInput(
                 f"schedule.{key}", "goes with `cron` only", value=fields[key], accepted=f"no {key}"
             )
     if kinds == ["every"]:
-        return AtTiming(now) if "timezone" in fields else _every(fields, now, shortest_interval_s)
-    return _at(fields)
+        every = _every_in_zone if "timezone" in fields else _every
+        return every(fields, now, shortest_interval_s)
+    return _at(fields), None
 
 
 def _cron(fields: Mapping[str, object], job_key: str, shortest_interval_s: int) -> CronTiming:
@@ -242,7 +242,7 @@ def _rules(key: str, value: object) -> str:
     )
 
 
-def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:
+def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> tuple[EveryTiming, None]:
     if (steps := steps_of(fields["every"])) and steps[1]:
         raise InvalidInput(
             "schedule.every",
@@ -261,9 +261,8 @@ def _every(fields: Mapping[str, object], now: int, shortest_interval_s: int) -> 
             value=fields["every"],
             accepted=f"at least {shortest_interval_s} s",
         )
-    return EveryTiming(
-        interval_s, parse_instant(fields["anchor"], "schedule.anchor") if "anchor" in fields else now
-    )
+    anchor_at = parse_instant(fields["anchor"], "schedule.anchor") if "anchor" in fields else now
+    return EveryTiming(interval_s, anchor_at), None
 
 
 def _every_in_zone(
