@@ -1,18 +1,39 @@
-"""The API Lambda: an HTTP API's event (payload format 2.0) in, an answer out."""
+"""The API Lambda: an HTTP API's event (payload format 2.0) in, an answer out. It reads the registrations queue too."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from api.app import Event, resolve
 from api.services import Services
 from common.config import config
 from common.storage import aws
 
+if TYPE_CHECKING:
+    from api.registrations import Registrations
+
 
 def handle(event: Event, context: object) -> Event:
-    """Answer one request."""
+    """Answer one request, or apply a batch of registrations."""
+    if "Records" in event:
+        return _registrations().handle(event["Records"])
     return resolve(_services(), event)
+
+
+@cache
+def _registrations() -> Registrations:
+    # Few deployments have them.
+    from api.registrations import Registrations
+    from common.events import event_bus
+
+    settings = config()
+    return Registrations(
+        _services(),
+        event_bus(settings.required("event_bus")),
+        aws.sqs(),
+        settings.required("registrations_dead_url"),
+    )
 
 
 @cache

@@ -51,6 +51,8 @@ class Config:
     spread_s: int
     # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
     api_path_prefix: str
+    # Where the API puts registrations by event that it refuses.
+    registrations_dead_url: str
     # The bucket to which the exporter writes the runs of past days.
     runs_export: str
     # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
@@ -90,6 +92,7 @@ class Config:
             reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),
             spread_s=int(env.get("SPREAD_S", "0")),
             api_path_prefix=env.get("API_PATH_PREFIX", ""),
+            registrations_dead_url=env.get("REGISTRATIONS_DEAD_URL", ""),
             runs_export=env.get("RUNS_EXPORT", ""),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),

@@ -91,6 +91,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
+        "registrationRules",
     }
 )
 # Each parameter that can be off.
@@ -103,6 +104,7 @@ _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
 _MAX_GROUP_METRICS: Final = 100
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
+_RULE: Final = re.compile(r"arn:aws[\w-]*:events:[\w*-]+:(\d{12}|\*):rule/[\w*./-]+\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 
 
@@ -237,6 +239,9 @@ def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
     yield from _bad_groups(texts["scheduleGroupMetrics"])
+    for rule in filter(None, texts["registrationRules"].split(",")):
+        if not _RULE.match(rule):
+            yield f"registrationRules: {rule!r} is not valid; accepted: ARNs of rules of EventBridge, comma-separated"
     bucket, topic = texts["runsExport"], texts["alarmTopicArn"]
     if bucket and not _BUCKET.match(bucket):
         yield f"runsExport={bucket} is not valid; accepted: the name of a bucket of S3, or {OFF}"

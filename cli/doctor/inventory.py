@@ -122,6 +122,10 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "SigningMasters": {"ssm:GetParameter"},
+        # Registrations by event, where rules may send them.
+        "RegistrationsQueue": _LETTERS,
+        "RegistrationsDeadLetterQueue": {"sqs:SendMessage"},
+        "EventsBus": {"events:PutEvents"},
         **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
         **{f"{feed.queue.title()}DeadLetterQueue": _LETTERS for feed in FEEDS},
         "*": {"cloudwatch:DescribeAlarms"},

@@ -179,6 +179,10 @@ def idempotency_key(tenant: str, key_hash: str) -> Key:
     return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
 
 
+def newest_event(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"EVENT#{job_id}"}
+
+
 def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str, str]:
     """The sort keys from one job id to another, both included; empty: from the first, or to the last."""
     return f"{prefix}{after_job_id}", f"{prefix}{last_job_id or LAST}"

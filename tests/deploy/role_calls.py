@@ -25,6 +25,7 @@ from tests.api import scheduler_client
 from tests.api.alarm_board import AlarmBoard
 from tests.api.conftest import open_office
 from tests.api.letters import LetterBox
+from tests.api.test_registrations import RefusedQueue, make_rule
 from tests.flows.test_outcomes import Destination
 from tests.notices.conftest import make_stage
 from tests.planning import test_shares
@@ -66,6 +67,7 @@ _OTHERS = (
     (SimulatedQueue, "change_message_visibility_batch", "sqs:ChangeMessageVisibility", "ExecutionsQueue"),
     (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
     (PlanningMessages, "send_message", "sqs:SendMessage", "PlanningQueue"),
+    (RefusedQueue, "send_message", "sqs:SendMessage", "registrations-dead"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
     (scheduler_client.Parameter, "read", "ssm:GetParameter", "signing-masters"),
     (AlarmBoard, "describe_alarms", "cloudwatch:DescribeAlarms", "*"),
@@ -185,6 +187,7 @@ FIXTURES: dict[str, Callable[[World, pytest.MonkeyPatch], Any]] = {
     "Fleet": lambda world, patch: test_shares.prepared(world),
     "Destination": lambda world, patch: Destination(world),
     "Office": lambda world, patch: open_office(world, patch),
+    "Rule": lambda world, patch: make_rule(open_office(world, patch), patch),
     "Stage": lambda world, patch: make_stage(world, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
 }
 

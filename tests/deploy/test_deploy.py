@@ -88,6 +88,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
         ({"runsExport": "s3://history"}, "the name of a bucket of S3, or off"),
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
+        ({"registrationRules": "minute8-acme"}, "registrationRules: 'minute8-acme' is not valid"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
         ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true, off"),

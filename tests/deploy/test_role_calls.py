@@ -25,6 +25,7 @@ from tests.api import (
     test_dead_letters,
     test_manual,
     test_operator,
+    test_registrations,
 )
 from tests.api.conftest import open_office, settle
 from tests.api.walk import calls_of_document
@@ -103,6 +104,8 @@ def _named(resource: dict[str, Any] | str) -> str:
         return name
     match resource:
         case {"Fn::Sub": text}:
+            if ":sqs:" in text:
+                return str(text.rpartition("-${sls:stage}-")[2])
             return "signing-masters" if text.endswith("/signing-masters") else str(text)
     return "targets"
 
@@ -126,6 +129,7 @@ def needed() -> set[Needed]:
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
         play(test_removal_at_once, test_rounds)
+        play(test_registrations)
         for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
             with open_world() as world:
                 flow(world)

@@ -52,11 +52,16 @@ ENVIRONMENT = {
             "PLANNING_QUEUE_URL",
         ),
         *("MAXIMUM_CONCURRENCY", "MAXIMUM_POLLERS", "API_PATH_PREFIX"),
+        *("EVENT_BUS", "REGISTRATIONS_DEAD_URL"),
         *("JWT_ISSUER", "JWT_AUDIENCE", "JWT_TENANT_CLAIM", "JWT_ROLE_CLAIM"),
         *("JWT_ROLES", "JWT_DEFAULT_ROLE", "JWT_ALGORITHMS", "JWKS_URL"),
     },
 }
 
+QUEUES_BY_NAME = {
+    "registrations": "RegistrationsQueue",
+    "registrations-dead": "RegistrationsDeadLetterQueue",
+}
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -130,7 +135,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     def names(kind: str, attribute: str) -> set[str]:
         of_kind = [resource["Properties"] for resource in resources.values() if resource["Type"] == kind]
         return {properties[attribute].removeprefix("minute8-test-") for properties in of_kind} - {
-            *("canary-minute8-test", "exporter", "export")
+            *("canary-minute8-test", "exporter", "export", "registrations", "registrations-dead")
         }
 
     feeds = {
@@ -142,6 +147,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
         )
         for resource in resources.values()
         if resource["Type"] == "AWS::Lambda::EventSourceMapping"
+        and resource.get("Condition") != "HasRegistrationRules"
         for mapping in [resource["Properties"]]
     }
     indexes = {
@@ -305,6 +311,8 @@ def _named(resource: dict[str, Any] | str) -> str:
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
     if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
         return f"log-group of {match[1]}"
+    if ":sqs:" in text:
+        return QUEUES_BY_NAME[text.rpartition(":minute8-test-")[2]]
     if text.endswith(":parameter/minute8/test/signing-masters"):
         return "SigningMasters"
     return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2].replace(

@@ -43,6 +43,7 @@ EVERYTHING = {
     "jwtIssuer": "https://issuer.example",
     "jwtAudience": "minute8",
     "runsExport": "acme-runs",
+    "registrationRules": "arn:aws:events:us-east-1:123456789012:rule/platform/minute8-*",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",
 }
 
