@@ -22,7 +22,16 @@ import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.platform.findings import Level
-from scripts import build_layer, concurrency, console, deployment_plan, parameters, precheck, signing_masters
+from scripts import (
+    build_layer,
+    concurrency,
+    console,
+    deployment_plan,
+    parameters,
+    precheck,
+    signing_masters,
+    versions,
+)
 from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
 
 _OSLS: Final = build_layer.ROOT / "node_modules" / ".bin" / "osls"
@@ -192,6 +201,9 @@ class Deployment:
     def finish(self) -> str:
         """What the template cannot hold, and the doctor; returns the API's address."""
         outputs = outputs_of(self.session, self.stage, self.region)
+        if versions.go_forward(self.client("lambda"), self.stage, outputs["Deployment"]):
+            print("deploy: the functions had been rolled back, and run this deployment again")
+        versions.prune(self.client("lambda"), self.stage)
         if self.params["deletionProtection"] == "true":
             protect(self.session, self.region, outputs)
         signing_masters.change(self.client("ssm"), self.stage, "make")

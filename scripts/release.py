@@ -105,7 +105,12 @@ def as_release(packaged: Mapping[str, Any], params: Mapping[str, str]) -> dict[s
             for name in _STAND_INS
         },
     }
-    return content
+    # Other parameters are another deployment, so CloudFormation publishes versions with them.
+    digest = packaged["Outputs"]["Deployment"]["Value"]
+    deployment = {"Fn::Sub": f"{digest}-${{ExecutorMemoryMb}}-${{MaximumConcurrency}}"}
+    text_of_it = json.dumps(content).replace(json.dumps(digest), json.dumps(deployment))
+    released: dict[str, Any] = json.loads(text_of_it)
+    return released
 
 
 def _name(parameter: str) -> str:

@@ -1,7 +1,8 @@
 """Take a stage back to an earlier deployment, or remove it: python -m scripts.stack rollback --stage prod
 
-A rollback redeploys what the deployment bucket keeps: code, layers and template of the last six deployments. It
-changes no data. Its region is found as for `make deploy`.
+A rollback moves the functions' aliases to the versions of the deployment before: code, layers and settings. With
+--timestamp it redeploys what the deployment bucket keeps, the template included. It changes no data. Its region is
+found as for `make deploy`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.doctor.inventory import STAGES_TO_LOSE
+from scripts import versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems
 from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
@@ -34,7 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--region", "-r")
     parser.add_argument("--aws-profile")
     parser.add_argument(
-        "--timestamp", "-t", help="of `rollback`: a deployment, instead of the one before this"
+        "--timestamp",
+        "-t",
+        help="of `rollback`: redeploy this deployment of the bucket's; `before`: the one before",
     )
     parser.add_argument("--yes", action="store_true", help="of `remove`: do not ask")
     options, osls_options = parser.parse_known_args(arguments)
@@ -53,7 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
     command = [options.verb, "--stage", options.stage, "--region", region]
     if options.verb == "rollback":
         try:
-            timestamp = options.timestamp or previous(*deployments(session, options.stage, region))
+            if not options.timestamp:
+                return _go_back(session, options.stage, region)
+            timestamp = options.timestamp
+            if timestamp == "before":
+                timestamp = previous(*deployments(session, options.stage, region))
         except (BotoCoreError, ClientError, LookupError) as error:
             print(f"rollback: {error}", file=sys.stderr)
             return 1
@@ -62,6 +70,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.aws_profile:
         command += ["--aws-profile", options.aws_profile]
     return subprocess.run([str(_OSLS), *command, *osls_options], cwd=ROOT, check=False).returncode
+
+
+def _go_back(session: botocore.session.Session, stage: str, region: str) -> int:
+    """Move the aliases, and say what else there is. Raises LookupError and botocore's errors."""
+    functions: Any = session.create_client("lambda", region_name=region)
+    try:
+        deployment = versions.go_back(functions, stage)
+    except LookupError as error:
+        raise LookupError(f"{error}; ARGS='--timestamp before' redeploys the stack before") from None
+    print(
+        f"rollback: the functions of stage {stage} in {region} run deployment {deployment}."
+        " Roles, alarms and queues stay as they are; ARGS='--timestamp before' redeploys the whole stack before."
+    )
+    return 0
 
 
 def _agrees(stage: str, region: str) -> bool:

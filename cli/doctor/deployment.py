@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-from cli.doctor.inventory import FUNCTIONS
+from cli.doctor.inventory import FUNCTIONS, Feed
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
@@ -22,6 +22,8 @@ from common.storage.table import Table
 SERVICES: Final = (
     *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "logs", "sqs", "ssm", "sts"),
 )
+# The alias of each function, which deploy/live.js makes.
+LIVE: Final = "live"
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 
@@ -49,6 +51,11 @@ class Deployment:
     def function_arn(self, function: str) -> str:
         return f"arn:{self.partition}:lambda:{self.region}:{self.account}:function:{self.named(function)}"
 
+    def called_arn(self, function: str) -> str:
+        """What mappings, rules and the API call: the alias, unless a version before 0.2.0 deployed the stage."""
+        has_alias = self._configuration(function, Qualifier=LIVE) is not None
+        return self.function_arn(function) + (f":{LIVE}" if has_alias else "")
+
     def queue_arn(self, queue: str) -> str:
         return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{self.named(queue)}"
 
@@ -69,12 +76,32 @@ class Deployment:
         return f"arn:{self.partition}:dynamodb:{region_account}:table/{self.named(name)}{rest}"
 
     def function(self, function: str) -> Any:
-        """A function's configuration; None if it does not exist."""
+        """The configuration that calls of a function meet; None if it does not exist."""
+        return self._configuration(function, Qualifier=LIVE) or self._configuration(function)
+
+    def latest(self, function: str) -> dict[str, str]:
+        """The environment that the last deployment gave a function, whether it is called or not."""
+        variables: dict[str, str] = (
+            (self._configuration(function) or {}).get("Environment", {}).get("Variables", {})
+        )
+        return variables
+
+    def _configuration(self, function: str, **qualifier: str) -> Any:
         client = self.client("lambda")
         try:
-            return client.get_function_configuration(FunctionName=self.named(function))
+            return client.get_function_configuration(FunctionName=self.named(function), **qualifier)
         except client.exceptions.ResourceNotFoundException:
             return None
+
+    def mappings(self, feed: Feed) -> list[Any]:
+        """The event source mappings from a queue to a function or to its alias."""
+        function = self.function_arn(feed.function)
+        answer = self.client("lambda").list_event_source_mappings(EventSourceArn=self.queue_arn(feed.queue))
+        return [
+            mapping
+            for mapping in answer["EventSourceMappings"]
+            if mapping["FunctionArn"] in (function, f"{function}:{LIVE}")
+        ]
 
     def queue(self, queue: str) -> dict[str, str] | None:
         """A queue's attributes; None if it does not exist."""

@@ -134,7 +134,9 @@ def tick(deployment: Deployment) -> Repair:
     def run() -> None:
         clock, index = deployment.clock, deployment.index()
         before = index.mark()
-        deployment.client("lambda").invoke(FunctionName=deployment.named("scheduler"), InvocationType="Event")
+        deployment.client("lambda").invoke(
+            FunctionName=deployment.called_arn("scheduler"), InvocationType="Event"
+        )
         until = clock.now() + _TICK_TIMEOUT_S
         while clock.now() < until:
             clock.sleep(2)

@@ -107,16 +107,25 @@ def _believed_timeout(deployment: Deployment, configuration: dict[str, object]) 
 
 
 def version(deployment: Deployment) -> Iterator[Finding]:
-    """Whether all functions run one version of Minute8, and whether this command is of that version."""
+    """Whether all functions run one deployment, the last one, and whether this command is of its version."""
     deployed: dict[str, list[str]] = {}
+    deployments: dict[str, list[str]] = {}
+    rolled_back: list[str] = []
     for name in FUNCTIONS:
         if configuration := deployment.function(name):
-            its_version = (
-                configuration.get("Environment", {})
-                .get("Variables", {})
-                .get("VERSION", "none, so it is before 0.2.0")
-            )
-            deployed.setdefault(its_version, []).append(name)
+            variables = configuration.get("Environment", {}).get("Variables", {})
+            deployed.setdefault(variables.get("VERSION", "none, so it is before 0.2.0"), []).append(name)
+            deployments.setdefault(variables.get("DEPLOYMENT", ""), []).append(name)
+            if variables.get("DEPLOYMENT", "") != deployment.latest(name).get("DEPLOYMENT", ""):
+                rolled_back.append(name)
+    if len(deployments) > 1:
+        runs = "; ".join(f"{', '.join(names)}: {digest or 'none'}" for digest, names in deployments.items())
+        yield failed(f"the functions run different deployments: {runs}", DEPLOY)
+    elif rolled_back:
+        yield warning(
+            f"{', '.join(rolled_back)} run an earlier deployment than the stack's: they were rolled back",
+            "`make deploy` goes forward",
+        )
     if len(deployed) > 1:
         versions = "; ".join(f"{', '.join(names)}: {number}" for number, names in deployed.items())
         yield failed(f"the functions run different versions: {versions}", DEPLOY)
@@ -152,9 +161,7 @@ def concurrency(deployment: Deployment) -> Iterator[Finding]:
 def _requested_concurrency(deployment: Deployment) -> int:
     """The number of executors that the queue's mapping may start at once, or starts with if it has no parameters."""
     (feed,) = (feed for feed in FEEDS if feed.function == "executor")
-    for mapping in deployment.client("lambda").list_event_source_mappings(
-        FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
-    )["EventSourceMappings"]:
+    for mapping in deployment.mappings(feed):
         if maximum := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
             return int(maximum)
         if pollers := mapping.get("ProvisionedPollerConfig", {}).get("MaximumPollers"):

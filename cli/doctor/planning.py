@@ -35,7 +35,7 @@ def _rule(
     deployment: Deployment, rule_name: str, function: str, schedule: str, consequence: str
 ) -> Iterator[Finding]:
     events, name = deployment.client("events"), deployment.named(rule_name)
-    called = deployment.function_arn(function)
+    called = deployment.called_arn(function)
     put = Repair(
         f"aws events put-rule --name {name} --schedule-expression {schedule!r}",
         lambda: events.put_rule(Name=name, ScheduleExpression=schedule, State="ENABLED"),
@@ -71,7 +71,7 @@ def _rule(
 
 
 def _letting_in(deployment: Deployment, name: str, function: str) -> Repair:
-    events, full_name = deployment.client("events"), deployment.named(function)
+    events, full_name = deployment.client("events"), deployment.called_arn(function)
 
     def add() -> None:
         deployment.client("lambda").add_permission(
@@ -92,7 +92,7 @@ def _may_invoke(deployment: Deployment, function: str, rule_arn: str) -> bool:
     """Whether the function's policy allows the rule to start it."""
     client = deployment.client("lambda")
     try:
-        policy = json.loads(client.get_policy(FunctionName=deployment.named(function))["Policy"])
+        policy = json.loads(client.get_policy(FunctionName=deployment.called_arn(function))["Policy"])
     except client.exceptions.ResourceNotFoundException:
         return False
     return any(_lets_in(statement, rule_arn) for statement in policy["Statement"])

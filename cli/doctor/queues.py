@@ -84,9 +84,7 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
 
 def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """The event source mapping: exactly one, enabled, with its batch size, and reports of failed messages."""
-    mappings = deployment.client("lambda").list_event_source_mappings(
-        FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
-    )["EventSourceMappings"]
+    mappings = deployment.mappings(feed)
     if len(mappings) != 1:
         remedy = "aws lambda delete-event-source-mapping --uuid … for those that the stack does not have"
         yield failed(
@@ -96,6 +94,14 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
         return
     (source_mapping,) = mappings
     update = deployment.client("lambda").update_event_source_mapping
+    if source_mapping["FunctionArn"] != (called := deployment.called_arn(feed.function)):
+        lead = (
+            f"aws lambda update-event-source-mapping --uuid {source_mapping['UUID']} --function-name {called}"
+        )
+        yield repairable(
+            f"it calls {source_mapping['FunctionArn']} instead of {called}",
+            Repair(lead, lambda: update(UUID=source_mapping["UUID"], FunctionName=called)),
+        )
     if source_mapping["State"] in ("Disabled", "Disabling"):
         enable = f"aws lambda update-event-source-mapping --enabled --uuid {source_mapping['UUID']}"
         yield failed(

@@ -66,7 +66,7 @@ def install(stacks: Any, provisioners: Any) -> None:
         return create_api(api, properties, stack_name)
 
     def mapping_of(properties: Properties) -> str | None:
-        function = str(properties["FunctionName"]).rpartition(":function:")[2]
+        function = str(properties["FunctionName"]).rpartition(":function:")[2].partition(":")[0]
         source = properties.get("EventSourceArn")
         for mapping_id, mapping in lambda_svc._esms.items():
             if (mapping["EventSourceArn"], mapping["FunctionName"]) == (source, function):
@@ -75,6 +75,15 @@ def install(stacks: Any, provisioners: Any) -> None:
 
     def keep_mapping(mapping: str, properties: Properties, stack_name: str) -> Resource:
         updated: Resource = provisioners._lambda_esm_update(mapping, properties, properties, stack_name)
+        return updated
+
+    def alias_of(properties: Properties) -> str | None:
+        function = provisioners._lambda_function_for_cfn_ref(properties["FunctionName"])[0]
+        alias = (function or {}).get("aliases", {}).get(properties["Name"])
+        return alias["AliasArn"] if alias else None
+
+    def keep_alias(arn: str, properties: Properties, stack_name: str) -> Resource:
+        updated: Resource = provisioners._lambda_alias_update(arn, properties, properties, stack_name)
         return updated
 
     def keep_table(name: str, _properties: Properties, _stack: str) -> Resource:
@@ -91,6 +100,7 @@ def install(stacks: Any, provisioners: Any) -> None:
     adopt("AWS::ApiGatewayV2::Api", api_of, replace_api)
     adopt("AWS::DynamoDB::Table", lambda p: _if_in(p.get("TableName"), dynamodb._tables), keep_table)
     adopt("AWS::Events::EventBus", lambda p: _if_in(p.get("Name"), eventbridge._event_buses), keep_bus)
+    adopt("AWS::Lambda::Alias", alias_of, keep_alias)
     adopt("AWS::Lambda::EventSourceMapping", mapping_of, keep_mapping)
     adopt("AWS::SQS::Queue", lambda p: sqs._queue_name_to_url.get(p.get("QueueName")), keep_queue)
     _take_numbers(lambda_svc)

@@ -76,7 +76,7 @@ class Engine:
 
     def set_concurrency(self, concurrency: int) -> None:
         """The executor's `maximumConcurrency`, without another deployment."""
-        mappings = self._lambda.list_event_source_mappings(FunctionName=f"{self.stage.name}-executor")
+        mappings = self._lambda.list_event_source_mappings(FunctionName=f"{self.stage.name}-executor:live")
         for mapping in mappings["EventSourceMappings"]:
             self._lambda.update_event_source_mapping(
                 UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": concurrency}

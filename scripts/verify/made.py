@@ -142,7 +142,7 @@ def bucket_of(stack: str) -> str:
 
 def _mappings(names: Names) -> Listing:
     for mapping in _pages("lambda", "list_event_source_mappings", "EventSourceMappings"):
-        function = mapping.get("FunctionArn", "").rpartition(":function:")[2]
+        function = mapping.get("FunctionArn", "").rpartition(":function:")[2].partition(":")[0]
         if function in names.functions and mapping.get("State") != "Deleting":
             identifier = mapping["UUID"]
             yield (

@@ -20,6 +20,7 @@ from common.runs.states import SUCCEEDED
 from common.storage.table import Table as DynamoTable
 from common.timing.instants import rfc3339
 from minute8_client import Client
+from scripts import versions
 from scripts.demo.show import Show
 from scripts.demo.view import PlainView
 from scripts.demo.witness import ENDED, calls_in, problems
@@ -302,14 +303,11 @@ class Trials:
     def _time_limit(self, seconds: int) -> Any:
         functions, name = self._stage.client("lambda"), f"{self._stage.name}-executor"
         before = functions.get_function_configuration(FunctionName=name)["Timeout"]
-        for_all = functions.get_waiter("function_updated_v2")
-        functions.update_function_configuration(FunctionName=name, Timeout=seconds)
-        for_all.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+        versions.publish(functions, name, Timeout=seconds)
         try:
             yield
         finally:
-            functions.update_function_configuration(FunctionName=name, Timeout=before)
-            for_all.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+            versions.publish(functions, name, Timeout=before)
 
     def _measure(
         self, executions: Sequence[Execution], since: float, count: int

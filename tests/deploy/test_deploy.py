@@ -202,7 +202,9 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     make_tables(boto3.client("dynamodb", region_name="eu-central-1"), "minute8-prod")
     outputs = {f"{name.title()}TableName": f"minute8-prod-{name}" for name in TABLES}
     monkeypatch.setattr(
-        deploy, "outputs_of", lambda session, stage, region: {**outputs, "ApiUrl": "https://abc.example"}
+        deploy,
+        "outputs_of",
+        lambda session, stage, region: {**outputs, "ApiUrl": "https://abc.example", "Deployment": "abc"},
     )
 
 
@@ -224,7 +226,7 @@ def test_a_rollback_and_a_removal_go_to_the_region_of_the_deployment(
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"7", "8"}))
-    assert stack.main(["rollback", "--stage", "prod"]) == 0
+    assert stack.main(["rollback", "--stage", "prod", "--timestamp", "before"]) == 0
     assert stack.main(["remove", "--stage", "prod", "--verbose", "--yes"]) == 0
     place = ["--stage", "prod", "--region", "eu-central-1"]
     assert commands == [["rollback", *place, "--timestamp", "7"], ["remove", *place, "--verbose"]]
@@ -285,7 +287,10 @@ def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     assert stack.main(["remove", "--stage", "prod", "--yes"]) == 2
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"8"}))
-    assert stack.main(["rollback", "--stage", "prod", "--region", "eu-central-1"]) == 1
+    to_prod = ["rollback", "--stage", "prod", "--region", "eu-central-1"]
+    with mock_aws():
+        assert stack.main(to_prod) == 1
+    assert stack.main([*to_prod, "--timestamp", "before"]) == 1
     assert commands == []
 
 

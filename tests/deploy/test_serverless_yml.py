@@ -24,7 +24,7 @@ pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-EVERY_FUNCTION = {"STAGE", "VERSION", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
+EVERY_FUNCTION = {"STAGE", "DEPLOYMENT", "VERSION", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
 ENVIRONMENT = {
     "Scheduler": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
@@ -79,9 +79,24 @@ def test_functions_that_write_packs_are_updated_after_functions_that_read_them(
     assert "ExecutorLambdaFunction" in template["Resources"][f"{function}LambdaFunction"]["DependsOn"]
 
 
+def test_each_deployment_publishes_all_functions_under_its_digest(template: dict[str, Any]) -> None:
+    resources = template["Resources"]
+    digest = template["Outputs"]["Deployment"]["Value"]
+    for function in ENVIRONMENT:
+        version, alias = resources[f"{function}Live{digest}"], resources[f"{function}Live"]
+        variables = resources[f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
+        assert version["Properties"]["Description"] == variables["DEPLOYMENT"] == digest
+        assert alias["Properties"]["FunctionVersion"] == {
+            "Fn::GetAtt": [f"{function}Live{digest}", "Version"]
+        }
+        # What a new version writes, the new executor reads.
+        assert alias.get("DependsOn", []) == ([] if function == "Executor" else ["ExecutorLive"])
+
+
 def test_the_configuration_reads_what_the_functions_are_given() -> None:
     read = set(re.findall(r'env(?:\.get\(|\[)"([A-Z0-9_]+)"', (ROOT / "common" / "config.py").read_text()))
-    for_others = {"POWERTOOLS_SERVICE_NAME", "VERSION"}  # the doctor reads the version
+    # deploy/live.js sets DEPLOYMENT; the doctor reads both.
+    for_others = {"POWERTOOLS_SERVICE_NAME", "VERSION", "DEPLOYMENT"}
     assert read == set.union(EVERY_FUNCTION - for_others, *ENVIRONMENT.values())
 
 
@@ -141,7 +156,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     feeds = {
         (
             _named(mapping["EventSourceArn"]).removesuffix("Queue").lower(),
-            mapping["FunctionName"]["Ref"].removesuffix("LambdaFunction").lower(),
+            mapping["FunctionName"]["Ref"].removesuffix("Live").lower(),
             mapping["BatchSize"],
             mapping.get("FunctionResponseTypes") == ["ReportBatchItemFailures"],
         )
@@ -222,7 +237,9 @@ def test_a_message_stays_hidden_for_longer_than_the_executor_can_run(template: d
 def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedded) -> None:
     mappings = client(deployed, "lambda").list_event_source_mappings()["EventSourceMappings"]
     [mapping] = [
-        mapping for mapping in mappings if mapping["FunctionArn"].endswith("function:minute8-test-executor")
+        mapping
+        for mapping in mappings
+        if mapping["FunctionArn"].endswith("function:minute8-test-executor:live")
     ]
     assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cli.doctor.deployment import LIVE
 from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares
@@ -67,6 +68,18 @@ def configured(function: str, **changes: Any) -> Break:
     )
 
 
+def rolled_back(function: str) -> Break:
+    """An alias on a version, and a later deployment in `$LATEST`. The mapping is as before there was an alias."""
+
+    def broken(patient: Patient) -> None:
+        functions, name = patient["lambda"], patient.name(function)
+        number = functions.publish_version(FunctionName=name)["Version"]
+        functions.create_alias(FunctionName=name, Name=LIVE, FunctionVersion=number)
+        configured(function, Environment={"Variables": VARIABLES | {"DEPLOYMENT": "0f0f"}})(patient)
+
+    return broken
+
+
 def reserved(function: str, concurrency: int) -> Break:
     return lambda patient: patient["lambda"].put_function_concurrency(
         FunctionName=patient.name(function), ReservedConcurrentExecutions=concurrency
@@ -79,8 +92,8 @@ def state(function: str, **fields: str) -> Break:
     def broken(patient: Patient) -> None:
         stock = patient["lambda"].get_function_configuration
 
-        def answer(FunctionName: str) -> Any:
-            configuration = stock(FunctionName=FunctionName)
+        def answer(FunctionName: str, **qualifier: str) -> Any:
+            configuration = stock(FunctionName=FunctionName, **qualifier)
             return configuration | fields if FunctionName == patient.name(function) else configuration
 
         patient.alter("lambda", get_function_configuration=answer)

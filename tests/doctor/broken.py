@@ -27,6 +27,7 @@ from tests.doctor.breaks import (
     piled_up,
     reserved,
     retimed,
+    rolled_back,
     small_hidden_time,
     state,
     unplug,
@@ -35,6 +36,7 @@ from tests.doctor.breaks import (
     without_data,
     without_index,
 )
+from tests.doctor.stage import VARIABLES
 
 FAILED, WARNING = Level.FAILED, Level.WARNING
 
@@ -304,6 +306,18 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         at_version("0.1.9", "executor"),
         {"version": FAILED},
         "the functions run different versions: ",
+    ),
+    (
+        "two deployments",
+        configured("executor", Environment={"Variables": VARIABLES | {"DEPLOYMENT": "0f0f"}}),
+        {"version": FAILED},
+        "the functions run different deployments: scheduler",
+    ),
+    (
+        "rolled back, and called past the alias",
+        rolled_back("executor"),
+        {"version": WARNING, "mapping executions": FAILED},
+        "executor run an earlier deployment than the stack's",
     ),
     (
         "without the masters of key pairs",

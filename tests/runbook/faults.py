@@ -62,7 +62,7 @@ def runs_cannot_be_written(site: Site) -> None:
 def mapping_is_disabled(function: str) -> Callable[[Site], None]:
     def breaks(site: Site) -> None:
         functions = site.client("lambda")
-        mappings = functions.list_event_source_mappings(FunctionName=site.named(function))
+        mappings = functions.list_event_source_mappings(FunctionName=f"{site.named(function)}:live")
         for mapping in mappings["EventSourceMappings"]:
             functions.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
 
