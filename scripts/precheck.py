@@ -52,6 +52,8 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
         *("lambda:GetFunctionConfiguration", "lambda:AddPermission", "lambda:RemovePermission"),
         *("lambda:PutFunctionConcurrency", "lambda:PutFunctionRecursionConfig", "lambda:GetPolicy"),
         *("lambda:PutFunctionEventInvokeConfig", "lambda:DeleteFunctionEventInvokeConfig"),
+        *("lambda:PublishVersion", "lambda:ListVersionsByFunction", "lambda:CreateAlias", "lambda:GetAlias"),
+        *("lambda:UpdateAlias", "lambda:DeleteAlias"),
     ),
     "lambda:{region}:{account}:layer:minute8-{stage}-deps": ("lambda:PublishLayerVersion",),
     "lambda:{region}:{account}:layer:minute8-{stage}-deps:1": (

@@ -1,5 +1,6 @@
 """serverless.yml gives the intended template: each function's environment, role and limits."""
 
+import json
 import re
 import zipfile
 from collections import Counter
@@ -280,7 +281,12 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
 def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     archives = package("prod", tmp_path)
     compiled = (archives / "cloudformation-template-update-stack.json").read_text()
-    assert compiled.count('"RetainExceptOnCreate"') == 5
+    kept = [
+        resource["Type"]
+        for resource in json.loads(compiled)["Resources"].values()
+        if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
+    ]
+    assert Counter(kept) == {"AWS::DynamoDB::Table": 5, "AWS::Lambda::Version": len(ENVIRONMENT)}
     assert compiled.count('"PointInTimeRecoveryEnabled": true') == 5
     # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.
     assert "DeletionProtectionEnabled" not in compiled
