@@ -300,8 +300,12 @@ def strangers(deployment: Deployment) -> Iterator[Finding]:
                     if mapping["UUID"] not in known and mapping["State"] not in ("Disabled", "Disabling"):
                         yield _second_consumer(deployment, queue, mapping)
     for function in FUNCTIONS:
-        names = events.list_rule_names_by_target(TargetArn=deployment.function_arn(function))["RuleNames"]
-        for name in sorted(set(names) - known_rules):
+        names = {
+            name
+            for arn in {deployment.function_arn(function), deployment.called_arn(function)}
+            for name in events.list_rule_names_by_target(TargetArn=arn)["RuleNames"]
+        }
+        for name in sorted(names - known_rules):
             yield warning(
                 f"the rule {name} starts {deployment.named(function)}, and the stack does not have it",
                 f"aws events disable-rule --name {name}, unless you know what it is for",
