@@ -36,6 +36,9 @@ _READS_AS_ON_AWS = {"lambda:PutFunctionConcurrency": "lambda:GetFunctionConcurre
 # What a function does about loops is checked as reading or changing its code.
 _RECURSION = {"GET": "lambda:GetFunctionRecursionConfig", "PUT": "lambda:PutFunctionRecursionConfig"}
 
+# One alias is checked as the list of them.
+_ALIAS = {"GET": "lambda:GetAlias", "PUT": "lambda:UpdateAlias", "DELETE": "lambda:DeleteAlias"}
+
 # The key conditions of common/storage/table.py, for keys of text.
 _CONDITION = re.compile(
     r"pk = (?P<pk>:\w+)"
@@ -53,6 +56,8 @@ def check_permissions_as_aws(iam_actions: Any) -> None:
     def as_on_aws(service: str, method: str, path: str, *request: Any) -> str | None:
         if service == "lambda" and path.endswith("/recursion-config"):
             return _RECURSION.get(method)
+        if service == "lambda" and "/aliases/" in path:
+            return _ALIAS.get(method)
         action = stock(service, method, path, *request)
         if action and method == "GET":
             action = _READS_AS_ON_AWS.get(action, action)
