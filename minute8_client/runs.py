@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from minute8_client.jobs import job_path
@@ -26,6 +27,7 @@ from minute8_client.shapes import (
     ExpectedOfJob,
     ExpectedPage,
     Explanation,
+    FailedInHour,
     FailureGroup,
     FailureGroups,
     MovedJob,
@@ -43,6 +45,14 @@ from minute8_client.shapes import (
 JOBS_PAYLOAD: Final = object()
 # The statuses of a run that has ended.
 ENDED: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
+
+
+def _hours_of(hours: Iterable[FailedInHour]) -> list[FailedInHour]:
+    """The failures of hours that several pages have, added up."""
+    counts: Counter[str] = Counter()
+    for hour in hours:
+        counts[hour["at"]] += hour["failed"]
+    return [{"at": at, "failed": count} for at, count in sorted(counts.items())]
 
 
 class RunCalls:
@@ -169,6 +179,7 @@ class RunCalls:
                 if newer is not group:
                     newer["count"] += group["count"]
                     newer["first_at"] = min(newer["first_at"], group["first_at"])
+                    newer["hours"] = _hours_of([*group["hours"], *newer["hours"]])
             if not (cursor := page["next_cursor"]):
                 return list(groups.values())
 

@@ -560,6 +560,13 @@ class SubscriptionList(TypedDict):
     subscriptions: list[SubscriptionView]
 
 
+class FailedInHour(TypedDict):
+    """How many runs failed in an hour."""
+
+    at: str
+    failed: int
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 
@@ -571,6 +578,7 @@ class FailureGroup(TypedDict):
     first_at: str
     last_at: str
     last_execution_id: str
+    hours: list[FailedInHour]
 
 
 class FailureGroups(TypedDict):

@@ -355,6 +355,7 @@ def group_view(group: FailureGroup) -> dict[str, Any]:
         "first_at": rfc3339(int(group.first_at)),
         "last_at": rfc3339(int(group.last_at)),
         "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
+        "hours": [{"at": rfc3339(hour), "failed": count} for hour, count in sorted(group.hours.items())],
     }
 
 

@@ -112,6 +112,13 @@ class TenantRunPage(RunPage):
     )
 
 
+class FailedInHour(ResponseBody):
+    """How many runs failed in an hour."""
+
+    at: Instant = Field(description="The beginning of the hour.")
+    failed: int = Field(description="By when they failed.")
+
+
 class FailureGroup(ResponseBody):
     """Failed runs of one job with one error."""
 
@@ -123,6 +130,7 @@ class FailureGroup(ResponseBody):
     first_at: Instant
     last_at: Instant
     last_execution_id: str = Field(description="The execution id of the latest failed run.")
+    hours: list[FailedInHour] = Field(description="The hours with failures, the earliest first.")
 
 
 class FailureGroups(ResponseBody):

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
 from common.jobs.job import DELETED
+from common.projection.totals import HOUR_S
 from common.runs.outcome import last_attempt
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -53,7 +55,7 @@ class FailureFilter:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Failures of one job with one error. `latest` is the newest of them, with its error."""
+    """Failures of one job with one error. `latest` is the newest of them, with its error; `hours` when they failed."""
 
     job_id: str
     fingerprint: str
@@ -63,6 +65,7 @@ class FailureGroup:
     first_at: float
     last_at: float
     latest: Item
+    hours: Counter[int]
 
 
 class FailedRuns:
@@ -156,7 +159,9 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
         error_type, error = error_of(item)
         key = item["job_id"], fingerprint(error_type, error)
         at = float(item["failed_at"])
+        hour = int(at) // HOUR_S * HOUR_S
         if group := groups.get(key):
+            group.hours[hour] += 1
             groups[key] = replace(
                 group,
                 count=group.count + 1,
@@ -164,7 +169,7 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
                 last_at=max(group.last_at, at),
             )
         else:
-            groups[key] = FailureGroup(*key, error_type, error, 1, at, at, item)
+            groups[key] = FailureGroup(*key, error_type, error, 1, at, at, item, Counter({hour: 1}))
     return list(groups.values())
 
 

@@ -49,6 +49,8 @@ def test_failures_by_job_and_error(office: Office) -> None:
     }
     (bills,) = [group for group in answered["groups"] if group["job_id"] == "bills"]
     assert (bills["first_at"], bills["last_at"]) == ("2026-11-21T03:13:00Z", "2026-11-21T03:18:00Z")
+    assert bills["count"] == sum(hour["failed"] for hour in bills["hours"])
+    assert bills["hours"][0]["at"] == "2026-11-21T03:00:00Z"
     assert bills["last_execution_id"] == "alice:bills:20261121T031800Z:1"
     assert office.bob("GET", "/v1/failures/groups").json["groups"] == []
 

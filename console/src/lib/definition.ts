@@ -226,3 +226,22 @@ export function withEnvelope(target: string, envelope: boolean): string {
     return target;
   }
 }
+
+/** A text field of the target's JSON, such as its ARN; empty if it has none, or if the JSON cannot be read. */
+export function targetField(target: string, name: string): string {
+  try {
+    const value: unknown = (JSON.parse(target) as Definition)[name];
+    return typeof value === "string" ? value : "";
+  } catch {
+    return "";
+  }
+}
+
+/** The target with another value of a text field; as it is if it is not an object. */
+export function withField(target: string, name: string, value: string): string {
+  try {
+    return JSON.stringify({ ...(JSON.parse(target) as Definition), [name]: value }, null, 2);
+  } catch {
+    return target;
+  }
+}

@@ -18,6 +18,7 @@ export function merged(groups: readonly Group[]): Group[] {
       continue;
     }
     other.count += group.count;
+    other.hours = [...other.hours, ...group.hours];
     if (group.first_at < other.first_at) other.first_at = group.first_at;
     if (group.last_at > other.last_at)
       Object.assign(other, { last_at: group.last_at, last_execution_id: group.last_execution_id });

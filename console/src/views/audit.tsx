@@ -8,6 +8,7 @@ import { useLoad } from "../lib/load";
 import { firstPages } from "../lib/pages";
 import { place, setQuery, to } from "../lib/router";
 import { api, hasRole } from "../lib/session";
+import { local, zoneChoice, zoneOf } from "../lib/time";
 import { useSettled } from "../ui/hooks";
 import { Card, Empty, Found, Head, More, Text, Time } from "../ui/parts";
 import { Changes } from "./job-definition";
@@ -62,11 +63,7 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
           {({ entries, more }) => (
             <>
               {entries.length ? (
-                <ul class="revisions">
-                  {entries.map((entry) => (
-                    <Change key={entry.entry_id} entry={entry} isOwn={owner.kind === "self"} />
-                  ))}
-                </ul>
+                <Days entries={entries} isOwn={owner.kind === "self"} />
               ) : (
                 <Empty title="No change fits">Entries are kept for 400 days.</Empty>
               )}
@@ -75,6 +72,60 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
           )}
         </Found>
       </Card>
+    </>
+  );
+}
+
+/** Entries of one day that follow one another, by the same key with the same action; and the days. Pure. */
+export function byDay(entries: readonly Entry[], zone: string): { date: string; alike: [Entry, ...Entry[]][] }[] {
+  const days: { date: string; alike: [Entry, ...Entry[]][] }[] = [];
+  for (const entry of entries) {
+    const { date } = local(Date.parse(entry.at), zone);
+    if (days.at(-1)?.date !== date) days.push({ date, alike: [] });
+    const alike = days.at(-1)?.alike ?? [];
+    const group = alike.at(-1);
+    if (group && group[0].action === entry.action && group[0].by === entry.by) group.push(entry);
+    else alike.push([entry]);
+  }
+  return days;
+}
+
+// So many alike are one line.
+const FOLDED_FROM = 4;
+
+function Days({ entries, isOwn }: { entries: readonly Entry[]; isOwn: boolean }): JSX.Element {
+  const zone = zoneOf(zoneChoice.value, undefined);
+  return (
+    <>
+      {byDay(entries, zone).map(({ date, alike }) => (
+        <section key={date} aria-label={date}>
+          <h3>{date}</h3>
+          <ul class="revisions">
+            {alike.map((group) =>
+              group.length < FOLDED_FROM ? (
+                group.map((entry) => <Change key={entry.entry_id} entry={entry} isOwn={isOwn} />)
+              ) : (
+                <li key={group[0].entry_id}>
+                  <details>
+                    <summary>
+                      <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}{" "}
+                      <span class="muted">
+                        <Time at={group.at(-1)?.at} /> to <Time at={group[0].at} /> by{" "}
+                        <Text most={80}>{group[0].by_name || group[0].by}</Text>
+                      </span>
+                    </summary>
+                    <ul class="revisions">
+                      {group.map((entry) => (
+                        <Change key={entry.entry_id} entry={entry} isOwn={isOwn} />
+                      ))}
+                    </ul>
+                  </details>
+                </li>
+              ),
+            )}
+          </ul>
+        </section>
+      ))}
     </>
   );
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BLANK, type Form, withEnvelope } from "../lib/definition";
+import { BLANK, type Form, targetField, withEnvelope, withField } from "../lib/definition";
+import { session } from "../lib/session";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
 
@@ -20,6 +21,30 @@ const TARGETS: Record<string, object> = {
   step_functions: { kind: "step_functions", arn: "" },
   aws_operation: { kind: "aws_operation", arn: "arn:aws:scheduler:::aws-sdk:", role_arn: "" },
 };
+
+/** The fields of each kind of target that most jobs need; the others are written as JSON. */
+const TARGET_FIELDS: Record<string, [name: string, label: string, hint: string][]> = {
+  lambda: [["arn", "Function", "Its ARN."]],
+  http: [["url", "URL", "http or https."]],
+  sqs: [["arn", "Queue", "Its ARN."]],
+  sns: [["arn", "Topic", "Its ARN."]],
+  event_bus: [["arn", "Event bus", "Its ARN."]],
+  step_functions: [["arn", "State machine", "Its ARN."]],
+  aws_operation: [
+    ["arn", "Operation", "arn:aws:scheduler:::aws-sdk:service:operation"],
+    ["role_arn", "Role", "The ARN of the role that may call it."],
+  ],
+};
+
+/** Expressions that people often start from; H is a minute of the job's own. */
+const PRESETS: [words: string, cron: string][] = [
+  ["Every 5 minutes", "*/5 * * * *"],
+  ["Hourly", "H * * * *"],
+  ["Daily at 09:00", "0 9 * * *"],
+  ["Weekdays at 09:00", "0 9 * * 1-5"],
+  ["Mondays at 09:00", "0 9 * * 1"],
+  ["First of the month", "0 9 1 * *"],
+];
 
 export function EditorFields(props: Props): JSX.Element {
   const { form, set } = props;
@@ -52,6 +77,21 @@ export function EditorFields(props: Props): JSX.Element {
             </label>
           ))}
         </fieldset>
+        {form.mode === "cron" && form.dialect === "" ? (
+          <div class="actions presets">
+            {PRESETS.map(([words, cron]) => (
+              <button
+                key={cron}
+                type="button"
+                class="quiet"
+                aria-pressed={form.cron.trim() === cron}
+                onClick={() => set({ cron })}
+              >
+                {words}
+              </button>
+            ))}
+          </div>
+        ) : null}
         <div class="form">
           {form.mode === "cron" ? (
             <>
@@ -67,8 +107,13 @@ export function EditorFields(props: Props): JSX.Element {
                 mono
               />
               <Zone {...props} />
-              <Choice {...props} name="dialect" label="Read as" of={["", "eventbridge"]} />
-              <Choice {...props} name="dst" label="Rule for clock changes" of={["", "eventbridge"]} />
+              <Choice {...props} name="dialect" label="Read as" of={{ "": "minute8", eventbridge: "EventBridge" }} />
+              <Choice
+                {...props}
+                name="dst"
+                label="Rule for clock changes"
+                of={{ "": "minute8", eventbridge: "EventBridge" }}
+              />
             </>
           ) : null}
           {form.mode === "every" ? (
@@ -131,7 +176,7 @@ export function EditorFields(props: Props): JSX.Element {
       </Card>
       <Card title="Target">
         <div class="form">
-          <Field label="Kind" hint="Its fields are written below.">
+          <Field label="Kind">
             {(attributes) => (
               <select
                 {...attributes}
@@ -158,13 +203,14 @@ export function EditorFields(props: Props): JSX.Element {
               </select>
             )}
           </Field>
+          <TargetFields {...props} />
           <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
           <Line
             {...props}
             name="target"
             label="Target"
-            hint="JSON; docs/job.md lists the fields of each kind."
-            rows={5}
+            hint="All of its fields as JSON; docs/job.md lists those of each kind."
+            rows={4}
           />
           <Line {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
         </div>
@@ -175,9 +221,14 @@ export function EditorFields(props: Props): JSX.Element {
             {...props}
             name="overlap"
             label="While the previous run goes on"
-            of={["allow", "skip", "queue_one"]}
+            of={{ allow: "start it beside", skip: "skip the new one", queue_one: "let one wait" }}
           />
-          <Choice {...props} name="catch_up" label="Missed fire times" of={["none", "latest", "all"]} />
+          <Choice
+            {...props}
+            name="catch_up"
+            label="Missed fire times"
+            of={{ none: "leave out", latest: "run the latest once", all: "run each of them" }}
+          />
           <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
           <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
         </div>
@@ -202,8 +253,18 @@ export function EditorFields(props: Props): JSX.Element {
           <Line {...props} name="longer_than_s" label="Alert: a run takes over (s)" hint="None if empty." mono />
           <Line {...props} name="shorter_than_s" label="Alert: a success takes under (s)" hint="None if empty." mono />
           <Line {...props} name="no_success_for_s" label="Alert: no success for (s)" hint="None if empty." mono />
-          <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
-          <Choice {...props} name="after_completion" label="After the last run" of={["keep", "delete"]} />
+          <Choice
+            {...props}
+            name="on_crash"
+            label="After a crash during a call"
+            of={{ retry: "call again: at least once", fail: "fail: at most once" }}
+          />
+          <Choice
+            {...props}
+            name="after_completion"
+            label="After the last run"
+            of={{ keep: "keep the job", delete: "delete the job" }}
+          />
           <Line {...props} name="dead_letter" label="Dead-letter queue" hint="An SQS queue's ARN." mono />
         </Fold>
       </Card>
@@ -258,19 +319,52 @@ function Line({ form, problems, set, name, label, hint, mono, rows }: LineProps 
   );
 }
 
-function Choice({ form, problems, set, name, label, of }: LineProps & { of: string[] }): JSX.Element {
+function Choice({ form, problems, set, name, label, of }: LineProps & { of: Record<string, string> }): JSX.Element {
   return (
     <Field label={label} problem={problems[name]}>
       {(attributes) => (
         <select {...attributes} value={form[name]} onChange={(event) => set({ [name]: event.currentTarget.value })}>
-          {of.map((one) => (
-            <option key={one} value={one}>
-              {one.replace("_", " ") || "minute8"}
+          {Object.entries(of).map(([value, words]) => (
+            <option key={value} value={value}>
+              {words}
             </option>
           ))}
         </select>
       )}
     </Field>
+  );
+}
+
+/** The fields of the target's kind. The platform's allowed targets are offered, as far as they are whole. */
+function TargetFields({ form, set }: Props): JSX.Element {
+  const kind = kindOf(form.target);
+  const allowed = (session.value?.tenant?.allowed_targets ?? []).filter((pattern) => !/[*?]/.test(pattern));
+  const offered = allowed.filter((target) =>
+    kind === "http" ? !target.startsWith("arn:") : target.startsWith("arn:"),
+  );
+  return (
+    <>
+      {(TARGET_FIELDS[kind] ?? []).map(([name, label, hint], n) => (
+        <Field key={name} label={label} hint={hint}>
+          {(attributes) => (
+            <input
+              {...attributes}
+              class="mono"
+              autocomplete="off"
+              spellcheck={false}
+              list={n ? "" : "targets"}
+              value={targetField(form.target, name)}
+              onInput={(event) => set({ target: withField(form.target, name, event.currentTarget.value) })}
+            />
+          )}
+        </Field>
+      ))}
+      <datalist id="targets">
+        {offered.map((target) => (
+          <option key={target} value={kind === "http" ? `https://${target}` : target} />
+        ))}
+      </datalist>
+    </>
   );
 }
 

@@ -134,7 +134,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
           ) : (
             <Problem error={error} />
           )}
-          <div class="buttons apart">
+          <div class="buttons save">
             <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
               {busy ? "…" : before ? "Save" : "Create"}
             </button>

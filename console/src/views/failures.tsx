@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { Trend } from "../draw/trend";
 import { throughAll } from "../lib/bulk";
 import { type Group, keyOf, merged } from "../lib/groups";
 import { refresh, useLoad } from "../lib/load";
@@ -68,6 +69,7 @@ export function Failures(): JSX.Element {
                     </th>
                     <th scope="col">Job</th>
                     <th scope="col">Error</th>
+                    <th scope="col">When</th>
                     <th scope="col">First</th>
                     <th scope="col">Last</th>
                     <th scope="col">
@@ -80,6 +82,7 @@ export function Failures(): JSX.Element {
                     <Row
                       key={keyOf(group)}
                       group={group}
+                      from={Date.parse(from)}
                       isOpen={open === keyOf(group)}
                       toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
                       retry={() => setRetrying(group)}
@@ -100,7 +103,13 @@ export function Failures(): JSX.Element {
   );
 }
 
-function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: () => void }): JSX.Element {
+function Row(props: {
+  group: Group;
+  from: number;
+  isOpen: boolean;
+  toggle: () => void;
+  retry: () => void;
+}): JSX.Element {
   const { group } = props;
   return (
     <>
@@ -120,6 +129,9 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
           <span class="muted">
             <Text>{group.error}</Text>
           </span>
+        </td>
+        <td>
+          <Trend hours={group.hours} from={props.from} until={now.value} />
         </td>
         <td>
           <Time at={group.first_at} />
@@ -142,7 +154,7 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
       </tr>
       {props.isOpen ? (
         <tr>
-          <td colSpan={6}>
+          <td colSpan={7}>
             <RunsOf group={group} />
           </td>
         </tr>
@@ -181,7 +193,7 @@ function Retry(props: { group: Group; from: string; close: () => void }): JSX.El
       (soFar) => setDone(soFar.done),
     );
     refresh();
-    say(`${sum.done} runs are tried again`);
+    say(`${counted(sum.done, "run")} ${sum.done === 1 ? "is" : "are"} tried again`);
     const first = sum.refused[0];
     if (first) throw new Error(`${sum.refused.length} refused; ${first.id}: ${first.detail}`);
   };

@@ -2,47 +2,78 @@
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
-import { to } from "../lib/router";
+import { place, setQuery, to } from "../lib/router";
 import { say } from "../ui/actions";
 import { Card, Empty, State, Text, Time, Waiting } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
 export type Tenant = Shapes["TenantLine"];
 
-// Whoever is on call wants the worst, and what stands below.
-const SHOWN = 10;
+export const TENANT_ORDERS = ["failing", "late", "load", "quota", "id"] as const;
+type TenantOrder = (typeof TENANT_ORDERS)[number];
+
+const ORDER_WORDS: Record<TenantOrder, string> = {
+  failing: "most failed runs",
+  late: "most late runs",
+  load: "most runs",
+  quota: "most used quota",
+  id: "id",
+};
 
 export function Tenants(props: {
-  tenants: readonly Tenant[] | undefined;
+  found: Shapes["Overview"] | undefined;
+  sort: TenantOrder;
   suspend: (tenant: Tenant) => void;
   resume: (tenant: Tenant) => Promise<void>;
 }): JSX.Element {
-  const { tenants, suspend, resume } = props;
-  const [whole, setWhole] = useState(false);
-  const all = worstFirst(tenants ?? []);
-  const shown = whole ? all : all.slice(0, SHOWN);
+  const { found, sort, suspend, resume } = props;
+  const { cursor } = place.value.query;
   return (
     <Card
       title="Tenants"
       side={
-        all.length > SHOWN ? (
-          <button type="button" class="quiet" aria-pressed={whole} onClick={() => setWhole(!whole)}>
-            All {all.length}
-          </button>
-        ) : null
+        <select
+          aria-label="Order"
+          value={sort}
+          onChange={(event) => setQuery({ sort: event.currentTarget.value, cursor: undefined })}
+        >
+          {TENANT_ORDERS.map((order) => (
+            <option key={order} value={order}>
+              Order: {ORDER_WORDS[order]}
+            </option>
+          ))}
+        </select>
       }
     >
-      {!tenants ? (
-        <Waiting lines={6} />
+      {found ? (
+        <>
+          <List
+            label="Tenants"
+            columns={columns(found.tenants, suspend, resume)}
+            rows={found.tenants}
+            keyOf={(tenant) => tenant.tenant_id}
+            empty={<Empty title="No tenants yet">Create the first one, allow it a target, and give it a key.</Empty>}
+          />
+          {cursor || found.next_cursor ? (
+            <div class="pages actions">
+              <span class="muted">
+                {found.tenants.length} of {found.matched.toLocaleString("en")}
+              </span>
+              {cursor ? (
+                <a class="button" href={to([], { sort })}>
+                  First page
+                </a>
+              ) : null}
+              {found.next_cursor ? (
+                <a class="button" href={to([], { sort, cursor: found.next_cursor })}>
+                  Next page
+                </a>
+              ) : null}
+            </div>
+          ) : null}
+        </>
       ) : (
-        <List
-          label="Tenants"
-          columns={columns(shown, suspend, resume)}
-          rows={shown}
-          keyOf={(tenant) => tenant.tenant_id}
-          empty={<Empty title="No tenants yet">Create the first one, allow it a target, and give it a key.</Empty>}
-        />
+        <Waiting lines={6} />
       )}
     </Card>
   );
@@ -73,8 +104,15 @@ function columns(
     {
       name: "Failed, 24 h",
       class: "num",
-      cell: ({ past }) => (past.failed ? <span class="bad">{past.failed}</span> : "–"),
+      cell: ({ past }) => (past.failed ? <span class="bad">{past.failed.toLocaleString("en")}</span> : "–"),
     },
+    { name: "Failing jobs", class: "wrap", cell: ({ failing }) => <Failing failing={failing} /> },
+    {
+      name: "Late",
+      class: "num",
+      cell: ({ past }) => (past.late ? <span class="late">{past.late.toLocaleString("en")}</span> : "–"),
+    },
+    { name: "Runs", class: "num", cell: ({ past }) => past.runs.toLocaleString("en") },
     { name: "State", cell: (tenant) => <State state={tenant.state} /> },
     { name: "Jobs", class: "num", cell: ({ usage, quotas }) => <Use used={usage.jobs} most={quotas.jobs} /> },
     {
@@ -100,10 +138,19 @@ function columns(
   ];
 }
 
-/** Those with most failures first, then by their ids. */
-function worstFirst(tenants: readonly Tenant[]): Tenant[] {
-  return [...tenants].sort(
-    (one, other) => other.past.failed - one.past.failed || (one.tenant_id < other.tenant_id ? -1 : 1),
+/** The jobs of a tenant that fail now, by name: as far as the API names them. */
+function Failing({ failing }: { failing: Tenant["failing"] }): JSX.Element {
+  if (!failing?.count) return <span class="muted">–</span>;
+  const more = failing.count - failing.jobs.length;
+  return (
+    <span class="small">
+      {failing.jobs.map((job) => (
+        <code key={job.job_id} class="tag" title={`${job.failures_in_row} in a row`}>
+          {job.job_id}
+        </code>
+      ))}
+      {more > 0 ? `and ${more.toLocaleString("en")}${failing.complete ? "" : "+"} more` : null}
+    </span>
   );
 }
 

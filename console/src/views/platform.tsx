@@ -2,30 +2,41 @@
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { TimeLine } from "../draw/timeline";
 import { added } from "../lib/coming";
-import { useLoad } from "../lib/load";
-import { go, to } from "../lib/router";
+import { given, oneOf } from "../lib/jobs";
+import { useLast, useLoad } from "../lib/load";
+import { go, place, to } from "../lib/router";
 import { api } from "../lib/session";
-import { HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
+import { absolute, DAY, duration, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
 import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
+import { Holds } from "./platform-holds";
 import { DeadLetters } from "./platform-letters";
 import { Findings, PlanningCard } from "./platform-planning";
-import { type Tenant, Tenants } from "./platform-tenants";
+import { TENANT_ORDERS, type Tenant, Tenants } from "./platform-tenants";
 import { Unrecorded } from "./platform-unrecorded";
+
+type Overview = Shapes["Overview"];
+
+const PAGE = 25;
 
 export function Platform(): JSX.Element {
   const [creating, setCreating] = useState(false);
   const [suspending, setSuspending] = useState<Tenant>();
-  const found = useLoad("tenants", loadTenants, 30);
-  const planning = useLoad("planning", (signal) => api().get("/v1/operator-planning", { signal }), 30);
-  const tenants = found.data ?? [];
-  const sum = (of: (tenant: Tenant) => number) =>
-    tenants.reduce((total, tenant) => total + of(tenant), 0).toLocaleString("en");
-  const failed = tenants.filter((one) => one.past.failed);
+  const { sort: order, cursor } = place.value.query;
+  const sort = oneOf(TENANT_ORDERS, order) ?? "failing";
+  const query = { limit: PAGE, sort, ...given("cursor", cursor) };
+  const found = useLoad(
+    `tenants ${JSON.stringify(query)}`,
+    (signal) => api().get("/v1/operator-overview", { query, signal }),
+    30,
+    true,
+  );
+  const data = useLast(found.data);
+  const planning = useLoad("planning", (signal) => api().get("/v1/operator-planning", { signal }), 30, true);
   const resume = async (tenant: Tenant) => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path: { tenant_id: tenant.tenant_id }, repeatable: true });
     say(`${tenant.tenant_id} is active again`);
@@ -33,47 +44,75 @@ export function Platform(): JSX.Element {
   };
   return (
     <>
-      <Head title="Platform" sub={found.data ? counted(tenants.length, "tenant") : null}>
+      <Head title="Platform" sub={data ? counted(data.totals.tenants, "tenant", !data.totals.complete) : " "}>
         <button type="button" class="primary" onClick={() => setCreating(true)}>
           New tenant
         </button>
       </Head>
       <Problem error={found.error} retry={found.reload} />
       <Findings findings={planning.data?.findings} />
-      {found.data ? (
-        <dl class="figures">
-          <Figure name="Tenants" value={tenants.length} />
-          <Figure
-            name="Suspended"
-            value={tenants.filter((one) => one.state === "suspended").length}
-            tone={tenants.some((one) => one.state === "suspended") ? "late" : "good"}
-          />
-          <Figure name="Jobs" value={sum((tenant) => tenant.usage.jobs)} />
-          <Figure
-            name="Executions a day"
-            value={sum((tenant) => tenant.usage.executions_per_day)}
-            hint="at most, by the schedules"
-          />
-          <Figure
-            name="Failed runs, 24 h"
-            value={sum((tenant) => tenant.past.failed)}
-            tone={failed.length ? "bad" : "good"}
-            hint={`of ${counted(failed.length, "tenant")}`}
-          />
-        </dl>
-      ) : null}
+      {data ? <Figures overview={data} /> : null}
+      {data ? <PastDay overview={data} /> : <Waiting lines={4} />}
+      <Tenants found={data} sort={sort} suspend={setSuspending} resume={resume} />
       <Density callsAtOnce={planning.data?.calls_at_once} />
+      <Holds holds={data?.holds} changed={found.reload} />
       <div class="grid">
         <DeadLetters />
         <Unrecorded />
       </div>
-      <Tenants tenants={found.data} suspend={setSuspending} resume={resume} />
       <PlanningCard found={planning} />
       {creating ? <Create close={() => setCreating(false)} /> : null}
       {suspending ? (
         <Suspend tenant={suspending} close={() => setSuspending(undefined)} changed={found.reload} />
       ) : null}
     </>
+  );
+}
+
+function Figures({ overview }: { overview: Overview }): JSX.Element {
+  const { totals } = overview;
+  const zone = zoneOf(zoneChoice.value, undefined);
+  const more = totals.complete ? "" : "+";
+  const number = (count: number) => `${count.toLocaleString("en")}${more}`;
+  return (
+    <dl class="figures">
+      <Figure name="Tenants" value={number(totals.tenants)} />
+      <Figure name="Suspended" value={totals.suspended} tone={totals.suspended ? "late" : "good"} />
+      <Figure name="Jobs" value={number(totals.jobs)} />
+      <Figure name="Executions a day" value={number(totals.executions_per_day)} hint="at most, by the schedules" />
+      <Figure
+        name="Failed runs, 24 h"
+        value={number(totals.failed)}
+        tone={totals.failed ? "bad" : "good"}
+        hint={`of ${counted(totals.failing, "tenant")}, until ${absolute(Date.parse(overview.fresh_at), zone, now.value)}`}
+      />
+      <Figure
+        name="Late runs, 24 h"
+        value={number(totals.late)}
+        tone={totals.late ? "late" : "good"}
+        hint={totals.late ? `the latest by ${duration(totals.max_lateness_s)}` : "over a second"}
+      />
+    </dl>
+  );
+}
+
+/** What ran in the last day, of all tenants. */
+function PastDay({ overview }: { overview: Overview }): JSX.Element {
+  const end = Math.ceil(now.value / HOUR) * HOUR;
+  const marks = useMemo(
+    () =>
+      overview.hours.flatMap(({ at, runs, failed, late }) => {
+        const states = { failed, late: Math.min(late, runs - failed), on_time: Math.max(0, runs - failed - late) };
+        return Object.entries(states)
+          .filter(([, count]) => count)
+          .map(([state, count]) => ({ at: Date.parse(at), state, count }));
+      }),
+    [overview],
+  );
+  return (
+    <Card title="What ran, of all tenants">
+      <TimeLine label="What ran, of all tenants" marks={marks} from={end - DAY} until={end} step={HOUR} />
+    </Card>
   );
 }
 
@@ -141,13 +180,6 @@ export function capacityWords(aMinute: number, callsAtOnce: number): string {
   const at = callsAtOnce.toLocaleString("en");
   if (!aMinute) return `The executor makes up to ${at} calls at once.`;
   return `The executor makes up to ${at} calls at once: enough for it while a call takes up to ${span((60 * callsAtOnce) / aMinute)}.`;
-}
-
-async function loadTenants(signal: AbortSignal): Promise<Tenant[]> {
-  const tenants: Tenant[] = [];
-  for await (const page of api().pages("/v1/operator-overview", { query: { limit: 200 }, signal }))
-    tenants.push(...page.tenants);
-  return tenants;
 }
 
 export function Suspend(props: { tenant: { tenant_id: string }; close: () => void; changed: () => void }): JSX.Element {
