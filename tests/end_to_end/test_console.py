@@ -34,7 +34,7 @@ _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>java
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of ada, bob and cleo, of mallory, whose texts are attacks, of an operator."""
+    """Where the console is, and keys: of ada, bob, cleo and dora, of mallory, whose texts are attacks, of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
@@ -42,9 +42,10 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
         server.reply = lambda handler: _reply(aws, handler)
         hooks = f"http://127.0.0.1:{server.port}"
         allowed = {"allowed_targets": [target, hooks.removeprefix("http://")]}
-        for name, called in (("ada", "Ada"), ("bob", "Bob"), ("cleo", "Cleo"), ("mallory", LONG_ATTACK)):
-            tenants.create(name, called, now, allowed)
-        keys = {name: make(name, "admin", now)[0] for name in ("ada", "bob", "cleo", "mallory")}
+        called = {"ada": "Ada", "bob": "Bob", "cleo": "Cleo", "dora": "Dora", "mallory": LONG_ATTACK}
+        for name, people_say in called.items():
+            tenants.create(name, people_say, now, allowed)
+        keys = {name: make(name, "admin", now)[0] for name in called}
         keys |= {f"{role}s": make("mallory", role, now, name=LONG_ATTACK)[0] for role in ("read", "write")}
         keys["operator"] = tenants.api_keys.create_operator_key(now)[0]
         _attack(embedded, keys["mallory"], target, hooks)

@@ -178,8 +178,15 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
   go(["jobs", job.job_id]);
 }
 
+/** An instant on a zone's clock; without its seconds where these are nought everywhere, so that both clocks have room. */
+function shortly(at: number, zone: string, isWhole: boolean): string {
+  const text = absolute(at, zone);
+  return isWhole ? text.slice(0, -3) : text;
+}
+
 function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: unknown; zone: string }): JSX.Element {
   const { found } = props;
+  const isWhole = found?.fires.every(({ fire_at }) => fire_at.endsWith(":00Z")) ?? false;
   return (
     <Card title="What it will do">
       <div aria-live="polite">
@@ -221,7 +228,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
                       .filter((zone, n, all) => all.indexOf(zone) === n)
                       .map((zone) => (
                         <td key={zone}>
-                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone)}
+                          <span class="muted">{local(at, zone).weekday}</span> {shortly(at, zone, isWhole)}
                         </td>
                       ))}
                   </tr>

@@ -9,6 +9,7 @@ import { to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { isOpen, stateOfBackfill } from "../lib/states";
 import { DAY, rfc3339 } from "../lib/time";
+import { counted } from "../lib/words";
 import { Ask, Input, STAY, say } from "../ui/actions";
 import { Card, More, Problem, State, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
@@ -27,7 +28,9 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
       return STAY;
     }
     const made = await api().post("/v1/jobs/{job_id}/backfills", { path, body });
-    say(`${made.total} runs of ${job.job_id} begin, ${concurrency} at a time`);
+    say(
+      `${counted(made.total, "run")} of ${job.job_id} ${made.total === 1 ? "begins" : "begin"}, ${concurrency} at a time`,
+    );
     refresh();
     return undefined;
   };
@@ -38,7 +41,7 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
   return (
     <Ask
       title="Run a past range"
-      verb={count === undefined ? "Count" : `Run ${count} fire times`}
+      verb={count === undefined ? "Count" : `Run ${counted(count, "fire time")}`}
       disabled={count === 0}
       act={act}
       close={close}
@@ -59,7 +62,7 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
         value={concurrency}
         set={(value) => setConcurrency(Number(value))}
       />
-      <p role="status">{count === undefined ? "They are counted first." : `That is ${count} fire times.`}</p>
+      <p role="status">{count === undefined ? "They are counted first." : `That is ${counted(count, "fire time")}.`}</p>
     </Ask>
   );
 }

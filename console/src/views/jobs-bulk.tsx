@@ -24,7 +24,7 @@ export function BulkAsk(props: { verb: BulkVerb; jobs: readonly Job[]; close: ()
   const act = async () => {
     const outcome = await forEachOf(jobs, (job) => change(verb, job, note), setDone);
     refresh();
-    say(`${VERBS[verb]}: ${outcome.done} of ${jobs.length} jobs`);
+    say(`${VERBS[verb]}: ${outcome.done} of ${counted(jobs.length, "job")}`);
     const first = outcome.refused[0];
     if (first) throw new Error(`${outcome.refused.length} refused; ${first.item.job_id}: ${first.because}`);
   };
@@ -62,7 +62,7 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
       (cursor) => changeMany(verb, { ...filter, ...more, ...cursor }),
       (soFar) => setDone(soFar.done),
     ).finally(refresh);
-    say(`${VERBS[verb]}: ${sum.done} of ${sum.matched} jobs`);
+    say(`${VERBS[verb]}: ${sum.done} of ${counted(sum.matched, "job")}`);
     const first = sum.refused[0];
     if (first) throw new Error(`${sum.refused.length} refused; ${first.id}: ${first.detail}`);
   };

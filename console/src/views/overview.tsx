@@ -11,6 +11,7 @@ import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
 import { absolute, DAY, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
+import { counted } from "../lib/words";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { FirstSteps } from "./first-steps";
@@ -82,7 +83,7 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
         name={`Succeeded, ${when}`}
         value={rate === null ? "–" : `${rate > 99.9 && rate < 100 ? "99.9" : rate.toFixed(rate % 1 ? 1 : 0)} %`}
         tone={toneOfRate(rate)}
-        hint={past ? `of ${past.runs.toLocaleString("en")} runs` : " "}
+        hint={past ? `of ${counted(past.runs, "run")}` : " "}
       />
       <Figure name={`Failed, ${when}`} {...figureOf(past ? (past.statuses.failed ?? 0) : undefined)} hint="runs" />
       <Figure name={`Late, ${when}`} {...figureOf(late, "late")} hint="started over a second late" />
@@ -207,10 +208,7 @@ const ERRORS: Column<Look["errors"][number]>[] = [
 function Next({ look }: { look: Look | undefined }): JSX.Element {
   const ahead = look?.ahead;
   return (
-    <Card
-      title="Next"
-      side={ahead ? `${ahead.total.toLocaleString("en")}${ahead.complete ? "" : "+"} executions in 24 h` : null}
-    >
+    <Card title="Next" side={ahead ? `${counted(ahead.total, "execution", !ahead.complete)} in 24 h` : null}>
       {ahead ? (
         <List
           label="Next jobs"

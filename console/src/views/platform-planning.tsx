@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { Plot } from "../draw/plot";
 import type { Loaded } from "../lib/load";
 import { duration } from "../lib/time";
+import { counted } from "../lib/words";
 import { Card, Figure, Found, Linked, State, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 
@@ -49,12 +50,13 @@ export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Elemen
   );
 }
 
-/** What is wrong with the stage, before all else; nothing while nothing is. */
+/** What is wrong with the stage, before all else; and what was looked at and found to be right. */
 export function Findings({ findings }: { findings: Planning["findings"] | undefined }): JSX.Element | null {
-  const problems = (findings ?? []).filter((one) => one.level !== "ok");
-  if (!problems.length) return null;
+  if (!findings) return null;
+  const problems = findings.filter((one) => one.level !== "ok");
+  const fine = findings.filter((one) => one.level === "ok");
   return (
-    <Card title="Findings">
+    <Card title={problems.length ? "Findings" : "Nothing is wrong"}>
       <ul class="findings">
         {problems.map((one) => (
           <li key={one.found}>
@@ -67,6 +69,21 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
           </li>
         ))}
       </ul>
+      {fine.length ? (
+        <details class="small">
+          <summary>{counted(fine.length, "check")} found nothing wrong</summary>
+          <ul>
+            {fine.map((one) => (
+              <li key={`${one.check} ${one.found}`}>
+                <Text most={300}>{`${one.check}: ${one.found}`}</Text>
+              </li>
+            ))}
+          </ul>
+        </details>
+      ) : null}
+      <p class="hint">
+        Alarms and planning, as of now. <code>minute8 doctor</code> checks the rest.
+      </p>
     </Card>
   );
 }

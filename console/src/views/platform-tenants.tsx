@@ -4,7 +4,7 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { place, setQuery, to } from "../lib/router";
 import { say } from "../ui/actions";
-import { Card, Empty, State, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, State, Text, Waiting } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
 export type Tenant = Shapes["TenantLine"];
@@ -114,13 +114,8 @@ function columns(
     },
     { name: "Runs", class: "num", cell: ({ past }) => past.runs.toLocaleString("en") },
     { name: "State", cell: (tenant) => <State state={tenant.state} /> },
-    { name: "Jobs", class: "num", cell: ({ usage, quotas }) => <Use used={usage.jobs} most={quotas.jobs} /> },
-    {
-      name: "Executions a day",
-      class: "num",
-      cell: ({ usage, quotas }) => <Use used={usage.executions_per_day} most={quotas.executions_per_day} />,
-    },
-    { name: "Created", cell: (tenant) => <Time at={tenant.created_at} /> },
+    { name: "Jobs", class: "num", cell: ({ usage }) => usage.jobs.toLocaleString("en") },
+    { name: "Quota", class: "num", cell: (tenant) => <Share tenant={tenant} /> },
     ...(shown.some((one) => one.note)
       ? [{ name: "Note", class: "clip", cell: (tenant: Tenant) => <Text>{tenant.note}</Text> }]
       : []),
@@ -154,10 +149,19 @@ function Failing({ failing }: { failing: Tenant["failing"] }): JSX.Element {
   );
 }
 
-function Use({ used, most }: { used: number; most: number }): JSX.Element {
+/** The larger part of its quotas that a tenant uses. */
+function Share({ tenant: { usage, quotas, quota_share: share } }: { tenant: Tenant }): JSX.Element {
+  const of = (used: number, most: number) => `${used.toLocaleString("en")} of ${most.toLocaleString("en")}`;
+  const jobs = `jobs: ${of(usage.jobs, quotas.jobs)}`;
+  const executions = `executions a day: ${of(usage.executions_per_day, quotas.executions_per_day)}`;
   return (
-    <span class={used >= most ? "bad" : used > 0.8 * most ? "late" : ""}>
-      {used.toLocaleString("en")} <span class="muted">/ {most.toLocaleString("en")}</span>
+    <span class={toneOfShare(share)} title={`${jobs}\n${executions}`}>
+      {Math.round(100 * share)} %
     </span>
   );
+}
+
+function toneOfShare(share: number): string {
+  if (share >= 1) return "bad";
+  return share > 0.8 ? "late" : "";
 }

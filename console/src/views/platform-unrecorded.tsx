@@ -7,6 +7,7 @@ import { useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { api } from "../lib/session";
 import { DAY, rfc3339 } from "../lib/time";
+import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Found, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
@@ -38,10 +39,7 @@ export function Unrecorded(): JSX.Element {
           executions.length ? (
             <>
               <div class="actions">
-                <strong class="alarm">
-                  {executions.length}
-                  {more ? "+" : ""} executions
-                </strong>
+                <strong class="alarm">{counted(executions.length, "execution", more)}</strong>
                 <button type="button" onClick={() => ask(executions)}>
                   Send these again
                 </button>

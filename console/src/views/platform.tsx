@@ -158,8 +158,8 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
             until={until}
           />
           <p class="hint">
-            The fullest minute has {fullest.toLocaleString("en")} executions, which is {(fullest / 60).toFixed(1)} a
-            second on average. {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
+            The fullest minute has {counted(fullest, "execution")}, which is {(fullest / 60).toFixed(1)} a second on
+            average. {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
             {most.length ? "Most are of " : ""}
             {most.map(([id, count]) => (
               <a key={id} class="tag" href={to(["tenants", id])}>

@@ -1,0 +1,232 @@
+/** What people do in the views: an operator's holds, failures, the audit, the editor, many jobs and runs at once. */
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+
+afterAll(close);
+
+const dialog = (page: Page) => page.getByRole("dialog");
+
+/** Ask the API as a tenant. */
+async function call(key: string, method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+  const api = stage.url.replace(/console$/, "");
+  const answer = await fetch(`${api.replace(/\/$/, "")}/v1/${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return (await answer.json()) as Record<string, unknown>;
+}
+
+beforeAll(async () => {
+  const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+  await call(stage.keys.dora, "PUT", "jobs/plain", job);
+  await call(stage.keys.dora, "PUT", "jobs/breaks", { ...job, payload: { fail_rate: 1 }, retry: { max_attempts: 1 } });
+  const { execution_id: id } = await call(stage.keys.dora, "POST", "jobs/breaks/run");
+  await expect.poll(async () => (await call(stage.keys.dora, "GET", `runs/${id}`)).status).toBe("failed");
+});
+
+async function end(page: Page): Promise<void> {
+  await expectSound(page);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.context().close();
+}
+
+describe("an operator", () => {
+  it("holds a target and releases it, and reads which jobs of a tenant fail", async () => {
+    const page = await newPage();
+    await page.route("**/v1/operator-overview?*", async (route) => {
+      const answer = await (await route.fetch()).json();
+      const failing = { count: 5, complete: true, jobs: [{ job_id: "invoices", failures_in_row: 3 }] };
+      answer.tenants[0] = { ...answer.tenants[0], failing };
+      await route.fulfill({ json: answer });
+    });
+    await signIn(page, stage.keys.operator);
+    const tenants = page.getByRole("table", { name: "Tenants" });
+    await tenants.getByText("invoices").waitFor();
+    await tenants.getByText("and 4 more").waitFor();
+    await page.getByRole("button", { name: "Hold a target" }).click();
+    await dialog(page).getByLabel("Pattern").fill("hold.example.com");
+    await dialog(page).getByLabel("Note").fill("it answers too slowly");
+    await dialog(page).getByRole("button", { name: "Hold" }).click();
+    const held = page.getByRole("table", { name: "Held targets" });
+    await held.getByText("it answers too slowly").waitFor();
+    await held.getByRole("button", { name: "Release hold.example.com" }).click();
+    await dialog(page).getByRole("button", { name: "Release" }).click();
+    await page.getByText("No target is held").waitFor();
+    await end(page);
+  });
+});
+
+describe("a run", () => {
+  it("shows its own payload, and runs again with another one", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.dora);
+    const run = await call(stage.keys.dora, "POST", "jobs/plain/run", { payload: { own: "payload" } });
+    await show(page, `runs/${run.execution_id}`);
+    await page.getByText("started with a payload of its own").waitFor();
+    await page.getByRole("button", { name: "Run again" }).click();
+    const payload = dialog(page).getByLabel("Payload of this run");
+    expect(await payload.inputValue()).toContain('"own": "payload"');
+    await payload.fill('{"own": "another"}');
+    await dialog(page).getByRole("button", { name: "Run now" }).click();
+    await page.getByText('"own": "another"').waitFor();
+    await end(page);
+  });
+
+  it("says its error once, and folds attempts that ended alike", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.dora);
+    const error = { error_type: "Boom", error: "it broke in the same way" };
+    const at = (minute: number) => `2026-11-23T10:0${minute}:00Z`;
+    const attempt = (n: number) => ({
+      ...{ attempt: n, started_at: at(n), finished_at: at(n), outcome: "failed", duration_s: 1 },
+      ...{ ...error, log_tail: `log ${n}` },
+    });
+    const json = {
+      ...{ execution_id: "dora:plain:20261123T100000Z:1", job_id: "plain", trace_id: "x", status: "failed" },
+      ...{ trigger: "schedule", schedule_revision: 1, fire_at: at(0), due_at: at(0), attempt: 3, lateness_s: 60 },
+      ...{ attempts: [1, 2, 3].map(attempt), started_at: at(3), finished_at: at(3), ...error },
+    };
+    await page.route("**/v1/runs/*", (route) => route.fulfill({ json }));
+    await show(page, `runs/${json.execution_id}`);
+    await page.getByRole("region", { name: "Attempts 1 to 3, alike" }).waitFor();
+    expect(await page.getByText("it broke in the same way").count()).toBe(1);
+    // Late by a minute: of the first attempt, and so is when it started.
+    const facts = page.getByRole("region", { name: "Facts" });
+    expect(await facts.textContent()).toMatch(/Started2026-11-23 10:01:00Late by1 min/);
+    expect(await facts.textContent()).toMatch(/Attempt 3 started2026-11-23 10:03:00/);
+    await page.getByText("The job has changed since this run started").waitFor();
+    await end(page);
+  });
+});
+
+describe("failures and runs", () => {
+  it("have a trend, and many are tried again together, counted first", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.dora);
+    await show(page, "failures");
+    await page
+      .getByRole("img", { name: /^since .* lately$/ })
+      .first()
+      .waitFor();
+    await show(page, "runs");
+    await page.getByLabel("State").selectOption("failed");
+    await page.getByLabel("Error text").fill("as the payload asked");
+    await page.getByText(/\d of the \d+ runs? that (are|is) read say/).waitFor();
+    await page.getByRole("button", { name: "Retry failed" }).click();
+    await dialog(page)
+      .getByRole("heading", { name: /Retry failed runs: 1$/ })
+      .waitFor();
+    await dialog(page).getByRole("button", { name: "Retry" }).click();
+    await page.getByText(/runs? (is|are) tried again/).waitFor();
+    await end(page);
+  });
+});
+
+describe("the audit", () => {
+  it("has days, and what was done many times in one line", async () => {
+    const page = await newPage();
+    const entry = (n: number, day: number) => ({
+      ...{ entry_id: `${day}-${n}`, at: `2026-11-${day}T10:00:0${n}Z`, action: "job.created", subject: `job-${n}` },
+      ...{ by: "key", by_name: "laptop", before: {}, after: { name: "x" } },
+    });
+    const entries = [...[5, 4, 3, 2, 1].map((n) => entry(n, 22)), entry(1, 21)];
+    await page.route("**/v1/audit?*", (route) => route.fulfill({ json: { entries, next_cursor: null } }));
+    await signIn(page, stage.keys.dora);
+    await show(page, "audit");
+    const day = page.getByRole("region", { name: "2026-11-22" });
+    await day.getByText("× 5").click();
+    await day.getByText("job-3").waitFor();
+    expect(await page.getByRole("region", { name: "2026-11-21" }).locator("details").count()).toBe(0);
+    await end(page);
+  });
+});
+
+describe("the editor", () => {
+  it("has fields for each kind of target, presets, words for policies, and its button in sight", async () => {
+    const page = await newPage({ viewport: { width: 1280, height: 700 } });
+    await signIn(page, stage.keys.dora);
+    await show(page, "new-job");
+    await page.getByRole("button", { name: "Weekdays at 09:00" }).click();
+    expect(await page.getByLabel("Cron expression").inputValue()).toBe("0 9 * * 1-5");
+    await page.getByLabel("Kind", { exact: true }).selectOption("sqs");
+    await page.getByLabel("Queue", { exact: true }).fill("arn:aws:sqs:us-east-1:000000000000:work");
+    const json = page.getByRole("textbox", { name: "Target", exact: true });
+    expect(await json.inputValue()).toContain('"arn": "arn:aws:sqs:us-east-1:000000000000:work"');
+    await page.getByLabel("Missed fire times").selectOption({ label: "run each of them" });
+    await page.evaluate(() => scrollTo(0, 0));
+    const button = await page.getByRole("button", { name: "Create" }).boundingBox();
+    expect((button?.y ?? 9999) + (button?.height ?? 0)).toBeLessThanOrEqual(700);
+    await end(page);
+  });
+});
+
+describe("many jobs", () => {
+  it("are found and deleted together, after their number was typed", async () => {
+    const page = await newPage();
+    const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+    for (const name of ["gone-a", "gone-b"]) await call(stage.keys.dora, "PUT", `jobs/${name}`, job);
+    await signIn(page, stage.keys.dora);
+    await show(page, "jobs");
+    await page.getByLabel("Search id, name, tag").fill("gone");
+    await page.getByText("2 jobs of these filters").waitFor();
+    await page.getByLabel("Choose all that are shown").check();
+    await page.getByRole("button", { name: "Delete" }).click();
+    const sure = dialog(page).getByRole("button", { name: "Delete" });
+    expect(await sure.isDisabled()).toBe(true);
+    await dialog(page).getByLabel("How many jobs are deleted").fill("2");
+    await sure.click();
+    await page.getByText("Delete: 2 of 2 jobs").waitFor();
+    await page.getByText("No job fits these filters").waitFor();
+    await end(page);
+  });
+});
+
+describe("a page", () => {
+  it("does not move while a job's parts come", async () => {
+    const page = await newPage();
+    await page.addInitScript(() => {
+      const sum = { shift: 0 };
+      Object.assign(window, { sum });
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[])
+          if (!entry.hadRecentInput) sum.shift += entry.value;
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    await signIn(page, stage.keys.dora);
+    await settled(page);
+    const shift = () => page.evaluate(() => (window as unknown as { sum: { shift: number } }).sum.shift);
+    const before = await shift();
+    await show(page, "jobs/plain");
+    await page.getByRole("table", { name: "Runs" }).or(page.getByText("No runs")).first().waitFor();
+    await page.waitForTimeout(500);
+    expect((await shift()) - before).toBeLessThan(0.1);
+    await end(page);
+  });
+
+  it("keeps tables in their cards, shows a row on a small phone, and prints without its frame", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.dora);
+    for (const view of ["", "jobs", "jobs/plain", "jobs/plain/schedule", "jobs/plain/edit", "runs", "upcoming"]) {
+      await show(page, view);
+      await settled(page);
+      const wider = await page.evaluate(
+        () =>
+          [...document.querySelectorAll("main .card")].filter((card) => card.scrollWidth > card.clientWidth + 1).length,
+      );
+      expect(wider, view).toBe(0);
+      await expectNoSideScroll(page, view);
+    }
+    await page.setViewportSize({ width: 320, height: 640 });
+    await show(page, "jobs");
+    await settled(page);
+    const row = await page.getByRole("table", { name: "Jobs" }).locator("[data-row]").first().boundingBox();
+    expect(row?.y).toBeLessThan(440);
+    await page.emulateMedia({ media: "print" });
+    expect(await page.getByRole("navigation").first().isVisible()).toBe(false);
+    expect(await page.getByRole("table", { name: "Jobs" }).isVisible()).toBe(true);
+    await end(page);
+  });
+});
