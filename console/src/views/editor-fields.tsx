@@ -273,7 +273,15 @@ export function EditorFields(props: Props): JSX.Element {
 }
 
 const BOUNDS = [
-  ...(["start_at", "end_at", "max_runs", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"] as const),
+  ...([
+    "start_at",
+    "end_at",
+    "max_runs",
+    "exclude_dates",
+    "exclude_calendars",
+    "include_calendars",
+    "on_excluded",
+  ] as const),
   ...(["spread_s", "jitter_s"] as const),
   ...(["pace_per_second", "pace_tolerance_s", "pace_key"] as const),
 ];

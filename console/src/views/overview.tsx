@@ -79,6 +79,7 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
         hint={jobs ? `${jobs.paused.toLocaleString("en")} paused` : " "}
       />
       <Figure name="Failing" {...figureOf(failing?.count)} hint="their last run failed" />
+      <Figure name="Stuck" {...figureOf(look?.open?.stuck)} hint="runs that should have gone on" />
       <Figure
         name={`Succeeded, ${when}`}
         value={rate === null ? "–" : `${rate > 99.9 && rate < 100 ? "99.9" : rate.toFixed(rate % 1 ? 1 : 0)} %`}
@@ -147,6 +148,12 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
       ) : failing ? (
         <Empty title="No job is failing">No job’s last scheduled run failed.</Empty>
       ) : null}
+      {look?.open?.stuck_runs.length ? (
+        <>
+          <h3>Stuck runs</h3>
+          <List label="Stuck runs" columns={STUCK} rows={look.open.stuck_runs} keyOf={(run) => run.execution_id} />
+        </>
+      ) : null}
       {look?.errors.length ? (
         <>
           <h3>Latest errors</h3>
@@ -186,6 +193,19 @@ const FAILING: Column<Failing>[] = [
     name: "",
     cell: ({ failures_in_row: inRow }) => <State state="failed" more={inRow > 1 ? `${inRow} in a row` : undefined} />,
   },
+];
+
+const STUCK: Column<Shapes["StuckRun"]>[] = [
+  {
+    name: "",
+    cell: (run) => (
+      <a data-row href={to(["runs", run.execution_id])}>
+        <State state={run.status} />
+      </a>
+    ),
+  },
+  jobColumn(),
+  { name: "", class: "num", cell: (run) => span(Math.max(0, (now.value - Date.parse(run.since_at)) / 1000)) },
 ];
 
 const ERRORS: Column<Look["errors"][number]>[] = [
