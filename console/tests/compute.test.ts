@@ -166,6 +166,7 @@ describe("counts", () => {
       job_id: "a",
       fingerprint: "f",
       count: 2,
+      hours: [{ at: "1", failed: 2 }],
       first_at: "1",
       last_at: "5",
       last_execution_id: "x",
@@ -173,6 +174,7 @@ describe("counts", () => {
     const later = { ...group, count: 3, first_at: "0", last_at: "7", last_execution_id: "y" };
     const [found, other] = merged([group, { ...group, job_id: "b", last_at: "6" }, later]);
     expect(found).toMatchObject({ job_id: "a", count: 5, first_at: "0", last_at: "7", last_execution_id: "y" });
+    expect(found?.hours).toHaveLength(2);
     expect(other?.job_id).toBe("b");
   });
 });
