@@ -34,7 +34,7 @@ _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>java
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of ada, bob, cleo and dora, of mallory, whose texts are attacks, of an operator."""
+    """Where the console is, and keys: of ada, bob, cleo, dora, of mallory, whose texts are attacks, of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
