@@ -10,11 +10,14 @@ import { consequences, diffOf, shortly } from "../src/lib/diff";
 import { changedFrom, type Fire, gathered, type Known, MOST_FIRES, stateOfFire, updated } from "../src/lib/expected";
 import { type Group, merged } from "../src/lib/groups";
 import { figureOf, healthOf } from "../src/lib/health";
-import { type Job, type JobFilter, queryOf } from "../src/lib/jobs";
+import { type Job, type JobFilter, queryOf, type Run } from "../src/lib/jobs";
 import { linked } from "../src/lib/links";
 import { lookOf, stateOfBackfill, stateOfRun } from "../src/lib/states";
 import { minutesOf, movedTogether, nextChange } from "../src/lib/zones";
+import { byDay } from "../src/views/audit";
+import { alike, payloadOf } from "../src/views/run";
 
+vi.hoisted(() => vi.stubGlobal("location", { hash: "", href: "https://minute8.test/console" }));
 vi.mock("../src/lib/session", () => ({ api: () => undefined, session: { value: null }, may: () => false }));
 
 const at = (text: string) => Date.parse(text);
@@ -354,6 +357,58 @@ describe("a form", () => {
     expect(fieldOf("retry.base_s")).toBe("base_s");
     expect(fieldOf("target.arn")).toBe("target");
     expect(fieldOf("nonsense")).toBeUndefined();
+  });
+});
+
+describe("a backfill", () => {
+  const whole = { sent: 3, total: 3 };
+  const runs = (failed: number, open: number, all: number) => ({ failed, open, all });
+  it.each([
+    [{ ...whole, sent: 2 }, undefined, "under_way"],
+    [{ ...whole, cancelled_at: "now" }, runs(1, 0, 3), "cancelled"],
+    [whole, undefined, "all_enqueued"],
+    [whole, runs(0, 1, 3), "under_way"],
+    [whole, runs(1, 1, 3), "failed"],
+    [whole, runs(0, 0, 3), "succeeded"],
+    // No good news of a part.
+    [whole, runs(0, 0, 2), "all_enqueued"],
+  ] as const)("%o whose runs are %o is %s", (one, found, state) => expect(stateOfBackfill(one, found)).toBe(state));
+});
+
+describe("a run's page", () => {
+  const attempt = (n: number, error: string) =>
+    ({ attempt: n, started_at: `2026-01-01T00:0${n}:00Z`, outcome: "failed", error }) as Run["attempts"][number];
+  const run = { attempts: [attempt(1, "a"), attempt(2, "b"), attempt(3, "b")] } as Run;
+  it("has attempts that ended alike together, the last first", () => {
+    expect(alike(run.attempts).map((group) => group.map((one) => one.attempt))).toEqual([[3, 2], [1]]);
+    expect(alike([])).toEqual([]);
+  });
+  it("knows the payload of a run that had its own, or whose job has not changed since", () => {
+    const job = { payload: { job: 1 }, updated_at: "2026-01-01T00:00:59Z" } as unknown as Job;
+    expect(payloadOf({ ...run, payload: null }, job)).toEqual({ payload: null, isOwn: true });
+    expect(payloadOf(run, job)).toEqual({ payload: { job: 1 }, isOwn: false });
+    expect(payloadOf(run, { ...job, updated_at: "2026-01-01T00:01:01Z" })).toBeUndefined();
+    expect(payloadOf(run, undefined)).toBeUndefined();
+  });
+});
+
+describe("the audit by day", () => {
+  it("has what one key did in a row together, within a day of the zone", () => {
+    const entry = (instant: string, action: string, by: string) =>
+      ({ entry_id: instant, at: instant, action, by }) as Shapes["AuditEntry"];
+    const entries = [
+      entry("2026-01-02T00:30:00Z", "job.created", "a"),
+      entry("2026-01-01T23:30:00Z", "job.created", "a"),
+      entry("2026-01-01T22:30:00Z", "job.created", "a"),
+      entry("2026-01-01T22:00:00Z", "job.created", "b"),
+    ];
+    const sizes = (zone: string) =>
+      byDay(entries, zone).map((day) => [day.date, ...day.alike.map((one) => one.length)]);
+    expect(sizes("UTC")).toEqual([
+      ["2026-01-02", 1],
+      ["2026-01-01", 2, 1],
+    ]);
+    expect(sizes("Asia/Kathmandu")).toEqual([["2026-01-02", 3, 1]]);
   });
 });
 

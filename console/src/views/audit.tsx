@@ -99,7 +99,7 @@ function Days({ entries, isOwn }: { entries: readonly Entry[]; isOwn: boolean })
     <>
       {byDay(entries, zone).map(({ date, alike }) => (
         <section key={date} aria-label={date}>
-          <h3>{date}</h3>
+          <h2 class="day">{date}</h2>
           <ul class="revisions">
             {alike.map((group) =>
               group.length < FOLDED_FROM ? (

@@ -58,9 +58,10 @@ export function Overview(): JSX.Element {
 function partWords({ from_at, fresh_at }: Past, present: number): string {
   const zone = zoneOf(zoneChoice.value, undefined);
   const [from, until] = [Date.parse(from_at), Date.parse(fresh_at)];
+  const shown = (at: number) => absolute(at, zone, present).slice(0, -3);
   const parts = [
-    from > present - DAY + 10 * MINUTE ? `since ${absolute(from, zone, present)}` : "",
-    until < present - 5 * MINUTE ? `until ${absolute(until, zone, present)}` : "",
+    from > present - DAY + 10 * MINUTE ? `since ${shown(from)}` : "",
+    until < present - 5 * MINUTE ? `until ${shown(until)}` : "",
   ];
   return parts.filter(Boolean).join(" ");
 }
