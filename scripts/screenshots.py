@@ -77,6 +77,7 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
         {"name": "editor", "key": lively, "view": f"jobs/{_FAILING}/edit"},
         {"name": "failures", "key": lively, "view": "failures", "height": 500},
         {"name": "runs", "key": lively, "view": "runs", "height": 600},
+        {"name": "upcoming", "key": big, "view": "upcoming", "height": 700},
         {"name": "phone", "key": lively, "view": f"runs/{run}", **phone},
         *(
             {"name": name, "key": lively, "view": name, "height": 400}
