@@ -34,6 +34,7 @@ CHECKS: Final = (
     Check("version", functions.version),
     Check("rule", planning.rule),
     Check("notify rule", planning.notify_rule),
+    Check("export rule", planning.export_rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
     Check("without record", queues.without_record),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),

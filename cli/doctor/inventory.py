@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
 ROUND_EXPRESSION: Final = "cron(* * * * ? *)"
+# Of a stage with `runsExport`.
+EXPORT_EXPRESSION: Final = "cron(13 * * * ? *)"
 RUNTIME: Final = "python3.13"
 # The version of botocore in requirements/lambda.txt, with which everything was tested.
 SDK: Final = "1.43.106"

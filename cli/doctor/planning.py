@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.inventory import ROUND_EXPRESSION, SDK, TICK_EXPRESSION
+from cli.doctor.inventory import EXPORT_EXPRESSION, ROUND_EXPRESSION, SDK, TICK_EXPRESSION
 from common.platform.findings import (
     DEPLOY,
     Finding,
@@ -29,6 +29,17 @@ def rule(deployment: Deployment) -> Iterator[Finding]:
 def notify_rule(deployment: Deployment) -> Iterator[Finding]:
     """The rule that starts the notifier each minute."""
     return _rule(deployment, "notify", "notifier", ROUND_EXPRESSION, "subscriptions get no messages")
+
+
+def export_rule(deployment: Deployment) -> Iterator[Finding]:
+    """The rule that starts the export of runs each hour, and its function, if the stage has `runsExport`."""
+    configuration = deployment.function("exporter")
+    if configuration is None:
+        yield ok("runs are not exported")
+        return
+    if configuration["State"] == "Failed":
+        yield failed(f"it takes no invocations: {configuration.get('StateReason', 'state Failed')}", DEPLOY)
+    yield from _rule(deployment, "export", "exporter", EXPORT_EXPRESSION, "no runs leave for the bucket")
 
 
 def _rule(

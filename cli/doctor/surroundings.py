@@ -13,7 +13,7 @@ import httpx
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
-from common.platform.alarms import ALARMS, CANARY_ALARM, alarms_by_name, finding_of
+from common.platform.alarms import ALARMS, OPTIONAL_ALARMS, alarms_by_name, finding_of
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
 from common.platform.signing_masters import parameter_name
 from common.storage.domains import is_of_aws
@@ -74,13 +74,13 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
 
 
 def alarms(deployment: Deployment) -> Iterator[Finding]:
-    """Whether they exist, are quiet, and in production notify somebody. A stage may be without the canary's."""
-    names = {deployment.named(alarm): alarm for alarm in (*ALARMS, CANARY_ALARM)}
+    """Whether they exist, are quiet, and in production notify somebody. A stage may be without the optional ones."""
+    names = {deployment.named(alarm): alarm for alarm in (*ALARMS, *OPTIONAL_ALARMS)}
     descriptions = alarms_by_name(deployment.client("cloudwatch"), list(names))
     for name, short in names.items():
         alarm = descriptions.get(name)
         if alarm is None:
-            if short != CANARY_ALARM:
+            if short not in OPTIONAL_ALARMS:
                 yield warning(f"there is no alarm {name}", RESTORE)
         elif alarm["StateValue"] == "ALARM":
             yield finding_of(alarm, short)

@@ -19,6 +19,9 @@ ALARMS: Final = (
 )
 # Of a stage whose parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
+# Of a stage with `runsExport`; deploy/runs_export.yml has it.
+EXPORTER_ALARM: Final = "exporter-errors"
+OPTIONAL_ALARMS: Final = (CANARY_ALARM, EXPORTER_ALARM)
 # Alarms look each minute, and consoles ask twice. CloudWatch takes nine such requests a second from an account.
 MAX_AGE_S: Final = 55
 
@@ -42,7 +45,7 @@ class Alarms:
 
     def __init__(self, client: Any, stage: str) -> None:
         self._client = client
-        self._names = {f"minute8-{stage}-{short}": short for short in (*ALARMS, CANARY_ALARM)}
+        self._names = {f"minute8-{stage}-{short}": short for short in (*ALARMS, *OPTIONAL_ALARMS)}
         self._kept: Cache[str, list[Finding]] = Cache(MAX_AGE_S, 1)
 
     def findings(self, now: float) -> list[Finding]:

@@ -17,6 +17,7 @@ from api import handler as api
 from executor.completion import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
+from scheduler.exporter import Exporter
 from scheduler.planner import SharePlanner
 from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
@@ -26,6 +27,7 @@ from tests.api.alarm_board import AlarmBoard
 from tests.api.conftest import open_office
 from tests.api.letters import LetterBox
 from tests.api.test_registrations import RefusedQueue, make_rule
+from tests.flows import test_export
 from tests.flows.test_outcomes import Destination
 from tests.notices.conftest import make_stage
 from tests.planning import test_shares
@@ -45,6 +47,7 @@ ENTRIES = (
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
     ("Notifier", Notifier, "round"),
+    ("Exporter", Exporter, "export"),
     ("Api", api, "handle"),
 )
 _ONE_ITEM = {
@@ -61,6 +64,8 @@ _TRANSACTION_ACTIONS = {
     "Delete": "DeleteItem",
     "ConditionCheck": "ConditionCheckItem",
 }
+EXPORT_BUCKET = "arn:${AWS::Partition}:s3:::${param:runsExport}"
+EXPORTED = f"{EXPORT_BUCKET}/minute8-${{sls:stage}}/*"
 _OTHERS = (
     (SimulatedQueue, "send_message_batch", "sqs:SendMessage", "ExecutionsQueue"),
     (SimulatedQueue, "get_queue_attributes", "sqs:GetQueueAttributes", "ExecutionsQueue"),
@@ -70,6 +75,10 @@ _OTHERS = (
     (RefusedQueue, "send_message", "sqs:SendMessage", "registrations-dead"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
     (scheduler_client.Parameter, "read", "ssm:GetParameter", "signing-masters"),
+    (test_export.MemoryBucket, "put", "s3:PutObject", EXPORTED),
+    (test_export.MemoryBucket, "delete", "s3:DeleteObject", EXPORTED),
+    (test_export.MemoryBucket, "names", "s3:ListBucket", EXPORT_BUCKET),
+    (test_export.MemoryBucket, "folders", "s3:ListBucket", EXPORT_BUCKET),
     (AlarmBoard, "describe_alarms", "cloudwatch:DescribeAlarms", "*"),
 )
 

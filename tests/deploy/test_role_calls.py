@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from common.projection import windows
 from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from eventbridge.group_deletion import GroupDeletions
@@ -36,6 +37,7 @@ from tests.flows import (
     test_ages,
     test_asked,
     test_executing,
+    test_export,
     test_failures_in_a_row,
     test_large_payloads,
     test_long_waits,
@@ -130,10 +132,32 @@ def needed() -> set[Needed]:
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
         play(test_removal_at_once, test_rounds)
         play(test_registrations)
-        for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
+        for flow in (
+            aws_clients,
+            exported_days,
+            removed_history,
+            every_route,
+            two_tenants_in_a_batch,
+            an_outage,
+            an_outage_for_planners,
+        ):
             with open_world() as world:
                 flow(world)
     return recorder.needed
+
+
+def exported_days(world: World) -> None:
+    """Two days are written, and one of them again; their windows are large ones, with portions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(windows, "MAX_INLINE", 0)
+        test_export.test_a_day_is_exported_two_hours_after_its_end_and_again_when_it_has_changed(
+            test_export.of_world(world)
+        )
+
+
+def removed_history(world: World) -> None:
+    """A tenant is deleted, and its files go."""
+    test_export.test_a_deleted_tenants_history_goes_and_nobody_elses(test_export.of_world(world))
 
 
 def aws_clients(world: World) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from cli.doctor import inventory
 from cli.doctor.inventory import PERMISSIONS
-from common.platform.alarms import ALARMS, CANARY_ALARM
+from common.platform.alarms import ALARMS, CANARY_ALARM, EXPORTER_ALARM
 from common.storage import keys
 from common.version import VERSION
 from scripts.embedded import Embedded
@@ -151,7 +151,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     def names(kind: str, attribute: str) -> set[str]:
         of_kind = [resource["Properties"] for resource in resources.values() if resource["Type"] == kind]
         return {properties[attribute].removeprefix("minute8-test-") for properties in of_kind} - {
-            *("canary-minute8-test", "exporter", "export", "registrations", "registrations-dead")
+            *("canary-minute8-test", "exporter", "export", "registrations", "registrations-dead", EXPORTER_ALARM)
         }
 
     feeds = {
@@ -269,7 +269,7 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
     assert {name: rule["ScheduleExpression"] for name, rule in rules.items()} == {
         "tick": "cron(8/10 * * * ? *)",
         "notify": "cron(* * * * ? *)",
-        "export": "cron(13 * * * ? *)",
+        "export": inventory.EXPORT_EXPRESSION,
     }
     assert (inventory.TICK_EXPRESSION, inventory.ROUND_EXPRESSION) == (
         "cron(8/10 * * * ? *)",

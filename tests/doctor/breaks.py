@@ -23,6 +23,11 @@ def retimed(patient: Patient) -> None:
     patient["events"].put_rule(Name=patient.name("tick"), ScheduleExpression="rate(10 minutes)")
 
 
+def export_is_off(patient: Patient) -> None:
+    patient.add_export()
+    patient["events"].disable_rule(Name=patient.name("export"))
+
+
 def small_hidden_time(patient: Patient) -> None:
     patient["sqs"].set_queue_attributes(
         QueueUrl=patient.queue_url("executions"), Attributes={"VisibilityTimeout": "19"}

@@ -16,6 +16,7 @@ from tests.doctor.breaks import (
     dead,
     deleted,
     elsewhere_dead,
+    export_is_off,
     forever,
     half_divided,
     half_planned,
@@ -50,6 +51,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("rule off", lambda p: p["events"].disable_rule(Name=p.name("tick")), {"rule": FAILED}, "is disabled"),
     ("other times", retimed, {"rule": FAILED}, "'rate(10 minutes)' instead of 'cron(8/10 * * * ? *)'"),
     ("no target", unplug, {"rule": FAILED}, "calls nothing instead of arn:aws:lambda"),
+    (
+        "export off",
+        export_is_off,
+        {"export rule": FAILED},
+        "is disabled: no runs leave for the bucket",
+    ),
     (
         "notify off",
         lambda p: p["events"].disable_rule(Name=p.name("notify")),

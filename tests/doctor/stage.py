@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from cli.doctor.deployment import SERVICES, Deployment
 from cli.doctor.inventory import (
+    EXPORT_EXPRESSION,
     FEEDS,
     FUNCTIONS,
     ROUND_EXPRESSION,
@@ -289,6 +290,11 @@ class Patient:
             Principal="events.amazonaws.com",
             SourceArn=rule,
         )
+
+    def add_export(self) -> None:
+        """As a stage with `runsExport` has it."""
+        self._make_function("exporter")
+        self._make_rule("export", EXPORT_EXPRESSION, "exporter")
 
     def alarm(self, name: str, **changes: Any) -> None:
         self["cloudwatch"].put_metric_alarm(

@@ -21,7 +21,17 @@ from tests.worlds import at
 
 _BREAKS = {name: broken for name, broken, _, _ in BROKEN}
 REPAIRED = (
-    *("rule gone", "rule off", "other times", "no target", "not let in", "notify off", "late", "window open"),
+    *(
+        "rule gone",
+        "rule off",
+        "other times",
+        "no target",
+        "not let in",
+        "notify off",
+        "export off",
+        "late",
+        "window open",
+    ),
     *("dead executions", "dead shares", "dead outcomes", "reading is off", "whole batches"),
     *(
         "loops are stopped",

@@ -104,6 +104,10 @@ class Platform:
 
 @pytest.fixture
 def platform(world: World) -> Platform:
+    return of_world(world)
+
+
+def of_world(world: World) -> Platform:
     tenants = Tenants(world.table("tenants"))
     for tenant in ("alice", "bob"):
         tenants.create(tenant, "", world.clock.now(), {"allowed_targets": ["*"]})
