@@ -151,7 +151,14 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     def names(kind: str, attribute: str) -> set[str]:
         of_kind = [resource["Properties"] for resource in resources.values() if resource["Type"] == kind]
         return {properties[attribute].removeprefix("minute8-test-") for properties in of_kind} - {
-            *("canary-minute8-test", "exporter", "export", "registrations", "registrations-dead", EXPORTER_ALARM)
+            *(
+                "canary-minute8-test",
+                "exporter",
+                "export",
+                "registrations",
+                "registrations-dead",
+                EXPORTER_ALARM,
+            )
         }
 
     feeds = {
