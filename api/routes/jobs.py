@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -425,11 +425,16 @@ def health_of_jobs(
         health_of |= services.history.health.of_jobs(together, as_of, calendars)
     first_ones = [job.job_id for job in takewhile(lambda job: job.job_id in health_of, jobs)]
     health_of = {job_id: health_of[job_id] for job_id in first_ones}
-    last_runs = services.history.health.with_errors(
-        [health.outcomes[0] for health in health_of.values() if health.outcomes]
-    )
-    last_of = {record["job_id"]: run_view(dict(record)) for record in last_runs}
+    last_of = _last_runs(services, health_of.values())
     return {job_id: _health_view(health, last_of.get(job_id)) for job_id, health in health_of.items()}
+
+
+def _last_runs(services: Services, healths: Iterable[Health]) -> dict[str, dict[str, Any]]:
+    """The view of the last run of each job, by the job's id."""
+    last_runs = services.history.health.with_errors(
+        [health.outcomes[0] for health in healths if health.outcomes]
+    )
+    return {record["job_id"]: run_view(dict(record)) for record in last_runs}
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -79,13 +79,7 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
     if ahead := shown["ahead"]:
         out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}", markup=False)
     if going := shown["open"]:
-        counts = ", ".join(f"{going[name]} {name}" for name in ("running", "retrying", "queued"))
-        out.print(f"now: {counts}{'' if going['complete'] else ', and more'}", markup=False)
-        if stuck := going["stuck_runs"]:
-            lines = [(run["execution_id"], run["status"], relative(run["since_at"], now)) for run in stuck]
-            out.print(output.table(("STUCK", "STATUS", "SINCE"), lines))
-            if going["stuck"] > len(stuck):
-                out.print(f"{going['stuck']} runs are stuck in all", markup=False)
+        _print_open(going, now)
     if (failing := shown["failing"]) and failing["count"]:
         rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
         out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
@@ -98,6 +92,18 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
             for group in shown["errors"]
         ]  # fmt: skip
         out.print(output.table(("LAST", "JOB", "TIMES", "ERROR"), errors))
+
+
+def _print_open(going: Mapping[str, Any], now: float) -> None:
+    """The runs that have not ended, and those that are stuck."""
+    out = console()
+    counts = ", ".join(f"{going[name]} {name}" for name in ("running", "retrying", "queued"))
+    out.print(f"now: {counts}{'' if going['complete'] else ', and more'}", markup=False)
+    if stuck := going["stuck_runs"]:
+        lines = [(run["execution_id"], run["status"], relative(run["since_at"], now)) for run in stuck]
+        out.print(output.table(("STUCK", "STATUS", "SINCE"), lines))
+        if going["stuck"] > len(stuck):
+            out.print(f"{going['stuck']} runs are stuck in all", markup=False)
 
 
 def _hours(from_at: str, hours: Iterable[Any], now: float) -> tuple[Sequence[int], Sequence[Counter[str]]]:

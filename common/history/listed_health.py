@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -45,6 +45,11 @@ class _Runs:
     def scheduled_until(self) -> int | None:
         """The end of the fire times of which a scheduled run is known; None: not known from these."""
         return next((run["fire_at"] + 1 for run in self.runs if run["trigger"] == SCHEDULE), None)
+
+    def add(self, ended: Iterable[Record], whole_from: float) -> None:
+        """Add runs that have ended. A live run may be older than all outcomes that are known to be whole."""
+        self.runs = [run for run in (*self.runs, *ended) if run["fire_at"] >= whole_from]
+        self.runs.sort(key=lambda run: str(run["sk"]), reverse=True)
 
 
 class ListedHealth:
@@ -104,13 +109,9 @@ class ListedHealth:
     ) -> dict[str, Health]:
         runs_of_jobs = self._newest(tenant, [job.job_id for job in jobs], live, as_of.now)
         for job_id, of_job in runs_of_jobs.items():
-            for run in last.of(job_id):
-                is_live = (run.run_name, job_id) in live.executions
-                if run.run_name > of_job.from_name and not is_live:
-                    of_job.runs.append(_short(tenant, job_id, run))
-            # A live run may be older than all outcomes that are known to be whole.
-            of_job.runs = [run for run in of_job.runs if run["fire_at"] >= last.whole_from]
-            of_job.runs.sort(key=lambda run: str(run["sk"]), reverse=True)
+            ended = (run for run in last.of(job_id) if (run.run_name, job_id) not in live.executions)
+            newer = [_short(tenant, job_id, run) for run in ended if run.run_name > of_job.from_name]
+            of_job.add(newer, last.whole_from)
         self._complete(tenant, runs_of_jobs)
         day_ago = math.ceil(as_of.now) - DAY_S
         health = {}
