@@ -96,7 +96,7 @@ async function changes(page: Page): Promise<Set<string>> {
   for (const view of [...VIEWS, ...MORE.filter((one) => one !== "api")]) {
     await show(page, view);
     await settled(page);
-    const names = await page.locator("main :not(.legend) > button, main a.button").allTextContents();
+    const names = await page.locator("main :not(.legend, .presets) > button, main a.button").allTextContents();
     for (const name of names)
       if (!/^(Explain|Copy|Runs|Show older changes|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
   }
