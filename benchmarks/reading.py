@@ -119,7 +119,7 @@ def _all(path: str, **query: Any) -> Look:
     return lambda client: list(client.pages(path, **query))
 
 
-def _one(path: str, **query: Any) -> Look:
+def _single(path: str, **query: Any) -> Look:
     return lambda client: client.get(path, **query)
 
 
@@ -176,7 +176,7 @@ class Question:
 _PAGE = {"limit": 50}
 _BEFORE = _all("/v1/jobs", limit=200)
 TENANTS_QUESTIONS: Mapping[str, Question] = {
-    "overview": Question(_one("/v1/overview"), 3, None, 0.5, 40, _overview_before),
+    "overview": Question(_single("/v1/overview"), 3, None, 0.5, 40, _overview_before),
     "the newest 50 runs": Question(_newest(), None, 10, 0.3, None, _newest()),
     "the same, failed only": Question(
         _newest(status="failed"), None, 10, 0.3, None, _newest(status="failed")
@@ -188,14 +188,16 @@ TENANTS_QUESTIONS: Mapping[str, Question] = {
     "a week's summary": Question(
         _since("/v1/summary", 7 * DAY_S), None, 5, None, None, _since("/v1/summary", 7 * DAY_S)
     ),
-    "jobs by two words": Question(_one("/v1/jobs", **_PAGE, q="report 77"), None, None, 0.3, None, _BEFORE),
-    "jobs by tag": Question(_one("/v1/jobs", **_PAGE, tag="billing"), None, None, 0.3),
-    "jobs by name": Question(_one("/v1/jobs", **_PAGE, sort="name"), None, None, 0.3),
-    "jobs by the next fire time": Question(_one("/v1/jobs", **_PAGE, sort="next"), None, None, 0.3),
-    "jobs by failures": Question(_one("/v1/jobs", **_PAGE, sort="failures"), None, None, 0.3),
+    "jobs by two words": Question(
+        _single("/v1/jobs", **_PAGE, q="report 77"), None, None, 0.3, None, _BEFORE
+    ),
+    "jobs by tag": Question(_single("/v1/jobs", **_PAGE, tag="billing"), None, None, 0.3),
+    "jobs by name": Question(_single("/v1/jobs", **_PAGE, sort="name"), None, None, 0.3),
+    "jobs by the next fire time": Question(_single("/v1/jobs", **_PAGE, sort="next"), None, None, 0.3),
+    "jobs by failures": Question(_single("/v1/jobs", **_PAGE, sort="failures"), None, None, 0.3),
     "jobs by name, nothing new": Question(_unchanged, None, None, 0.3, 0.5),
     "50 jobs with health": Question(
-        _one("/v1/jobs", **_PAGE, health="true"),
+        _single("/v1/jobs", **_PAGE, health="true"),
         None,
         None,
         0.3,
@@ -204,16 +206,18 @@ TENANTS_QUESTIONS: Mapping[str, Question] = {
     ),
 }
 PLATFORM_QUESTIONS: Mapping[str, Question] = {
-    "tenants by failed runs": Question(_one("/v1/operator-overview", **_PAGE, sort="failing"), 5, None, 1.0),
-    "tenants by late runs": Question(_one("/v1/operator-overview", **_PAGE, sort="late"), 5, None, 1.0),
-    "tenants by load": Question(_one("/v1/operator-overview", **_PAGE, sort="load"), 5, None, 1.0),
-    "tenants by quota": Question(_one("/v1/operator-overview", **_PAGE, sort="quota"), 5, None, 1.0),
+    "tenants by failed runs": Question(
+        _single("/v1/operator-overview", **_PAGE, sort="failing"), 5, None, 1.0
+    ),
+    "tenants by late runs": Question(_single("/v1/operator-overview", **_PAGE, sort="late"), 5, None, 1.0),
+    "tenants by load": Question(_single("/v1/operator-overview", **_PAGE, sort="load"), 5, None, 1.0),
+    "tenants by quota": Question(_single("/v1/operator-overview", **_PAGE, sort="quota"), 5, None, 1.0),
     "density of an hour": Question(_all("/v1/operator-density"), 5, None, 1.0),
 }
 
 
 @dataclass(slots=True)
-class Asked:
+class Measured:
     """A question's looks: the first one of a new environment, the median of the others, and the same job by job."""
 
     cold: Seen
@@ -244,28 +248,28 @@ def run(scale: float) -> Result:
     runs = reading_data.tenant_of(tables, TENANT, jobs, now)
     reading_data.project(tables, now)
     reading_data.tenant_of(before, BEFORE, before_jobs, now)
-    asked = {}
+    measured = {}
     _make_directory(tables)
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions"):
-        asked[name] = _ask(tables, TENANT, question, rounds)
+        measured[name] = _ask(tables, TENANT, question, rounds)
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions, job by job"):
         if question.before:
             with _environment(before, BEFORE) as client:
-                asked[name].before = _looked(client(), question.before)
+                measured[name].before = _looked(client(), question.before)
     platform = ReadTables()
     tenants, platform_jobs = max(10, int(PLATFORM_TENANTS * scale)), max(100, int(PLATFORM_JOBS * scale))
     reading_data.platform_of(platform, tenants, platform_jobs, now)
     reading_data.project(platform, now)
     for name, question in track(list(PLATFORM_QUESTIONS.items()), "questions of the platform"):
-        asked[name] = _ask(platform, None, question, rounds)
+        measured[name] = _ask(platform, None, question, rounds)
     disturbed = " Other programs kept this machine busy." if load > 1 else ""
     title = f"{jobs:,} jobs with {runs:,} runs; {tenants:,} tenants with {platform_jobs:,} jobs"
     return Result(
         "reading",
         scale,
-        tables=[Table(title, _HEAD, [_row(*each) for each in asked.items()])],
-        goals=list(_goals(asked)),
-        figures={name: asdict(each) for name, each in asked.items()},
+        tables=[Table(title, _HEAD, [_row(*each) for each in measured.items()])],
+        goals=list(_goals(measured)),
+        figures={name: asdict(each) for name, each in measured.items()},
         notes=[f"Job by job: {before_jobs:,} jobs, without the projection." + disturbed],
     )  # fmt: skip
 
@@ -280,13 +284,13 @@ def _make_directory(tables: ReadTables) -> Seen:
     raise AssertionError("the directory is never made")
 
 
-def _ask(tables: ReadTables, tenant: str | None, question: Question, rounds: int) -> Asked:
+def _ask(tables: ReadTables, tenant: str | None, question: Question, rounds: int) -> Measured:
     with _environment(tables, tenant) as new_client:
         cold = _looked(new_client(), question.look)
         looks = [_looked(new_client(), question.look) for _ in range(rounds)]
     warm = looks[-1]
     warm.seconds = statistics.median(look.seconds for look in looks)
-    return Asked(cold, warm)
+    return Measured(cold, warm)
 
 
 def _looked(client: Client, look: Look) -> Seen:
@@ -298,8 +302,8 @@ _HEAD = ["asked for", "requests", "queries", "read units", "KB sent", "of KB", "
 _HEAD += ["job by job: requests", "queries", "s", "KB"]
 
 
-def _row(name: str, asked: Asked) -> list[str]:
-    warm, before = asked.warm, asked.before
+def _row(name: str, measured: Measured) -> list[str]:
+    warm, before = measured.warm, measured.before
     cells = [
         name,
         f"{warm.requests}",
@@ -307,16 +311,16 @@ def _row(name: str, asked: Asked) -> list[str]:
         f"{warm.read_units:,.0f}",
         f"{warm.bytes / 1000:.1f}",
     ]
-    cells += [f"{warm.plain_bytes / 1000:,.0f}", f"{asked.cold.seconds:.2f}", f"{warm.seconds:.2f}"]
+    cells += [f"{warm.plain_bytes / 1000:,.0f}", f"{measured.cold.seconds:.2f}", f"{warm.seconds:.2f}"]
     if before is None:
         return [*cells, "", "", "", ""]
     counts = [f"{before.requests}", f"{before.queries:,}", f"{before.seconds:.1f}"]
     return [*cells, *counts, f"{before.bytes / 1000:,.0f}"]
 
 
-def _goals(asked: Mapping[str, Asked]) -> Iterator[Goal]:
+def _goals(measured: Mapping[str, Measured]) -> Iterator[Goal]:
     for name, question in ({**TENANTS_QUESTIONS, **PLATFORM_QUESTIONS}).items():
-        warm = asked[name].warm
+        warm = measured[name].warm
         for words, bound, value in (
             ("requests", question.requests, warm.requests),
             ("queries", question.queries, warm.queries),

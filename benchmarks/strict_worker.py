@@ -24,7 +24,7 @@ def main() -> None:
     """Init; then handle each event, and print its duration and the function's answer."""
     out, sys.stdout = sys.stdout, io.StringIO()  # the metrics
     began = time.perf_counter()
-    handle = _bare() if "bare" in sys.argv else _ours(sys.argv[1])
+    handle = _bare() if "bare" in sys.argv else _deployed(sys.argv[1])
     _answer(out, init_s=time.perf_counter() - began)
     for line in sys.stdin:
         event = json.loads(line)
@@ -36,7 +36,7 @@ def main() -> None:
         sys.stdout.truncate()
 
 
-def _ours(function: str) -> Handle:
+def _deployed(function: str) -> Handle:
     handle: Handle = import_module(f"{function}.handler").handle
     return handle
 

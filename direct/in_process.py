@@ -23,7 +23,7 @@ from minute8_client.errors import Unreachable
 _ROLES: Final = ("read", "write")
 _ACTOR: Final = re.compile(r"[!-~]{1,200}")
 # Deployments and regions that one process works on.
-_MOST_DEPLOYMENTS: Final = 16
+_MAX_DEPLOYMENTS: Final = 16
 _AWS_ERRORS: Final = (BotoCoreError, ClientError)
 
 
@@ -89,14 +89,14 @@ class AsyncInProcess(httpx.AsyncBaseTransport):
         return await asyncio.to_thread(self._caller.answer, request)
 
 
-@lru_cache(_MOST_DEPLOYMENTS)
+@lru_cache(_MAX_DEPLOYMENTS)
 def _services(session: Any, stage: str) -> Services:
     """The API's services, with the settings of the deployed API: no other place has its limits."""
     function = session.client("lambda").get_function_configuration(FunctionName=f"minute8-{stage}-api")
     return Services.of(Config.from_env(function["Environment"]["Variables"]), aws.clients_of(session))
 
 
-@lru_cache(_MOST_DEPLOYMENTS)
+@lru_cache(_MAX_DEPLOYMENTS)
 def _identity(session: Any) -> str:
     """Whose credentials these are, as `assumed-role/billing/i-0123`. Needs no permission."""
     return str(session.client("sts").get_caller_identity()["Arn"]).partition("::")[2].partition(":")[2]

@@ -50,6 +50,6 @@ class LivingTenants:
         """The same by the tenants' own items."""
         items = self._tenants.get_many([keys.tenant(tenant) for tenant in sorted(tenants)], consistent=False)
         states = {item["pk"]: item.get("state", ACTIVE) for item in items}
-        lost = sorted(tenants - states.keys())
-        problems += [f"{tenant}: it has no item among the tenants" for tenant in lost[:_MAX_NAMED]]
+        without_item = sorted(tenants - states.keys())
+        problems += [f"{tenant}: it has no item among the tenants" for tenant in without_item[:_MAX_NAMED]]
         return {tenant for tenant in tenants if states.get(tenant, ACTIVE) in (ACTIVE, SUSPENDED)}

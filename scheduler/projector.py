@@ -268,11 +268,11 @@ class Projector:
             partition, last = max(by_key)
             span = min(by_key)[1], last
             query = Query(partition, sk_between=span, attributes=ATTRIBUTES, consistent=False)
-            found: Iterable[dict[str, Any]] = self.runs.query(query)
+            records: Iterable[dict[str, Any]] = self.runs.query(query)
         else:
             run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
-            found = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
-        places = ((record, (record["pk"], record["sk"])) for record in found)
+            records = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
+        places = ((record, (record["pk"], record["sk"])) for record in records)
         return {by_key[place]: record for record, place in places if place in by_key}
 
     def _note(
@@ -358,7 +358,7 @@ def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) ->
 
     The executions are in the order of their jobs.
     """
-    batches, others, consistent = [], [], []
+    batches, planned_singly, consistent = [], [], []
     for _, of_job in groupby(executions, key=lambda run: (run.tenant, run.job_id)):
         runs = list(of_job)
         planned = [run for run in runs if run.execution_id not in noted]
@@ -366,8 +366,8 @@ def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) ->
         if len(planned) >= _QUERIED_FROM:
             batches.append(planned)
         else:
-            others += planned
-    for rest in (others, consistent):
+            planned_singly += planned
+    for rest in (planned_singly, consistent):
         batches += [rest[at : at + _BATCH_SIZE] for at in range(0, len(rest), _BATCH_SIZE)]
     return batches
 

@@ -12,7 +12,7 @@ from cli.doctor.template import DeployedTemplate, NoStackError, Resource
 from common.platform.findings import RESTORE, Finding, Repair, failed, not_checked, ok, warning
 
 Properties = dict[str, Any]
-_SHOWN_CHARS: Final = 120
+_MAX_VALUE_CHARS: Final = 120
 
 
 class Kind(NamedTuple):
@@ -70,9 +70,9 @@ def _first_difference(path: str, deployed: Any, current: Any) -> tuple[str, Any,
     """The path of the first member that differs, and its values."""
     if isinstance(deployed, dict) and isinstance(current, dict):
         for name in sorted({*deployed, *current}):
-            left, right = deployed.get(name), current.get(name)
-            if _plain(left) != _plain(right):
-                return _first_difference(f"{path}.{name}", left, right)
+            deployed_part, current_part = deployed.get(name), current.get(name)
+            if _plain(deployed_part) != _plain(current_part):
+                return _first_difference(f"{path}.{name}", deployed_part, current_part)
     return path, deployed, current
 
 
@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     text = "no value" if value in (None, [], {}) else json.dumps(value, sort_keys=True)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 1]}…"
 
 
 # --- what AWS calls the settings ------------------------------------------------------------------

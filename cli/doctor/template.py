@@ -140,8 +140,8 @@ class DeployedTemplate:
                 return self._holds(self._template["Conditions"][name])
             case {"Condition": str(name)}:
                 return self._holds(name)
-            case {"Fn::Equals": [left, right]}:
-                return str(self.resolved(left)) == str(self.resolved(right))
+            case {"Fn::Equals": [first, second]}:
+                return str(self.resolved(first)) == str(self.resolved(second))
             case {"Fn::Not": [inner]}:
                 return not self._holds(inner)
             case {"Fn::And": inners}:

@@ -18,6 +18,7 @@ FOLDERS = (
     "api",
     "canary",
     "cli",
+    "direct",
     "eventbridge",
     "minute8_client",
     "scripts",

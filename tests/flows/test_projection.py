@@ -153,19 +153,19 @@ def test_several_runs_of_a_job_are_read_with_a_query_and_single_ones_by_their_ke
     world.run_until("2026-11-21T03:38:00Z", ticks=True)
     world.manual.run_now("alice", "once-00", "by-hand")
     world.run_until("2026-11-21T03:58:00Z", ticks=True)
-    asked: list[tuple[str, int, bool]] = []
+    reads: list[tuple[str, int, bool]] = []
     query, get_many = Table.query, Table.get_many
 
     def counted_query(table: Table, asked_for: Any) -> Any:
         if asked_for.pk.startswith("alice#"):
-            found = list(query(table, asked_for))
-            asked.append((asked_for.pk, len(found), asked_for.consistent))
-            return iter(found)
+            records = list(query(table, asked_for))
+            reads.append((asked_for.pk, len(records), asked_for.consistent))
+            return iter(records)
         return query(table, asked_for)
 
     def counted_get(table: Table, keys_: Any, *, consistent: bool = True, **rest: Any) -> Any:
         if table.name == "test-runs":
-            asked.append(("keys", len(keys_), consistent))
+            reads.append(("keys", len(keys_), consistent))
         return get_many(table, keys_, consistent=consistent, **rest)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -175,9 +175,9 @@ def test_several_runs_of_a_job_are_read_with_a_query_and_single_ones_by_their_ke
     jobs = ["minutely", *(f"once-{number:02}" for number in range(20))]
     end = at("2026-11-21T03:40:00Z")
     assert projected(world) == [run for run in recounted(world, jobs) if run.fire_at < end]
-    (queried,) = (asked_for for asked_for in asked if asked_for[0] != "keys")
+    (queried,) = (asked_for for asked_for in reads if asked_for[0] != "keys")
     assert queried[0] == "alice#minutely" and queried[1] >= 10 and not queried[2]
-    assert {("keys", 20, False), ("keys", 1, True)} <= set(asked)
+    assert {("keys", 20, False), ("keys", 1, True)} <= set(reads)
 
 
 def test_a_large_window_is_divided_and_stays_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

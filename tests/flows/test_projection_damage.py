@@ -47,8 +47,8 @@ def is_a_recount(world: World) -> bool:
     ]
 
 
-@pytest.mark.parametrize("lost", ["a portion", "all portions", "a window", "the days", "everything"])
-def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.MonkeyPatch, lost: str) -> None:
+@pytest.mark.parametrize("part", ["a portion", "all portions", "a window", "the days", "everything"])
+def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     monkeypatch.setattr(windows, "MAX_INLINE", 6)
     monkeypatch.setattr(windows, "PORTION_RUNS", 8)
     busy(world)
@@ -58,15 +58,15 @@ def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.Mo
     portions = list(runs.query(Query(keys.projected_portions("alice"))))
     stored = list(runs.query(Query(keys.projected_windows("alice"))))
     days = list(runs.query(Query(keys.projected_days("alice"))))
-    gone = {
+    deleted = {
         "a portion": portions[:1],
         "all portions": portions,
         "a window": stored[3:4],
         "the days": days,
         "everything": [*portions, *stored, *days],
-    }[lost]
-    assert gone
-    runs.delete_many([keys.key_of(item) for item in gone])
+    }[part]
+    assert deleted
+    runs.delete_many([keys.key_of(item) for item in deleted])
     rebuilt(world)
     assert is_a_recount(world)
 
@@ -79,9 +79,9 @@ def test_a_change_of_a_window_without_one_of_its_portions_counts_what_is_left(
     entries = [
         RunEntry(f"20261121T034{minute}00Z:1", "j", "succeeded", "", 1, 0.1, 1.0) for minute in range(8)
     ]
-    found = world.projector.windows.merge("alice", WINDOW, {run.key: run for run in entries}, 0)
-    assert len(found.portions) == 4
-    name = found.portions[0].name
+    merged = world.projector.windows.merge("alice", WINDOW, {run.key: run for run in entries}, 0)
+    assert len(merged.portions) == 4
+    name = merged.portions[0].name
     world.table("runs").delete(keys.projected_portion("alice", WINDOW, name))
     failed = entries[0]._replace(status="failed")
     after = world.projector.windows.merge("alice", WINDOW, {failed.key: failed}, 0)
@@ -102,9 +102,9 @@ def test_long_random_ids_fit_into_portions(world: World) -> None:
     ]
     for first in range(0, len(entries), 1_750):
         part = {run.key: run for run in entries[first : first + 1_750]}
-        found = world.projector.windows.merge("alice", WINDOW, part, 0)
-    assert list(world.projector.windows.runs_of("alice", found)) == sorted(entries, reverse=True)
-    assert found.totals.statuses == Counter(failed=7_000)
+        merged = world.projector.windows.merge("alice", WINDOW, part, 0)
+    assert list(world.projector.windows.runs_of("alice", merged)) == sorted(entries, reverse=True)
+    assert merged.totals.statuses == Counter(failed=7_000)
 
 
 @pytest.mark.parametrize("kind", [keys.PLANNED, keys.CHANGED, keys.AGAIN])
@@ -137,10 +137,10 @@ def test_of_a_tenant_that_is_removed_while_a_tick_reads_nothing_is_written(world
     records = type(world.projector)._records
 
     def slow(projector: Any, executions: Any, *, consistent: bool) -> Any:
-        found = records(projector, executions, consistent=consistent)
+        read = records(projector, executions, consistent=consistent)
         world.clock.sleep(50)
         world.table("tenants").put({**keys.tenant("alice"), "state": "deleted"})
-        return found
+        return read
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(world.projector), "_records", slow)

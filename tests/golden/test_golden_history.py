@@ -38,15 +38,15 @@ Read = Callable[[Tables], Any]
 
 def window(tables: Tables) -> Any:
     runs = ProjectedRuns(tables.runs)
-    found = runs.window("alice", WINDOW)
-    assert found
-    listed = [list(run) for run in runs.runs_of("alice", found)]
-    return {"runs": listed, "totals": found.totals.to_stored(), "version": found.version}
+    stored = runs.window("alice", WINDOW)
+    assert stored
+    listed = [list(run) for run in runs.runs_of("alice", stored)]
+    return {"runs": listed, "totals": stored.totals.to_stored(), "version": stored.version}
 
 
 def day(tables: Tables) -> Any:
-    (found,) = ProjectedDays(tables.runs).between("alice", DAY, DAY + 86_400)
-    return {str(hour): totals.to_stored() for hour, totals in found.hourly.hours.items()}
+    (stored,) = ProjectedDays(tables.runs).between("alice", DAY, DAY + 86_400)
+    return {str(hour): totals.to_stored() for hour, totals in stored.hourly.hours.items()}
 
 
 def tenants(tables: Tables) -> Any:
@@ -62,9 +62,9 @@ def looks(tables: Tables) -> Any:
 
 def state(tables: Tables) -> Any:
     states = ProjectionStates(tables.due, tables.runs)
-    found = states.read()
-    assert found
-    return [found.since, found.until_of("alice"), states.rebuilt_since("alice")]
+    stored = states.read()
+    assert stored
+    return [stored.since, stored.until_of("alice"), states.rebuilt_since("alice")]
 
 
 def late(tables: Tables) -> Any:
@@ -97,9 +97,9 @@ def logged(tables: Tables) -> Any:
 def export(tables: Tables) -> Any:
     exporter = object.__new__(Exporter)
     object.__setattr__(exporter, "tables", tables)
-    found = exporter._state("alice", DAY)
-    assert found
-    return [asdict(found), asdict(exporter._mark(0, 0))]
+    stored = exporter._state("alice", DAY)
+    assert stored
+    return [asdict(stored), asdict(exporter._mark(0, 0))]
 
 
 READ: Mapping[str, Read] = {

@@ -45,11 +45,11 @@ def test_the_hours_ahead_are_those_of_the_schedules(later_s: int) -> None:
     jobs = [listed(number, schedule) for number, schedule in enumerate([*schedules, *schedules[:4]])]
     ahead("alice", jobs, NOW)
     now = NOW + later_s
-    found = ahead("alice", [*jobs, listed(99, schedules[0], "paused")], now + 0.5)
+    counted = ahead("alice", [*jobs, listed(99, schedules[0], "paused")], now + 0.5)
     expected: Counter[int] = Counter()
     for job in jobs:
         schedule = Schedule.from_item(json.loads(job.schedule))
         for fire_at in fires(schedule, now + 1, now + 1 + AHEAD_S):
             due = due_at(schedule, job_key("alice", job.job_id), fire_at)
             expected[due - due % 3_600] += 1
-    assert (found.hours, found.jobs, found.complete) == (expected, len(jobs), True)
+    assert (counted.hours, counted.jobs, counted.complete) == (expected, len(jobs), True)
