@@ -304,7 +304,7 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
         packed = Counter[bool]()
         for entry in code.infolist():
             packed[entry.filename.endswith(".pyc")] += entry.compress_size
-    assert packed[False] < 650_000
+    assert packed[False] < 720_000
     assert packed[True] < 1_500_000  # compiled modules
     with zipfile.ZipFile(archives / "canary.zip") as code:
         assert set(code.namelist()) == {"canary/__init__.py", "canary/handler.py"}
