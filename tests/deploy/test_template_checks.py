@@ -69,8 +69,8 @@ def make_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeTemp
 
     def make(stage: str, params: Mapping[str, str]) -> dict[str, Any]:
         run_osls(["package", "--stage", stage, *parameters.arguments_of(params)], service, instance)
-        made = service / ".serverless" / "cloudformation-template-update-stack.json"
-        return dict(json.loads(made.read_text()))
+        template = service / ".serverless" / "cloudformation-template-update-stack.json"
+        return dict(json.loads(template.read_text()))
 
     try:
         yield make
