@@ -83,7 +83,7 @@ class OpenRuns(ResponseBody):
     queued: int = Field(
         description="They wait for the job's previous run to end, or were just started manually."
     )
-    running: int
+    running: int = Field(description="Their attempt is under way.")
     retrying: int = Field(description="They wait for their next attempt.")
     stuck: int = Field(description="Those that should have gone on two minutes ago or earlier.")
     stuck_runs: list[StuckRun] = Field(description="At most 10, the oldest first.")

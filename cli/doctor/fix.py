@@ -16,11 +16,6 @@ _TICK_TIMEOUT_S: Final = 120
 # AWS may take this long to show a repair: IAM for a policy, SQS for a count.
 _REPAIR_SHOWS_WITHIN_S: Final = 60
 _EXAMINE_AGAIN_S: Final = 5
-# A failure that these checks find and that is not repaired can lose what is sent.
-_CHECKS_OF_THE_PATH: Final = (
-    *("settings", "strangers", "queue executions", "mapping executions"),
-    *("function executor", "permissions executor"),
-)
 # A tick repairs the findings of these checks.
 _CHECKS_REPAIRED_BY_TICK: Final = ("mark", "unfinished planning")
 
@@ -66,11 +61,11 @@ def fix(
 ) -> list[RepairResult]:
     """Make each repair that `agrees` allows, and report it. An error of one does not stop the others.
 
-    Nothing is sent again while a failure on the way of executions is not repaired.
+    Nothing is sent again while something that loses messages is not repaired.
     """
     findings, results = list(findings), list[RepairResult]()
     for finding, repair in repairs(deployment, findings):
-        if repair.sends and (failure := _unrepaired_on_the_path(findings, results)):
+        if repair.sends and (failure := _unrepaired_loss(findings, results)):
             outcome = f"left: what is sent could be lost while {failure.check} fails: {failure.message}"
         else:
             outcome = _outcome(repair) if agrees(finding, repair) else "left"
@@ -79,19 +74,11 @@ def fix(
     return results
 
 
-def _unrepaired_on_the_path(findings: Iterable[Finding], results: Iterable[RepairResult]) -> Finding | None:
+def _unrepaired_loss(findings: Iterable[Finding], results: Iterable[RepairResult]) -> Finding | None:
     repaired = {result.description for result in results if result.succeeded}
-    failures = (
-        finding
-        for finding in findings
-        if finding.level == Level.FAILED and finding.check in _CHECKS_OF_THE_PATH
-    )
+    losses = (finding for finding in findings if finding.loses)
     return next(
-        (
-            failure
-            for failure in failures
-            if failure.repair is None or failure.repair.description not in repaired
-        ),
+        (loss for loss in losses if loss.repair is None or loss.repair.description not in repaired),
         None,
     )
 

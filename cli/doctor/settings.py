@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from cli.doctor.deployment import Deployment
@@ -12,6 +13,8 @@ from cli.doctor.template import DeployedTemplate, NoStackError, Resource
 from common.platform.findings import RESTORE, Finding, Repair, failed, not_checked, ok, warning
 
 Properties = dict[str, Any]
+# Of these, a setting in `Kind.losing` loses messages.
+_ON_THE_WAY: Final = ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Function", "AWS::SQS::Queue")
 _MAX_VALUE_CHARS: Final = 120
 
 
@@ -63,7 +66,8 @@ def _differences(deployment: Deployment, resource: Resource, kind: Kind) -> Iter
         )
         repair = _repair(deployment, resource, kind, name, deployed)
         remedy = f"{repair.description}; `minute8 doctor --fix` does it" if repair else RESTORE
-        yield (failed if name in kind.losing else warning)(message, remedy, repair)
+        finding = (failed if name in kind.losing else warning)(message, remedy, repair)
+        yield replace(finding, loses=name in kind.losing and resource.type in _ON_THE_WAY)
 
 
 def _first_difference(path: str, deployed: Any, current: Any) -> tuple[str, Any, Any]:
@@ -317,9 +321,10 @@ def _second_consumer(deployment: Deployment, queue: str, mapping: Properties) ->
     uuid, reader = mapping["UUID"], mapping["FunctionArn"].rpartition("function:")[2]
     disable = f"aws lambda update-event-source-mapping --no-enabled --uuid {uuid}"
     update = deployment.client("lambda").update_event_source_mapping
-    return failed(
+    finding = failed(
         f"{reader} reads {deployment.named(queue)} too, and the stack does not have that mapping:"
         " Minute8 never receives those messages",
         f"{disable}; `minute8 doctor --fix` does it",
         Repair(disable, lambda: update(UUID=uuid, Enabled=False)),
     )
+    return replace(finding, loses=True)

@@ -22,8 +22,8 @@ from common.storage.wire import Expression, Item
 from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
-# AWS keeps its clocks within milliseconds. A mark within this of what a tick can plan is believed.
-_MAX_CLOCK_ERROR_S: Final = 300
+# A mark within this of what a tick can plan now is not moved back: the clock that reads it may be behind.
+_MAX_CLOCK_ERROR_S: Final = 7_200
 # Windows of a day: of one that ended longer ago nothing is caught up.
 _MAX_WINDOWS_READ: Final = 144
 
@@ -77,9 +77,9 @@ class Mark:
     moved_back_at: float = 0
     moved_back_from: int = 0
 
-    def is_ahead(self, now: float) -> bool:
+    def is_ahead(self, now: float, clock_error_s: float = _MAX_CLOCK_ERROR_S) -> bool:
         """Whether no tick can have planned so far: somebody wrote the item, or a clock was wrong."""
-        return self.planning_until > planning_end(now + _MAX_CLOCK_ERROR_S)
+        return self.planning_until > planning_end(now + clock_error_s)
 
     @property
     def window(self) -> Window:
@@ -134,7 +134,7 @@ class DueIndex:
         executions up to there. So it is moved back to the end of the last recorded window.
         """
         if mark := self.mark():
-            return self._moved_back(mark, now) if mark.is_ahead(now) else mark
+            return self.move_back(mark, now) if mark.is_ahead(now) else mark
         end = planning_end(now)
         with suppress(ConditionFailed):
             self._table.put(
@@ -153,9 +153,9 @@ class DueIndex:
         assert mark is not None
         return mark
 
-    def _moved_back(self, mark: Mark, now: float) -> Mark:
-        """Move the mark back. Returns the stored mark: another process may have moved it meanwhile."""
-        furthest = planning_end(now + _MAX_CLOCK_ERROR_S)
+    def move_back(self, mark: Mark, now: float) -> Mark:
+        """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
+        furthest = planning_end(now)
         ends = (window.end for window in self.windows.newest(_MAX_WINDOWS_READ))
         last = next((end for end in ends if end <= furthest), window_start(int(now)))
         change = Expression(

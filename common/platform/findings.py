@@ -31,13 +31,14 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `examine` fills in `check`."""
+    """One line of the report. `examine` fills in `check`. What `loses` messages comes before repairs that send some."""
 
     level: Level
     message: str
     remedy: str = ""
     check: str = ""
     repair: Repair | None = None
+    loses: bool = False
 
 
 DEPLOY = "deploy the stage again"

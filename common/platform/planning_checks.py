@@ -13,7 +13,7 @@ from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark
 from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
-from common.platform.findings import Finding, Level, failed, ok, warning
+from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
 from common.storage.table import Table
 from common.timing.instants import when
 from common.timing.windows import WINDOW_S, planning_end
@@ -25,6 +25,8 @@ _TICK_GRACE_S: Final = 90
 _UNFINISHED_S: Final = 300
 # A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
+# Of the operator's clock, which the doctor checks too.
+_MAX_CLOCK_ERROR_S: Final = 300
 # A mark that was moved back is reported for a day.
 _MOVED_BACK_S: Final = 86_400
 # Of each list of problems: enough to act.
@@ -57,10 +59,13 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
         )
         return
     reached = f"planned until {when(mark.planned_until, now)}"
-    if mark.is_ahead(now):
-        yield failed(
+    if mark.is_ahead(now, _MAX_CLOCK_ERROR_S):
+        back = (
+            "move the mark back to the end of the last recorded window; the next tick plans what was missed"
+        )
+        yield repairable(
             f"{reached}, further ahead than a tick can plan: nothing is planned until then",
-            "the next tick or registration moves it back, and what was missed is planned",
+            Repair(back, lambda: tables.index().move_back(mark, now)),
         )
         return
     if mark.moved_back_at > now - _MOVED_BACK_S:

@@ -11,10 +11,10 @@ interface Stage {
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
   /**
-   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dora, and mallory, whose texts are attacks; an
+   * Admins of the tenants ada, bob, cleo, who has the job `plain`, wanda, and mallory, whose texts are attacks; an
    * operator; mallory's other roles.
    */
-  keys: Record<"ada" | "bob" | "cleo" | "dora" | "mallory" | "operator" | "reads" | "writes", string>;
+  keys: Record<"ada" | "bob" | "cleo" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;

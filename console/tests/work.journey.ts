@@ -21,10 +21,10 @@ async function call(key: string, method: string, path: string, body?: unknown): 
 
 beforeAll(async () => {
   const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
-  await call(stage.keys.dora, "PUT", "jobs/plain", job);
-  await call(stage.keys.dora, "PUT", "jobs/breaks", { ...job, payload: { fail_rate: 1 }, retry: { max_attempts: 1 } });
-  const { execution_id: id } = await call(stage.keys.dora, "POST", "jobs/breaks/run");
-  const hasFailed = async () => (await call(stage.keys.dora, "GET", `runs/${id}`)).status === "failed";
+  await call(stage.keys.wanda, "PUT", "jobs/plain", job);
+  await call(stage.keys.wanda, "PUT", "jobs/breaks", { ...job, payload: { fail_rate: 1 }, retry: { max_attempts: 1 } });
+  const { execution_id: id } = await call(stage.keys.wanda, "POST", "jobs/breaks/run");
+  const hasFailed = async () => (await call(stage.keys.wanda, "GET", `runs/${id}`)).status === "failed";
   await vi.waitUntil(hasFailed, { timeout: 45_000, interval: 500 });
 });
 
@@ -63,8 +63,8 @@ describe("an operator", () => {
 describe("a run", () => {
   it("shows its own payload, and runs again with another one", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.dora);
-    const run = await call(stage.keys.dora, "POST", "jobs/plain/run", { payload: { own: "payload" } });
+    await signIn(page, stage.keys.wanda);
+    const run = await call(stage.keys.wanda, "POST", "jobs/plain/run", { payload: { own: "payload" } });
     await show(page, `runs/${run.execution_id}`);
     await page.getByText("started with a payload of its own").waitFor();
     await page.getByRole("button", { name: "Run again" }).click();
@@ -78,7 +78,7 @@ describe("a run", () => {
 
   it("says its error once, and folds attempts that ended alike", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     const error = { error_type: "Boom", error: "it broke in the same way" };
     const at = (minute: number) => `2026-11-23T10:0${minute}:00Z`;
     const attempt = (n: number) => ({
@@ -86,7 +86,7 @@ describe("a run", () => {
       ...{ ...error, log_tail: `log ${n}` },
     });
     const json = {
-      ...{ execution_id: "dora:plain:20261123T100000Z:1", job_id: "plain", trace_id: "x", status: "failed" },
+      ...{ execution_id: "wanda:plain:20261123T100000Z:1", job_id: "plain", trace_id: "x", status: "failed" },
       ...{ trigger: "schedule", schedule_revision: 1, fire_at: at(0), due_at: at(0), attempt: 3, lateness_s: 60 },
       ...{ attempts: [1, 2, 3].map(attempt), started_at: at(3), finished_at: at(3), ...error },
     };
@@ -106,7 +106,7 @@ describe("a run", () => {
 describe("failures and runs", () => {
   it("have a trend, and many are tried again together, counted first", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     await show(page, "failures");
     await page
       .getByRole("img", { name: /^since .* lately$/ })
@@ -135,7 +135,7 @@ describe("the audit", () => {
     });
     const entries = [...[5, 4, 3, 2, 1].map((n) => entry(n, 22)), entry(1, 21)];
     await page.route("**/v1/audit?*", (route) => route.fulfill({ json: { entries, next_cursor: null } }));
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     await show(page, "audit");
     const day = page.getByRole("region", { name: "2026-11-22" });
     await day.getByText("× 5").click();
@@ -148,7 +148,7 @@ describe("the audit", () => {
 describe("the editor", () => {
   it("has fields for each kind of target, presets, words for policies, and its button in sight", async () => {
     const page = await newPage({ viewport: { width: 1280, height: 700 } });
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     await show(page, "new-job");
     await page.getByRole("button", { name: "Weekdays at 09:00" }).click();
     expect(await page.getByLabel("Cron expression").inputValue()).toBe("0 9 * * 1-5");
@@ -168,8 +168,8 @@ describe("many jobs", () => {
   it("are found and deleted together, after their number was typed", async () => {
     const page = await newPage();
     const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
-    for (const name of ["gone-a", "gone-b"]) await call(stage.keys.dora, "PUT", `jobs/${name}`, job);
-    await signIn(page, stage.keys.dora);
+    for (const name of ["gone-a", "gone-b"]) await call(stage.keys.wanda, "PUT", `jobs/${name}`, job);
+    await signIn(page, stage.keys.wanda);
     await show(page, "jobs");
     await page.getByLabel("Search id, name, tag").fill("gone");
     await page.getByText("2 jobs of these filters").waitFor();
@@ -196,7 +196,7 @@ describe("a page", () => {
           if (!entry.hadRecentInput) sum.shift += entry.value;
       }).observe({ type: "layout-shift", buffered: true });
     });
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     await settled(page);
     const shift = () => page.evaluate(() => (window as unknown as { sum: { shift: number } }).sum.shift);
     const before = await shift();
@@ -209,7 +209,7 @@ describe("a page", () => {
 
   it("keeps tables in their cards, shows a row on a small phone, and prints without its frame", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.dora);
+    await signIn(page, stage.keys.wanda);
     for (const view of ["", "jobs", "jobs/plain", "jobs/plain/schedule", "jobs/plain/edit", "runs", "upcoming"]) {
       await show(page, view);
       await settled(page);

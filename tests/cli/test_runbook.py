@@ -85,7 +85,9 @@ def test_the_cost_jumps(night: Desk) -> None:
     world.registry.put("alice", "seldom", job(cron="0 4 * * *"))
     for n in range(3):
         world.registry.put("bob", f"often-{n}", job(cron="* * * * *", retry={"max_attempts": 1}))
-    world.run_until("2026-11-21T03:32:00Z", ticks=True)
+    for instant in ("03:20", "03:30", "03:40", "03:50"):
+        world.run_until(f"2026-11-21T{instant}:00Z", ticks=True)
+        world.project()
     problems, density, overview = (
         night(*shlex.split(command)[1:]).out for command in commands("cost-jump", "prod", "Decide")
     )

@@ -23,12 +23,12 @@ DEFINITION = {
     "target": {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:000000000000:function:nothing"},
 }
 # As docs/deploying.md has it.
-TEMPLATE = '{"tenant": "frank", "event": <aws.events.event.json>}'
+TEMPLATE = '{"tenant": "freya", "event": <aws.events.event.json>}'
 
 
 @pytest.fixture
 def bus(aws: Any) -> Iterator[str]:
-    """The platform's bus, with a rule that registers jobs of frank."""
+    """The platform's bus, with a rule that registers jobs of freya."""
     events, queue = (
         aws("events"),
         aws("sqs").get_queue_url(QueueName="minute8-test-registrations")["QueueUrl"],
@@ -36,15 +36,15 @@ def bus(aws: Any) -> Iterator[str]:
     arn = arn_of(aws, queue)
     events.create_event_bus(Name="platform")
     events.put_rule(
-        Name="minute8-frank",
+        Name="minute8-freya",
         EventBusName="platform",
-        EventPattern=json.dumps({"source": ["shop.frank"], "detail-type": [{"prefix": "Minute8 "}]}),
+        EventPattern=json.dumps({"source": ["shop.freya"], "detail-type": [{"prefix": "Minute8 "}]}),
     )
     target = {"Id": "minute8", "Arn": arn, "InputTransformer": {"InputTemplate": TEMPLATE}}
-    events.put_targets(Rule="minute8-frank", EventBusName="platform", Targets=[target])
+    events.put_targets(Rule="minute8-freya", EventBusName="platform", Targets=[target])
     yield "platform"
-    events.remove_targets(Rule="minute8-frank", EventBusName="platform", Ids=["minute8"])
-    events.delete_rule(Name="minute8-frank", EventBusName="platform")
+    events.remove_targets(Rule="minute8-freya", EventBusName="platform", Ids=["minute8"])
+    events.delete_rule(Name="minute8-freya", EventBusName="platform")
     events.delete_event_bus(Name="platform")
 
 
@@ -83,12 +83,12 @@ def received(sqs: Any, queue: str) -> list[Any]:
 
 def test_jobs_are_registered_by_the_platforms_events(aws: Any, bus: str, answers: Any) -> None:
     tenants = Tenants(Table(aws("dynamodb"), "minute8-test-tenants"))
-    tenants.create("frank", "", time.time(), {"allowed_targets": ["*"]})
+    tenants.create("freya", "", time.time(), {"allowed_targets": ["*"]})
 
     def publish(kind: str, **detail: Any) -> None:
         entry = {
             "EventBusName": bus,
-            "Source": "shop.frank",
+            "Source": "shop.freya",
             "DetailType": kind,
             "Detail": json.dumps(detail),
         }
@@ -100,7 +100,7 @@ def test_jobs_are_registered_by_the_platforms_events(aws: Any, bus: str, answers
         heard_events.extend(json.loads(message["Body"]) for message in answers())
         return any(event["detail-type"] == detail_type for event in heard_events)
 
-    with direct.Client(boto3.Session(region_name="us-east-1"), "frank", stage="test") as minute8:
+    with direct.Client(boto3.Session(region_name="us-east-1"), "freya", stage="test") as minute8:
         publish("Minute8 Job Put", job_id="report", job=DEFINITION)
         wait_until(lambda: [job["job_id"] for job in minute8.jobs()] == ["report"], lambda: heard_events)
         publish("Minute8 Run Now", job_id="report")
@@ -118,4 +118,4 @@ def test_jobs_are_registered_by_the_platforms_events(aws: Any, bus: str, answers
     dead = sqs.get_queue_url(QueueName="minute8-test-registrations-dead")["QueueUrl"]
     [letter] = received(sqs, dead)
     assert "schedule.cron" in letter["MessageAttributes"]["reason"]["StringValue"]
-    assert json.loads(letter["Body"])["tenant"] == "frank"
+    assert json.loads(letter["Body"])["tenant"] == "freya"
