@@ -144,13 +144,7 @@ def _put_mapping(deployment: Deployment, uuid: str, properties: Properties) -> N
 def _read_function(deployment: Deployment, name: str) -> Properties:
     client = deployment.client("lambda")
     configuration: Properties = client.get_function_configuration(FunctionName=name)
-    concurrency = client.get_function_concurrency(FunctionName=name)
-    layers = [layer["Arn"] for layer in configuration.get("Layers", ())]
-    return {
-        **configuration,
-        "Layers": layers,
-        "ReservedConcurrentExecutions": concurrency.get("ReservedConcurrentExecutions"),
-    }
+    return {**configuration, "Layers": [layer["Arn"] for layer in configuration.get("Layers", ())]}
 
 
 def _read_alias(deployment: Deployment, arn: str) -> Properties:
@@ -243,6 +237,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         frozenset(("BatchSize", "FilterCriteria", "FunctionResponseTypes", "MaximumBatchingWindowInSeconds")),
         _put_mapping,
     ),
+    # Reserved concurrency has a check and a repair of its own: cli/doctor/functions.py.
     "AWS::Lambda::Function": Kind(
         _read_function,
         {
@@ -251,7 +246,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             "Handler": None,
             "Layers": [],
             "MemorySize": 128,
-            "ReservedConcurrentExecutions": None,
             "Role": None,
             "Runtime": None,
             "Timeout": 3,

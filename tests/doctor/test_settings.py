@@ -147,14 +147,6 @@ def test_a_stage_as_it_was_deployed_has_no_difference(deployed: Patient) -> None
             False,
         ),
         (
-            lambda patient: patient["lambda"].put_function_concurrency(
-                FunctionName=patient.name("executor"), ReservedConcurrentExecutions=2
-            ),
-            "ReservedConcurrentExecutions 2 instead of no value",
-            "warning",
-            False,
-        ),
-        (
             lambda patient: patient["logs"].put_retention_policy(
                 logGroupName="/aws/lambda/executor", retentionInDays=1
             ),
