@@ -42,6 +42,20 @@ def install(stacks: Any, provisioners: Any, dynamodb: Any, lambda_svc: Any, endp
     _after(handlers["AWS::DynamoDB::Table"], set_time_to_live)
     _after(handlers["AWS::Lambda::Function"], set_limits)
     _give_reachable_addresses(stacks, endpoint_url)
+    _hold_versions_to_the_functions_concurrency(lambda_svc)
+
+
+def _hold_versions_to_the_functions_concurrency(lambda_svc: Any) -> None:
+    """All versions and aliases of a function share its reserved concurrency. The server holds only `$LATEST` to it."""
+    stock = lambda_svc._reserved_concurrency
+
+    def reserved(record: Properties, configuration: Properties) -> int | None:
+        limit: int | None = stock(
+            lambda_svc._functions.get(configuration["FunctionName"], record), configuration
+        )
+        return limit
+
+    lambda_svc._reserved_concurrency = reserved
 
 
 def _after(handler: dict[str, Any], do: Callable[[str, Properties], None]) -> None:
