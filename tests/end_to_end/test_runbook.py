@@ -63,9 +63,6 @@ def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
     wait_until(lambda: site.problems() == {}, lambda: (printed, site.problems()))
 
 
-@pytest.mark.skip(
-    "the embedded AWS seems to start a second batch of an alias whose function may run one at a time"
-)
 def test_executions_are_late(site: Site) -> None:
     """One executor takes ten messages at a time, and here it holds each batch for six seconds."""
     began_at, target = time(), site.stage.deploy_target()
