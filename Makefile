@@ -123,13 +123,13 @@ verify: install ## Try everything on a new stage in your AWS account, report, an
 # --- what is installed, once ----------------------------------------------------------------------
 TESTS_SIZE := what the tests need besides: 400 MB of Python packages, 290 MB of Node packages, and DynamoDB Local
 
-$(VENV_READY): requirements/lambda.txt requirements/run.txt scripts/minute8
+$(VENV_READY): requirements.txt requirements/run.txt scripts/minute8
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
 	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
 	@# Python compiles what is used when it is used.
-	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes --no-compile -r requirements/run.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes --no-compile -r requirements.txt
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,6 +40,8 @@ def _forget_the_shell() -> None:
 
 
 _forget_the_shell()
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and each process that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in each run, and no time limit for one: a busy machine is no fault.
 # `--hypothesis-profile=default` looks for others.

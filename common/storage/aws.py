@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -200,8 +201,6 @@ def target_client(
 
 
 def _create_any_client(service: str, **options: Any) -> Any:
-    from common.storage.aws_operations import session_of_all_services
-
     return session_of_all_services().create_client(service, **options)
 
 
@@ -304,6 +303,15 @@ def new_session() -> Any:
 
 
 _session = cache(new_session)
+
+
+@cache
+def session_of_all_services() -> Any:
+    """A session that knows the models of all services that this Python has anywhere."""
+    session = new_session()
+    paths = [Path(path) / "botocore" / "data" for path in sys.path]
+    session.set_config_variable("data_path", os.pathsep.join(str(path) for path in paths if path.is_dir()))
+    return session
 
 
 @dataclass(frozen=True, slots=True)

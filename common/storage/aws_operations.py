@@ -7,14 +7,12 @@ names a service: nobody else pays for them.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from common.errors import InvalidInput
+from common.storage.aws import session_of_all_services
 
 PATTERN: Final = r"arn:aws[a-z-]{0,20}:scheduler:::aws-sdk:[a-z0-9]{1,64}:[a-z][A-Za-z0-9]{1,127}"
 _ARN: Final = re.compile(PATTERN, re.ASCII)
@@ -132,17 +130,6 @@ def with_model_names(shape: Any, value: Any, depth: int = 0) -> Any:
     if shape.type_name == "map" and isinstance(value, dict):
         return {name: with_model_names(shape.value, member, depth + 1) for name, member in value.items()}
     return value
-
-
-@cache
-def session_of_all_services() -> Any:
-    """A session that knows the models of all services that this Python has anywhere."""
-    from common.storage.aws import new_session
-
-    session = new_session()
-    paths = [Path(path) / "botocore" / "data" for path in sys.path]
-    session.set_config_variable("data_path", os.pathsep.join(str(path) for path in paths if path.is_dir()))
-    return session
 
 
 @cache

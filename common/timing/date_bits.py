@@ -26,6 +26,13 @@ _BEFORE_LAST: Final = 105
 _YEARS: Final = 140
 
 
+@lru_cache(maxsize=512)
+def year_days(year: int) -> tuple[int, int]:
+    """The ordinal of a year's first day, and that of the day after its last one."""
+    first = date(year, 1, 1).toordinal()
+    return first, date(year, 12, 31).toordinal() + 1
+
+
 def day_bit(day: int) -> int:
     """The day of the month, 1 to 31."""
     return 1 << day

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-from common.timing.excluded_days import year_days
+from common.timing.date_bits import year_days
 from common.timing.instants import DAY_S
 
 _TEXT: Final = re.compile(r"(?:([0-9]{1,4})(d|w|mo|y)|P([0-9]{1,4})([DWMY]))")

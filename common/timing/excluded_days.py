@@ -13,6 +13,8 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from common.timing.date_bits import year_days
+
 if TYPE_CHECKING:
     from common.timing.schedule import Schedule
     from common.timing.zones import Span
@@ -151,10 +153,3 @@ Excluded = ExcludedDays | Collection[str]
 def own_days(iso_dates: tuple[str, ...]) -> ExcludedDays:
     """A schedule's own excluded dates; a tick asks for the same ones in each window."""
     return ExcludedDays.of(iso_dates)
-
-
-@lru_cache(maxsize=512)
-def year_days(year: int) -> tuple[int, int]:
-    """The ordinal of a year's first day, and that of the day after its last one."""
-    first = date(year, 1, 1).toordinal()
-    return first, date(year, 12, 31).toordinal() + 1

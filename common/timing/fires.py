@@ -25,8 +25,8 @@ from typing import Final
 
 from common.timing.compiled import compiled
 from common.timing.cron import DATE_MARGIN_S, Cron, matching_days, on_any_date
-from common.timing.date_bits import date_bits
-from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days, year_days
+from common.timing.date_bits import date_bits, year_days
+from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire, NamedDays
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule

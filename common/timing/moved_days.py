@@ -11,9 +11,9 @@ from datetime import date
 from typing import Final
 
 from common.timing.cron import Cron, CronInYears, matching_days
-from common.timing.date_bits import FIRST_YEAR, LAST_YEAR, year_bit
+from common.timing.date_bits import FIRST_YEAR, LAST_YEAR, year_bit, year_days
 from common.timing.date_interval import DateInterval
-from common.timing.excluded_days import ExcludedDays, year_days
+from common.timing.excluded_days import ExcludedDays
 from common.timing.instants import DAY_S
 from common.timing.schedule import NEXT, SKIP
 from common.timing.zones import Span
