@@ -103,6 +103,15 @@ def _ends_too_early(from_at: str, until_at: str) -> InvalidInput:
     return InvalidInput("until_at", "is before from_at", value=until_at, accepted=f"{from_at} or later")
 
 
+def last_day_or(query: Mapping[str, str], now: float, most_days: int) -> tuple[int, int]:
+    """The requested range of at most `most_days`; the last day if there is none. Raises InvalidInput."""
+    span = bounds(query)
+    until_at = span.get("until_at", int(now) + 1)
+    from_at = span.get("from_at", max(0, until_at - DAY_S))
+    check_length(from_at, until_at, most_days)
+    return from_at, until_at
+
+
 def check_length(from_at: int, until_at: int, most_days: int) -> None:
     """Refuse a range of more than `most_days`. Raises InvalidInput."""
     if until_at - from_at > most_days * DAY_S:

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import INSTANT, bounds, check_length, read_cursor, write_cursor
+from api.http.paging import INSTANT, last_day_or, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.routes.tenants import existing_tenant
@@ -27,7 +27,7 @@ from common.storage import keys
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AuditedCommit
 from common.timing.durations import parse_instant
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import rfc3339
 
 if TYPE_CHECKING:
     from api.shapes.platform import NewHold, Release, RunUnrecorded, WhichLetters
@@ -64,7 +64,7 @@ def tenant_health(services: Services, request: Request) -> Response:
     1,000 jobs, and the health of up to 500 jobs.
     """
     tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
-    from_at, until_at = _span(request)
+    from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
     total, complete = services.history.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
     as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
@@ -114,15 +114,6 @@ def check_tenant(services: Services, request: Request) -> Response:
             "overused": [{"quota": name, **counts} for name, counts in overused(after).items()],
         }
     )
-
-
-def _span(request: Request) -> tuple[int, int]:
-    """The requested range; without one, the last day. Raises InvalidInput."""
-    span = bounds(request.query)
-    until_at = span.get("until_at", int(request.now) + 1)
-    from_at = span.get("from_at", max(0, until_at - DAY_S))
-    check_length(from_at, until_at, _MAX_DAYS)
-    return from_at, until_at
 
 
 @ROUTES.add(

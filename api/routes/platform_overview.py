@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any, Final, get_args
 
-from api.http.paging import INSTANT, bounds, check_length, parsed_cursor, write_cursor
+from api.http.paging import INSTANT, last_day_or, parsed_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.services import Services
@@ -24,7 +24,7 @@ from common.platform.views import hold_view, tenant_summary, tenant_view
 from common.projection.tenants import TenantTotals
 from common.storage import keys
 from common.tenants.states import SUSPENDED
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import rfc3339
 
 _MAX_DAYS: Final = 7
 _QUERY: Final = (
@@ -62,7 +62,7 @@ def overview(services: Services, request: Request) -> Response:
     It reads up to 5,000 tenants, a hundred in a request to DynamoDB.
     """
     order = _order(request)
-    from_at, until_at = _span(request)
+    from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
     limit = request.number("limit", PAGE, MAX_PAGE)
     named = (request.query.get(name, "") for name in ("from_at", "until_at", "problems", "sort"))
     list_name = ":".join(["overview", *named])
@@ -97,15 +97,6 @@ def _order(request: Request) -> Order:
     if (order := next((known for known in orders if known == text), None)) is None:
         raise InvalidInput("sort", "is not known", value=text, accepted=", ".join(ORDERS))
     return order
-
-
-def _span(request: Request) -> tuple[int, int]:
-    """The requested range; without ranked, the last day. Raises InvalidInput."""
-    span = bounds(request.query)
-    until_at = span.get("until_at", int(request.now) + 1)
-    from_at = span.get("from_at", max(0, until_at - DAY_S))
-    check_length(from_at, until_at, _MAX_DAYS)
-    return from_at, until_at
 
 
 def _place_of(text: str) -> Place:

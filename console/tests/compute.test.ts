@@ -96,7 +96,7 @@ describe("a run's way", () => {
       "attempt 2 good",
     ]);
     for (const [n, step] of steps.slice(1).entries()) expect(step.from).toBe(steps[n]?.until);
-    expect(steps[1]?.what).toBe("failed: Boom");
+    expect(steps[1]?.result).toBe("failed: Boom");
   });
   it("ends at the present while it goes on, and shows the wait to come", () => {
     const [first] = run.attempts;

@@ -33,7 +33,7 @@ export function binsOf(marks: Iterable<Mark>, from: number, until: number, colum
     from: from + n * width,
     until: from + (n + 1) * width,
     total: [...states.values()].reduce((sum, count) => sum + count, 0),
-    states: [...states].sort(([one], [other]) => rank(one) - rank(other)),
+    states: [...states].sort(([first], [second]) => rank(first) - rank(second)),
   }));
 }
 
@@ -77,14 +77,15 @@ export function stack(
 export function countLevels(most: number): number[] {
   if (most < 1) return [];
   const size = 10 ** Math.floor(Math.log10(most));
-  const step = [0.5, 1, 2, 5].map((part) => part * size).find((one) => one >= 1 && most / one < 4) ?? size * 5;
+  const step =
+    [0.5, 1, 2, 5].map((part) => part * size).find((candidate) => candidate >= 1 && most / candidate < 4) ?? size * 5;
   return Array.from({ length: Math.floor(most / step) }, (_, n) => (n + 1) * step);
 }
 
 /** Instants at which a time line of this span has its labels, and how far they are apart. */
 export function ticks(from: number, until: number, most: number): number[] {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080].map((minutes) => minutes * 60_000);
-  const step = steps.find((one) => (until - from) / one <= most) ?? 20_160 * 60_000;
+  const step = steps.find((candidate) => (until - from) / candidate <= most) ?? 20_160 * 60_000;
   const found: number[] = [];
   for (let at = Math.ceil(from / step) * step; at <= until; at += step) found.push(at);
   return found;

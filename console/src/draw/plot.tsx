@@ -21,7 +21,7 @@ const LABEL = 68;
 export function levels(most: number): number[] {
   if (most <= 0) return [0];
   const size = 10 ** Math.floor(Math.log10(most));
-  const step = [0.2, 0.5, 1, 2, 5].map((part) => part * size).find((one) => most / one <= 4) ?? size * 5;
+  const step = [0.2, 0.5, 1, 2, 5].map((part) => part * size).find((candidate) => most / candidate <= 4) ?? size * 5;
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, n) => Number((n * step).toPrecision(6)));
 }
 

@@ -70,8 +70,8 @@ export function TimeLine(props: {
     return Math.max(0, Math.min(columns - 1, Math.floor(((clientX - left - SIDE_PX) / width) * columns)));
   };
   const { open } = props;
-  const choose = (one: number, other: number) => {
-    const [first, last] = [bins[Math.min(one, other)], bins[Math.max(one, other)]];
+  const choose = (from: number, to: number) => {
+    const [first, last] = [bins[Math.min(from, to)], bins[Math.max(from, to)]];
     if (first && last) open?.({ from: first.from, until: last.until });
   };
   const brush = useBrush(columnAt, setRead, open ? choose : undefined);
@@ -144,7 +144,7 @@ export function TimeLine(props: {
 function useBrush(
   columnAt: (clientX: number) => number,
   read: (column: number | undefined) => void,
-  choose: ((one: number, other: number) => void) | undefined,
+  choose: ((from: number, to: number) => void) | undefined,
 ) {
   const [from, setFrom] = useState<number>();
   const begun = useRef<number | undefined>(undefined);

@@ -13,7 +13,7 @@ export interface Step {
   from: number;
   until: number;
   tone: "wait" | "good" | "bad" | "busy";
-  what: string;
+  result: string;
 }
 
 /** The steps of a run, the first first. `present` ends what goes on. Pure. */
@@ -26,25 +26,25 @@ export function stepsOf(run: Run, present: number): Step[] {
     const isOpen = !attempt.finished_at;
     const until = isOpen ? Math.max(from, present) : Date.parse(attempt.finished_at ?? "");
     const wait = attempt.attempt === 1 ? "waited" : "waited to retry";
-    if (from > at) steps.push({ name: wait, from: at, until: from, tone: "wait", what: "" });
+    if (from > at) steps.push({ name: wait, from: at, until: from, tone: "wait", result: "" });
     steps.push({
       name: `attempt ${attempt.attempt}`,
       from,
       until,
       tone: attempt.outcome === "failed" ? "bad" : isOpen ? "busy" : "good",
-      what: [attempt.outcome, attempt.error_type].filter(Boolean).join(": "),
+      result: [attempt.outcome, attempt.error_type].filter(Boolean).join(": "),
     });
     at = until;
   }
   if (run.next_attempt_at) {
-    steps.push({ name: "waits to retry", from: at, until: Date.parse(run.next_attempt_at), tone: "wait", what: "" });
+    steps.push({ name: "waits to retry", from: at, until: Date.parse(run.next_attempt_at), tone: "wait", result: "" });
   } else if (run.status === "queued") {
     steps.push({
       name: "waits in the queue",
       from: Math.min(at, present),
       until: Math.max(at, present),
       tone: "wait",
-      what: "",
+      result: "",
     });
   }
   return steps;
@@ -79,7 +79,7 @@ export function Waterfall({ run, present }: { run: Run; present: number }): JSX.
               </td>
               <td class="num">{duration((step.until - step.from) / 1000)}</td>
               <td class="num muted">+{duration((step.from - from) / 1000)}</td>
-              <td class={step.tone === "bad" ? "bad" : "muted"}>{step.what}</td>
+              <td class={step.tone === "bad" ? "bad" : "muted"}>{step.result}</td>
             </tr>
           ))}
         </tbody>

@@ -30,7 +30,7 @@ export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][
       sums.set(at, (sums.get(at) ?? 0) + executions);
     }
   }
-  return [...sums].sort(([one], [other]) => one - other);
+  return [...sums].sort(([first], [second]) => first - second);
 }
 
 /** How many executions of all jobs are due in each minute until an instant (ms). */
@@ -59,7 +59,7 @@ export function crowdedIn(pages: readonly Pick<Shapes["TenantDensity"], "minutes
     const named = [...(found.get(minute_at)?.jobs ?? []), ...jobs].slice(0, NAMED);
     found.set(minute_at, { minute_at, executions, jobs: named });
   }
-  return [...found.values()].sort((one, other) => other.executions - one.executions);
+  return [...found.values()].sort((first, second) => second.executions - first.executions);
 }
 
 // Each 1,000 jobs have an order of their own, so the pages of a range are sorted together.
@@ -75,6 +75,6 @@ export async function loadExecutions(
   const query = { limit: PAGE, from_at: rfc3339(from), until_at: rfc3339(until) };
   const read = await firstPages(api().pages("/v1/upcoming", { query, signal }), pages);
   const executions = read.pages.flatMap((page) => page.executions);
-  executions.sort((one, other) => Date.parse(one.due_at) - Date.parse(other.due_at));
+  executions.sort((first, second) => Date.parse(first.due_at) - Date.parse(second.due_at));
   return { executions, more: read.more };
 }

@@ -111,7 +111,7 @@ export const BLANK: Form = {
 
 /** The form of a definition. Boxes for what a job does not have stay empty. */
 export function formOf(id: string, definition: Definition): Form {
-  const mode = (["every", "at"] as const).find((one) => valueAt(definition, `schedule.${one}`) != null) ?? "cron";
+  const mode = (["every", "at"] as const).find((kind) => valueAt(definition, `schedule.${kind}`) != null) ?? "cron";
   const texts = NAMES.map((name) => [name, textOf(name, valueAt(definition, BOXES[name][0]))]);
   return { ...BLANK, ...Object.fromEntries(texts), job_id: id, mode };
 }
@@ -175,7 +175,7 @@ function read(text: string, kind: Kind): unknown {
 function listOf(text: string): string[] {
   return text
     .split(",")
-    .map((one) => one.trim())
+    .map((part) => part.trim())
     .filter(Boolean);
 }
 
@@ -202,7 +202,7 @@ function isObject(value: unknown): value is Definition {
 }
 
 function withoutNulls(value: object): Definition {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }
 
 /** The form's field for a field of the API's errors: `schedule.cron` is `cron`, `target.arn` is `target`. */

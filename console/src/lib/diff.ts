@@ -18,8 +18,8 @@ export function diffOf(before: unknown, after: unknown, field = ""): Change[] {
   return [{ field, before, after }];
 }
 
-function same(one: unknown, other: unknown): boolean {
-  return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
+function same(first: unknown, second: unknown): boolean {
+  return JSON.stringify(sorted(first)) === JSON.stringify(sorted(second));
 }
 
 function sorted(value: unknown): unknown {

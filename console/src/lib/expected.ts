@@ -40,7 +40,7 @@ const UNSETTLED = new Set(["to_come", "overdue", "queued", "running", "retrying"
 export function changedFrom(before: Known, present: number): number | undefined {
   if (!before.complete || present - before.wholeAt >= WHOLE_EVERY) return undefined;
   const open = before.fires.filter((fire) => UNSETTLED.has(stateOfFire(fire))).map((fire) => Date.parse(fire.fire_at));
-  const earliest = open.reduce((one, other) => Math.min(one, other), before.readAt - OVERLAP);
+  const earliest = open.reduce((first, second) => Math.min(first, second), before.readAt - OVERLAP);
   return Math.max(earliest, before.readAt - LONGEST_OVERLAP);
 }
 

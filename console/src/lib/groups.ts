@@ -12,16 +12,16 @@ export function keyOf(group: Group): string {
 export function merged(groups: readonly Group[]): Group[] {
   const found = new Map<string, Group>();
   for (const group of groups) {
-    const other = found.get(keyOf(group));
-    if (!other) {
+    const known = found.get(keyOf(group));
+    if (!known) {
       found.set(keyOf(group), { ...group });
       continue;
     }
-    other.count += group.count;
-    other.hours = [...other.hours, ...group.hours];
-    if (group.first_at < other.first_at) other.first_at = group.first_at;
-    if (group.last_at > other.last_at)
-      Object.assign(other, { last_at: group.last_at, last_execution_id: group.last_execution_id });
+    known.count += group.count;
+    known.hours = [...known.hours, ...group.hours];
+    if (group.first_at < known.first_at) known.first_at = group.first_at;
+    if (group.last_at > known.last_at)
+      Object.assign(known, { last_at: group.last_at, last_execution_id: group.last_execution_id });
   }
-  return [...found.values()].sort((one, other) => (one.last_at < other.last_at ? 1 : -1));
+  return [...found.values()].sort((first, second) => (first.last_at < second.last_at ? 1 : -1));
 }

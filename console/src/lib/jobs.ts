@@ -47,7 +47,7 @@ export function queryOf(filter: JobFilter) {
 
 /** The value if it is one of these. */
 export function oneOf<T extends string>(of: readonly T[], value: string | undefined): T | undefined {
-  return of.find((one) => one === value);
+  return of.find((known) => known === value);
 }
 
 /** A parameter, if it has a value. */

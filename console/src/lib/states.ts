@@ -81,15 +81,15 @@ export interface BackfillRuns {
 
 /** The state of a backfill: once all is enqueued, its runs say how it ends. */
 export function stateOfBackfill(
-  one: { cancelled_at?: string | null; sent: number; total: number },
+  backfill: { cancelled_at?: string | null; sent: number; total: number },
   runs?: BackfillRuns,
 ): string {
-  if (one.cancelled_at) return "cancelled";
-  if (one.sent < one.total) return "under_way";
+  if (backfill.cancelled_at) return "cancelled";
+  if (backfill.sent < backfill.total) return "under_way";
   if (runs?.failed) return "failed";
   if (runs?.open) return "under_way";
   // No good news of a part.
-  return runs && runs.all >= one.total ? "succeeded" : "all_enqueued";
+  return runs && runs.all >= backfill.total ? "succeeded" : "all_enqueued";
 }
 
 /** Whether a run has not ended. */

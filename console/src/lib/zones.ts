@@ -54,11 +54,11 @@ export type Together = [Moved, ...Moved[]];
 /** The moved jobs, those together that one change moves in the same way; the earliest change first. */
 export function movedTogether(moved: readonly Moved[]): Together[] {
   const groups = new Map<string, Together>();
-  for (const one of moved) {
-    const key = JSON.stringify([one.change_at, one.timezone, one.text]);
+  for (const change of moved) {
+    const key = JSON.stringify([change.change_at, change.timezone, change.text]);
     const group = groups.get(key);
-    if (group) group.push(one);
-    else groups.set(key, [one]);
+    if (group) group.push(change);
+    else groups.set(key, [change]);
   }
-  return [...groups.values()].sort(([one], [other]) => Date.parse(one.change_at) - Date.parse(other.change_at));
+  return [...groups.values()].sort(([first], [second]) => Date.parse(first.change_at) - Date.parse(second.change_at));
 }

@@ -18,15 +18,15 @@ export function say(text: string): void {
   const id = ++lastMessage;
   messages.value = [...messages.value.slice(-3), { id, text }];
   setTimeout(() => {
-    messages.value = messages.value.filter((one) => one.id !== id);
+    messages.value = messages.value.filter((message) => message.id !== id);
   }, 6000);
 }
 
 export function Messages(): JSX.Element {
   return (
     <div class="messages" role="status" aria-live="polite">
-      {messages.value.map((one) => (
-        <div key={one.id}>{one.text}</div>
+      {messages.value.map((message) => (
+        <div key={message.id}>{message.text}</div>
       ))}
     </div>
   );

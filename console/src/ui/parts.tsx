@@ -40,7 +40,9 @@ export function Time({
   const text =
     relative.value && !full ? fromNow(instant, now.value) : absolute(instant, shownIn, full ? undefined : now.value);
   const zones = [...new Set(["UTC", inZone ?? zone ?? "UTC", BROWSER_ZONE])];
-  const title = zones.map((one) => `${absolute(instant, one)} ${local(instant, one).offset} ${one}`).join("\n");
+  const title = zones
+    .map((timezone) => `${absolute(instant, timezone)} ${local(instant, timezone).offset} ${timezone}`)
+    .join("\n");
   return (
     <time dateTime={at} title={title}>
       {text}
@@ -90,9 +92,9 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
         </div>
         {problem && problem.errors.length > 1 ? (
           <ul>
-            {problem.errors.map((one) => (
-              <li key={one.field}>
-                <code>{one.field}</code> <Text>{one.message}</Text>
+            {problem.errors.map((refusal) => (
+              <li key={refusal.field}>
+                <code>{refusal.field}</code> <Text>{refusal.message}</Text>
               </li>
             ))}
           </ul>

@@ -212,7 +212,7 @@ function useKeyboard(search: { current: HTMLInputElement | null }, help: () => v
     const pressed = (event: KeyboardEvent) => {
       if (event.key === "Escape") leaveField(event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      const entry = entries().find((one) => one.letter === event.key);
+      const entry = entries().find((known) => known.letter === event.key);
       if (going) {
         going = false;
         if (entry) go(entry.path);
@@ -280,12 +280,12 @@ function Help({ close }: { close: () => void }): JSX.Element {
     <dialog ref={dialog} aria-label="Keyboard" onClose={close}>
       <h2>Keyboard</h2>
       <dl class="facts">
-        {KEYS.map(([keys, what]) => (
+        {KEYS.map(([keys, effect]) => (
           <div key={keys}>
             <dt>
               <kbd>{keys}</kbd>
             </dt>
-            <dd>{what}</dd>
+            <dd>{effect}</dd>
           </div>
         ))}
       </dl>

@@ -32,7 +32,7 @@ export function Scroll(props: { label: string; toEnd?: boolean; children: Compon
     if (!shown) return;
     if (toEnd) shown.scrollLeft = shown.scrollWidth;
     const observer = new ResizeObserver(() => setWider(shown.scrollWidth > shown.clientWidth));
-    for (const one of [shown, ...shown.children]) observer.observe(one);
+    for (const element of [shown, ...shown.children]) observer.observe(element);
     return () => observer.disconnect();
   }, []);
   const reachable = isWider ? { tabIndex: 0, role: "group" as const, "aria-label": label } : {};

@@ -124,11 +124,11 @@ function Shown({ method, path, operation, schemas }: ShownProps): JSX.Element {
           {operation.parameters?.length ? (
             <Fields
               title="Parameters"
-              fields={operation.parameters.map((one) => [
-                one.name,
-                `${one.in}${one.required ? ", required" : ""}`,
-                typeOf(one.schema),
-                one.description ?? "",
+              fields={operation.parameters.map((parameter) => [
+                parameter.name,
+                `${parameter.in}${parameter.required ? ", required" : ""}`,
+                typeOf(parameter.schema),
+                parameter.description ?? "",
               ])}
             />
           ) : null}
@@ -155,11 +155,11 @@ function SchemaFields(props: { title: string; schema: Schema; schemas: Record<st
     <>
       <Fields
         title={`${props.title} ${name}`}
-        fields={Object.entries(schema.properties ?? {}).map(([field, one]) => [
+        fields={Object.entries(schema.properties ?? {}).map(([field, member]) => [
           field,
           schema.required?.includes(field) ? "always" : "",
-          typeOf(one),
-          one.description ?? props.schemas[one.$ref?.split("/").at(-1) ?? ""]?.description ?? "",
+          typeOf(member),
+          member.description ?? props.schemas[member.$ref?.split("/").at(-1) ?? ""]?.description ?? "",
         ])}
       />
       {example ? <Code text={JSON.stringify(example, null, 2)} label="example" /> : null}
@@ -197,7 +197,7 @@ export function typeOf(schema: Schema): string {
   if (schema.$ref) return schema.$ref.split("/").at(-1) ?? "";
   const several = schema.anyOf ?? schema.oneOf;
   if (several) return [...new Set(several.map(typeOf))].join(" | ");
-  if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" | ");
+  if (schema.enum) return schema.enum.map((choice) => JSON.stringify(choice)).join(" | ");
   if (schema.type === "array") return `${schema.items ? typeOf(schema.items) : "any"}[]`;
   return schema.type ?? "any";
 }

@@ -55,14 +55,14 @@ export function Calendars(): JSX.Element {
 
 function columns(ask: (dialog: Dialog) => void): Column<Calendar>[] {
   return [
-    { name: "Name", class: "mono", cell: (one) => one.name },
-    { name: "Dates", class: "num", cell: (one) => one.dates.length },
+    { name: "Name", class: "mono", cell: (calendar) => calendar.name },
+    { name: "Dates", class: "num", cell: (calendar) => calendar.dates.length },
     {
       name: "The next",
       class: "wrap mono",
-      cell: (one) => coming(one.dates).slice(0, 4).join(", ") || "none to come",
+      cell: (calendar) => coming(calendar.dates).slice(0, 4).join(", ") || "none to come",
     },
-    { name: "Stored", cell: (one) => <Time at={one.updated_at} /> },
+    { name: "Stored", cell: (calendar) => <Time at={calendar.updated_at} /> },
     ...(may("write")
       ? [
           actions<Calendar>((calendar) => (

@@ -32,9 +32,10 @@ export function EditJob({ id }: { id: string }): JSX.Element {
 function byField(error: unknown): Record<string, string> {
   if (!(error instanceof Minute8Problem)) return {};
   const found: Record<string, string> = {};
-  for (const one of error.errors) {
-    const field = fieldOf(one.field);
-    if (field) found[field] = `${one.field}: ${one.message}${one.accepted ? `; accepted: ${one.accepted}` : ""}`;
+  for (const refusal of error.errors) {
+    const field = fieldOf(refusal.field);
+    if (field)
+      found[field] = `${refusal.field}: ${refusal.message}${refusal.accepted ? `; accepted: ${refusal.accepted}` : ""}`;
   }
   return found;
 }
@@ -260,12 +261,12 @@ function Against({ before, after }: { before: Job; after: Record<string, unknown
 function pruned(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const kept = Object.entries(value)
-    .map(([name, one]) => [name, pruned(one)] as const)
+    .map(([name, member]) => [name, pruned(member)] as const)
     .filter(
-      ([, one]) =>
-        one !== null &&
-        !(Array.isArray(one) && !one.length) &&
-        !(typeof one === "object" && !Array.isArray(one) && one && !Object.keys(one).length),
+      ([, member]) =>
+        member !== null &&
+        !(Array.isArray(member) && !member.length) &&
+        !(typeof member === "object" && !Array.isArray(member) && member && !Object.keys(member).length),
     );
   return Object.fromEntries(kept);
 }

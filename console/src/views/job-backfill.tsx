@@ -71,7 +71,7 @@ const SHOWN = 5;
 
 type One = Shapes["Backfill"];
 
-const isGoing = (one: One) => stateOfBackfill(one) === "under_way";
+const isGoing = (backfill: One) => stateOfBackfill(backfill) === "under_way";
 
 /** A job's backfills of the last 90 days. */
 export function useBackfills(id: string): Loaded<One[]> {
@@ -90,22 +90,22 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
   const [all, showAll] = useState(false);
   const backfills = found.data ?? [];
   if (!backfills.length) return <Problem error={found.error} retry={found.reload} />;
-  const cancel = async (one: One) => {
+  const cancel = async (backfill: One) => {
     setError(undefined);
-    const path = { job_id: job.job_id, backfill_id: one.backfill_id ?? "" };
+    const path = { job_id: job.job_id, backfill_id: backfill.backfill_id ?? "" };
     await api().post("/v1/jobs/{job_id}/backfills/{backfill_id}/cancel", { path, body: { note: "" } });
     say("The backfill is cancelled");
     found.reload();
   };
   const columns = columnsOf(job);
   if (may("write") && backfills.some(isGoing)) {
-    const button = (one: One) => (
-      <button type="button" class="danger" onClick={() => cancel(one).catch(setError)}>
+    const button = (backfill: One) => (
+      <button type="button" class="danger" onClick={() => cancel(backfill).catch(setError)}>
         Cancel
         <span class="sr"> the backfill</span>
       </button>
     );
-    columns.push(actions((one) => (isGoing(one) ? button(one) : null)));
+    columns.push(actions((backfill) => (isGoing(backfill) ? button(backfill) : null)));
   }
   return (
     <Card title="Backfills" side={<a href={to(["runs"], { job: job.job_id, trigger: "backfill" })}>Their runs</a>}>
@@ -114,7 +114,7 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
         label="Backfills"
         columns={columns}
         rows={all ? backfills : backfills.slice(0, SHOWN)}
-        keyOf={(one) => one.backfill_id ?? ""}
+        keyOf={(backfill) => backfill.backfill_id ?? ""}
       />
       {backfills.length > SHOWN && !all ? (
         <More show={() => showAll(true)}>Show all {backfills.length.toLocaleString("en")}</More>
@@ -127,13 +127,13 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
 const MOST_RUNS = 200;
 
 /** The state of a backfill, and what became of its runs. */
-function Outcome({ job, one }: { job: Job; one: One }): JSX.Element {
+function Outcome({ job, backfill }: { job: Job; backfill: One }): JSX.Element {
   const [isEnded, setEnded] = useState(false);
-  const id = one.backfill_id ?? "";
+  const id = backfill.backfill_id ?? "";
   const found = useLoad(
-    `runs of backfill ${job.job_id} ${id} ${one.sent}`,
+    `runs of backfill ${job.job_id} ${id} ${backfill.sent}`,
     async (signal) => {
-      const range = { from_at: one.start_at ?? "", until_at: one.end_at ?? "" };
+      const range = { from_at: backfill.start_at ?? "", until_at: backfill.end_at ?? "" };
       const query = { trigger: "backfill" as const, limit: MOST_RUNS, ...range };
       const page = await api().get("/v1/jobs/{job_id}/runs", { path: { job_id: job.job_id }, query, signal });
       // Others may have run the same range.
@@ -143,33 +143,33 @@ function Outcome({ job, one }: { job: Job; one: One }): JSX.Element {
         open: runs.filter(isOpen).length,
         all: runs.length,
       };
-      const isOld = Date.parse(one.created_at ?? "") < Date.now() - DAY;
-      setEnded(!counts.open && (counts.all >= Math.min(one.total, MOST_RUNS) || isOld));
+      const isOld = Date.parse(backfill.created_at ?? "") < Date.now() - DAY;
+      setEnded(!counts.open && (counts.all >= Math.min(backfill.total, MOST_RUNS) || isOld));
       return { ...counts, more: Boolean(page.next_cursor) };
     },
     isEnded ? 0 : 5,
   );
   const runs = found.data;
   const more = runs?.failed ? `${runs.failed.toLocaleString("en")}${runs.more ? "+" : ""} of its runs` : undefined;
-  return <State state={stateOfBackfill(one, runs)} more={more} />;
+  return <State state={stateOfBackfill(backfill, runs)} more={more} />;
 }
 
 function columnsOf(job: Job): Column<One>[] {
   const zone = job.schedule.timezone ?? undefined;
   return [
-    { name: "State", cell: (one) => <Outcome job={job} one={one} /> },
+    { name: "State", cell: (backfill) => <Outcome job={job} backfill={backfill} /> },
     {
       name: "Enqueued",
-      cell: (one) => (
+      cell: (backfill) => (
         <>
-          <progress max={one.total} value={one.sent} aria-label="Enqueued" /> {one.sent.toLocaleString("en")} of{" "}
-          {one.total.toLocaleString("en")}
+          <progress max={backfill.total} value={backfill.sent} aria-label="Enqueued" />{" "}
+          {backfill.sent.toLocaleString("en")} of {backfill.total.toLocaleString("en")}
         </>
       ),
     },
-    { name: "From", cell: (one) => <Time at={one.start_at} zone={zone} /> },
-    { name: "Until", cell: (one) => <Time at={one.end_at} zone={zone} /> },
-    { name: "Begun", cell: (one) => <Time at={one.created_at} zone={zone} /> },
-    { name: "At a time", class: "num", cell: (one) => one.concurrency },
+    { name: "From", cell: (backfill) => <Time at={backfill.start_at} zone={zone} /> },
+    { name: "Until", cell: (backfill) => <Time at={backfill.end_at} zone={zone} /> },
+    { name: "Begun", cell: (backfill) => <Time at={backfill.created_at} zone={zone} /> },
+    { name: "At a time", class: "num", cell: (backfill) => backfill.concurrency },
   ];
 }

@@ -22,9 +22,9 @@ export function definitionOf(job: Job): Record<string, unknown> {
 function compact(value: unknown): unknown {
   if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
   const kept = Object.entries(value).filter(
-    ([, one]) => one !== null && one !== "" && !(Array.isArray(one) && !one.length),
+    ([, member]) => member !== null && member !== "" && !(Array.isArray(member) && !member.length),
   );
-  return Object.fromEntries(kept.map(([name, one]) => [name, compact(one)]));
+  return Object.fromEntries(kept.map(([name, member]) => [name, compact(member)]));
 }
 
 function alertWords(alert: Job["alert"]): string {
@@ -210,7 +210,7 @@ export function ConsequencesOf(props: {
     ),
   );
   if (!both.data) return both.error ? <Problem error={both.error} /> : <Waiting lines={1} />;
-  const [before, after] = both.data.map((one) => one.fires.map((fire) => fire.fire_at));
+  const [before, after] = both.data.map((preview) => preview.fires.map((fire) => fire.fire_at));
   const found = consequences(before ?? [], after ?? []);
   return (
     <div class="consequences small">

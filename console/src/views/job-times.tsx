@@ -45,9 +45,9 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
             <table>
               <thead>
                 <tr>
-                  {zones.map((one) => (
-                    <th key={one} scope="col">
-                      {one}
+                  {zones.map((timezone) => (
+                    <th key={timezone} scope="col">
+                      {timezone}
                     </th>
                   ))}
                   <th scope="col" class="num">
@@ -60,9 +60,9 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
                   const at = Date.parse(fire.fire_at);
                   return (
                     <tr key={fire.fire_at} class={fire.skipped ? "skipped" : ""}>
-                      {zones.map((one) => (
-                        <td key={one}>
-                          <span class="muted">{local(at, one).weekday}</span> {absolute(at, one)}
+                      {zones.map((timezone) => (
+                        <td key={timezone}>
+                          <span class="muted">{local(at, timezone).weekday}</span> {absolute(at, timezone)}
                         </td>
                       ))}
                       <td class="num muted">{fire.skipped ? "skipped" : fromNow(at, now.value).replace("in ", "")}</td>
@@ -103,12 +103,12 @@ function ClockChangePicture({ job, zone, change }: { job: Job; zone: string; cha
   const preview = useLoad(`change ${job.job_id} ${job.schedule_revision} ${change.at}`, (signal) =>
     api().post("/v1/schedules/preview", { body, repeatable: true, signal }),
   );
-  const what = change.minutes > 0 ? `skips ${change.minutes} min` : `repeats ${-change.minutes} min`;
+  const effect = change.minutes > 0 ? `skips ${change.minutes} min` : `repeats ${-change.minutes} min`;
   const fires = preview.data?.fires ?? [];
   return (
     <Card
       title={`The next clock change in ${zone}`}
-      side={`${absolute(change.at - 1000, zone).slice(0, 10)}: ${change.before} → ${change.after}, the clock ${what}`}
+      side={`${absolute(change.at - 1000, zone).slice(0, 10)}: ${change.before} → ${change.after}, the clock ${effect}`}
     >
       <Problem error={preview.error} />
       {preview.data ? (

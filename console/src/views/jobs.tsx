@@ -287,9 +287,9 @@ export function Select(props: {
       onChange={(event) => props.set(event.currentTarget.value)}
     >
       <option value="">{props.label}: any</option>
-      {props.of.map((one) => (
-        <option key={one} value={one}>
-          {one.replaceAll("_", " ").slice(0, 40)}
+      {props.of.map((choice) => (
+        <option key={choice} value={choice}>
+          {choice.replaceAll("_", " ").slice(0, 40)}
         </option>
       ))}
     </select>

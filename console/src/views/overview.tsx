@@ -235,7 +235,7 @@ function Next({ look }: { look: Look | undefined }): JSX.Element {
           label="Next jobs"
           columns={NEXT}
           rows={ahead.jobs}
-          keyOf={(one) => one.job_id}
+          keyOf={(execution) => execution.job_id}
           empty={<Empty title="Nothing is due" />}
         />
       ) : (
@@ -246,13 +246,13 @@ function Next({ look }: { look: Look | undefined }): JSX.Element {
 }
 
 const NEXT: Column<Shapes["JobAhead"]>[] = [
-  { name: "", cell: (one) => <Time at={one.fire_at} /> },
+  { name: "", cell: (execution) => <Time at={execution.fire_at} /> },
   jobColumn(),
   {
     name: "",
     class: "num muted roomy",
-    cell: (one) => {
-      const left = (Date.parse(one.fire_at) - now.value) / 1000;
+    cell: (execution) => {
+      const left = (Date.parse(execution.fire_at) - now.value) / 1000;
       return left > 0 ? span(left) : "now";
     },
   },

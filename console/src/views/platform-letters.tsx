@@ -24,9 +24,9 @@ export function DeadLetters(): JSX.Element {
     <Card title="Dead letters">
       <Found found={found} lines={1}>
         {({ queues }) =>
-          queues.some((one) => one.letters) ? (
+          queues.some((queue) => queue.letters) ? (
             queues
-              .filter((one) => one.letters)
+              .filter((queue) => queue.letters)
               .map(({ queue, letters }) => (
                 <div key={queue} class="apart">
                   <div class="actions">
@@ -87,9 +87,9 @@ function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
       class: "wrap",
       cell: (letter) => (
         <>
-          {letter.about.map((one) => (
-            <div key={one} class="mono">
-              <Text>{one}</Text>
+          {letter.about.map((line) => (
+            <div key={line} class="mono">
+              <Text>{line}</Text>
             </div>
           ))}
           {letter.problem ? <Text most={400}>{letter.problem}</Text> : null}

@@ -23,10 +23,10 @@ export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Elemen
             {data.windows.length > 1 ? (
               <Plot
                 label="How long the planning of each window took"
-                points={data.windows.map((one) => ({
-                  at: Date.parse(one.start_at),
-                  seconds: one.took_s,
-                  failed: one.ahead_s < 0,
+                points={data.windows.map((window) => ({
+                  at: Date.parse(window.start_at),
+                  seconds: window.took_s,
+                  failed: window.ahead_s < 0,
                 }))}
               />
             ) : null}
@@ -34,14 +34,14 @@ export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Elemen
               label="Windows planned"
               columns={WINDOWS}
               rows={data.windows.slice(0, SHOWN)}
-              keyOf={(one) => one.end_at}
+              keyOf={(window) => window.end_at}
             />
             {data.set_aside.length ? <h3>Set aside</h3> : null}
             <List
               label="What could not be planned"
               columns={SET_ASIDE}
               rows={data.set_aside}
-              keyOf={(one) => `${one.kind} ${one.name}`}
+              keyOf={(held) => `${held.kind} ${held.name}`}
             />
           </>
         )}
@@ -53,17 +53,17 @@ export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Elemen
 /** What is wrong with the stage, before all else; and what was looked at and found to be right. */
 export function Findings({ findings }: { findings: Planning["findings"] | undefined }): JSX.Element | null {
   if (!findings) return null;
-  const problems = findings.filter((one) => one.level !== "ok");
-  const fine = findings.filter((one) => one.level === "ok");
+  const problems = findings.filter((finding) => finding.level !== "ok");
+  const fine = findings.filter((finding) => finding.level === "ok");
   return (
     <Card title={problems.length ? "Findings" : "Nothing is wrong"}>
       <ul class="findings">
-        {problems.map((one) => (
-          <li key={one.found}>
-            <State state={one.level} /> <Text most={500}>{one.found}</Text>
-            {one.remedy ? (
+        {problems.map((finding) => (
+          <li key={finding.found}>
+            <State state={finding.level} /> <Text most={500}>{finding.found}</Text>
+            {finding.remedy ? (
               <p class="hint">
-                <Linked most={500}>{one.remedy}</Linked>
+                <Linked most={500}>{finding.remedy}</Linked>
               </p>
             ) : null}
           </li>
@@ -73,9 +73,9 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
         <details class="small">
           <summary>{counted(fine.length, "check")} found nothing wrong</summary>
           <ul>
-            {fine.map((one) => (
-              <li key={`${one.check} ${one.found}`}>
-                <Text most={300}>{`${one.check}: ${one.found}`}</Text>
+            {fine.map((finding) => (
+              <li key={`${finding.check} ${finding.found}`}>
+                <Text most={300}>{`${finding.check}: ${finding.found}`}</Text>
               </li>
             ))}
           </ul>
@@ -91,7 +91,7 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
 function Mark({ planning }: { planning: Planning }): JSX.Element {
   const { mark, windows } = planning;
   const [last] = windows;
-  const latest = windows.length ? Math.min(...windows.map((one) => one.ahead_s)) : null;
+  const latest = windows.length ? Math.min(...windows.map((window) => window.ahead_s)) : null;
   return (
     <dl class="figures">
       <Figure
@@ -125,31 +125,31 @@ function Mark({ planning }: { planning: Planning }): JSX.Element {
 const WINDOWS: Column<Shapes["WindowPlanned"]>[] = [
   {
     name: "Window",
-    cell: (one) => (
+    cell: (window) => (
       <>
-        <Time at={one.start_at} />
-        {one.finished ? null : <span class="late"> not finished</span>}
+        <Time at={window.start_at} />
+        {window.finished ? null : <span class="late"> not finished</span>}
       </>
     ),
   },
-  { name: "Took", class: "num", cell: (one) => duration(one.took_s) },
+  { name: "Took", class: "num", cell: (window) => duration(window.took_s) },
   {
     name: "Ready",
     class: "num",
-    cell: (one) => (
-      <span class={one.ahead_s < 0 ? "bad" : ""}>
-        {duration(Math.abs(one.ahead_s))} {one.ahead_s < 0 ? "late" : "before"}
+    cell: (window) => (
+      <span class={window.ahead_s < 0 ? "bad" : ""}>
+        {duration(Math.abs(window.ahead_s))} {window.ahead_s < 0 ? "late" : "before"}
       </span>
     ),
   },
-  { name: "Executions", class: "num", cell: (one) => one.executions.toLocaleString("en") },
-  { name: "Missed", class: "num", cell: (one) => (one.missed ? <span class="late">{one.missed}</span> : "–") },
-  { name: "Shares", class: "num", cell: (one) => one.planners || "–" },
+  { name: "Executions", class: "num", cell: (window) => window.executions.toLocaleString("en") },
+  { name: "Missed", class: "num", cell: (window) => (window.missed ? <span class="late">{window.missed}</span> : "–") },
+  { name: "Shares", class: "num", cell: (window) => window.planners || "–" },
 ];
 
 const SET_ASIDE: Column<Shapes["NotPlanned"]>[] = [
-  { name: "", cell: (one) => one.kind },
-  { name: "", class: "clip", cell: (one) => <Text>{one.name}</Text> },
-  { name: "", cell: (one) => <Time at={one.start_at ?? one.seen_at} /> },
-  { name: "", class: "wrap", cell: (one) => <Text most={500}>{one.reason}</Text> },
+  { name: "", cell: (held) => held.kind },
+  { name: "", class: "clip", cell: (held) => <Text>{held.name}</Text> },
+  { name: "", cell: (held) => <Time at={held.start_at ?? held.seen_at} /> },
+  { name: "", class: "wrap", cell: (held) => <Text most={500}>{held.reason}</Text> },
 ];

@@ -116,7 +116,7 @@ function columns(
     { name: "State", cell: (tenant) => <State state={tenant.state} /> },
     { name: "Jobs", class: "num spare", cell: ({ usage }) => usage.jobs.toLocaleString("en") },
     { name: "Quota", class: "num", cell: (tenant) => <Share tenant={tenant} /> },
-    ...(shown.some((one) => one.note)
+    ...(shown.some((tenant) => tenant.note)
       ? [{ name: "Note", class: "clip", cell: (tenant: Tenant) => <Text>{tenant.note}</Text> }]
       : []),
     actions((tenant) =>

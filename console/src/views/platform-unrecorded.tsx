@@ -48,7 +48,7 @@ export function Unrecorded(): JSX.Element {
                 label="Executions without a record"
                 columns={COLUMNS}
                 rows={executions}
-                keyOf={(one) => one.execution_id}
+                keyOf={(execution) => execution.execution_id}
               />
             </>
           ) : (
@@ -62,16 +62,16 @@ export function Unrecorded(): JSX.Element {
 }
 
 const COLUMNS: Column<Lost>[] = [
-  { name: "", cell: (one) => <Time at={one.due_at} /> },
-  { name: "", cell: (one) => <a href={to(["tenants", one.tenant_id])}>{one.tenant_id}</a> },
-  { name: "", class: "wrap mono", cell: (one) => <Text>{one.execution_id}</Text> },
+  { name: "", cell: (execution) => <Time at={execution.due_at} /> },
+  { name: "", cell: (execution) => <a href={to(["tenants", execution.tenant_id])}>{execution.tenant_id}</a> },
+  { name: "", class: "wrap mono", cell: (execution) => <Text>{execution.execution_id}</Text> },
   {
     name: "",
     class: "muted",
-    cell: (one) =>
-      one.sent_at ? (
+    cell: (execution) =>
+      execution.sent_at ? (
         <>
-          sent again <Time at={one.sent_at} />
+          sent again <Time at={execution.sent_at} />
         </>
       ) : null,
   },
@@ -79,7 +79,7 @@ const COLUMNS: Column<Lost>[] = [
 
 function Sure(props: { lost: readonly Lost[]; close: () => void; changed: () => void }): JSX.Element {
   const act = async () => {
-    const body = { execution_ids: props.lost.map((one) => one.execution_id) };
+    const body = { execution_ids: props.lost.map((execution) => execution.execution_id) };
     const done = await api().post("/v1/platform/unrecorded/run", { body });
     say(`${done.sent.length} are sent again, ${done.recorded.length} have a record meanwhile`);
     props.changed();

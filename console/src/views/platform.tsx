@@ -138,13 +138,19 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
   for (const share of pages.flatMap((page) => page.tenants)) {
     shares.set(share.tenant_id, (shares.get(share.tenant_id) ?? 0) + share.executions);
   }
-  const most = [...shares].sort((one, other) => other[1] - one[1]).slice(0, 5);
+  const most = [...shares].sort((first, second) => second[1] - first[1]).slice(0, 5);
   return (
     <Card
       title="What is coming, of all tenants"
-      side={[1, 6, 24].map((one) => (
-        <button key={one} type="button" class="quiet" aria-pressed={one === hours} onClick={() => setHours(one)}>
-          {one} h
+      side={[1, 6, 24].map((choice) => (
+        <button
+          key={choice}
+          type="button"
+          class="quiet"
+          aria-pressed={choice === hours}
+          onClick={() => setHours(choice)}
+        >
+          {choice} h
         </button>
       ))}
     >

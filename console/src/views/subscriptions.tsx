@@ -49,7 +49,7 @@ export function Subscriptions(): JSX.Element {
               label="Subscriptions"
               columns={columns(test, setDialog)}
               rows={subscriptions}
-              keyOf={(one) => one.name}
+              keyOf={(subscription) => subscription.name}
               empty={
                 <Empty title="No subscriptions yet">
                   A subscription sends one message about a bad night, and not one for each failed run.
@@ -67,33 +67,33 @@ export function Subscriptions(): JSX.Element {
 
 function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): Column<Subscription>[] {
   return [
-    { name: "Name", class: "mono", cell: (one) => one.name },
+    { name: "Name", class: "mono", cell: (subscription) => subscription.name },
     {
       name: "Delivery",
       class: "wrap",
-      cell: (one) => (
+      cell: (subscription) => (
         <>
-          <State state={one.delivery.state} /> <Result of={one} />
+          <State state={subscription.delivery.state} /> <Result of={subscription} />
         </>
       ),
     },
-    { name: "Address", class: "wrap mono", cell: (one) => <Text>{addressOf(one)}</Text> },
-    { name: "Reports", class: "wrap", cell: (one) => <Text>{reportsOf(one)}</Text> },
+    { name: "Address", class: "wrap mono", cell: (subscription) => <Text>{addressOf(subscription)}</Text> },
+    { name: "Reports", class: "wrap", cell: (subscription) => <Text>{reportsOf(subscription)}</Text> },
     {
       name: "Last message",
       cell: ({ delivery }) => (delivery.delivered_at ? <Time at={delivery.delivered_at} /> : "none"),
     },
     ...(may("write")
       ? [
-          actions<Subscription>((one) => (
+          actions<Subscription>((subscription) => (
             <div class="actions">
-              <button type="button" class="quiet" onClick={() => test(one.name)}>
+              <button type="button" class="quiet" onClick={() => test(subscription.name)}>
                 Test
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", of: one })}>
+              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", of: subscription })}>
                 Edit
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", of: one })}>
+              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", of: subscription })}>
                 Delete
               </button>
             </div>
@@ -123,17 +123,22 @@ function Result({ of }: { of: Subscription }): JSX.Element {
   );
 }
 
-function addressOf(one: Subscription): string {
-  return String(one.target.url ?? one.target.arn);
+function addressOf(subscription: Subscription): string {
+  return String(subscription.target.url ?? subscription.target.arn);
 }
 
-function reportsOf(one: Subscription): string {
+function reportsOf(subscription: Subscription): string {
   const of = [
-    one.job_id ? `of ${one.job_id}` : "",
-    one.name_prefix ? `of ${one.name_prefix}…` : "",
-    one.tag ? `tagged ${one.tag}` : "",
+    subscription.job_id ? `of ${subscription.job_id}` : "",
+    subscription.name_prefix ? `of ${subscription.name_prefix}…` : "",
+    subscription.tag ? `tagged ${subscription.tag}` : "",
   ].filter(Boolean);
-  return [one.kinds.join(", "), ...of, `after ${one.delay_s} s`, `grouped by ${one.group_s} s`].join(", ");
+  return [
+    subscription.kinds.join(", "),
+    ...of,
+    `after ${subscription.delay_s} s`,
+    `grouped by ${subscription.group_s} s`,
+  ].join(", ");
 }
 
 function Edit(props: { of: Subscription | null; close: () => void; changed: () => void }): JSX.Element {
@@ -181,7 +186,7 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
               type="checkbox"
               checked={kinds.includes(kind)}
               onChange={(event) =>
-                setKinds(event.currentTarget.checked ? [...kinds, kind] : kinds.filter((one) => one !== kind))
+                setKinds(event.currentTarget.checked ? [...kinds, kind] : kinds.filter((known) => known !== kind))
               }
             />{" "}
             {kind}

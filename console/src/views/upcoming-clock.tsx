@@ -68,7 +68,7 @@ function Ids({ moved: [first, ...others] }: { moved: Together }): JSX.Element {
       {others.length ? (
         <details class="small">
           <summary>and {counted(others.length, "other job")}</summary>
-          {others.slice(0, LINKED).flatMap((one) => [link(one), " "])}
+          {others.slice(0, LINKED).flatMap((execution) => [link(execution), " "])}
           {others.length > LINKED ? "…" : ""}
         </details>
       ) : null}

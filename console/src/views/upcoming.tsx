@@ -95,7 +95,7 @@ function Listed({ from, until, isChosen }: { from: number; until: number; isChos
               label="Coming executions"
               columns={COLUMNS}
               rows={executions}
-              keyOf={(one) => `${one.job_id} ${one.fire_at}`}
+              keyOf={(execution) => `${execution.job_id} ${execution.fire_at}`}
               empty={<Empty title={short ? "Nothing is due in this hour" : "Nothing is due in this time"} />}
             />
             {hasMore ? (
@@ -112,20 +112,20 @@ function Listed({ from, until, isChosen }: { from: number; until: number; isChos
 }
 
 const COLUMNS: Column<Execution>[] = [
-  { name: "Due", cell: (one) => <Time at={one.due_at} /> },
+  { name: "Due", cell: (execution) => <Time at={execution.due_at} /> },
   jobColumn("Job"),
   {
     name: "In",
     class: "num muted",
-    cell: (one) => {
-      const left = (Date.parse(one.due_at) - now.value) / 1000;
+    cell: (execution) => {
+      const left = (Date.parse(execution.due_at) - now.value) / 1000;
       return left > 0 ? span(left) : "now";
     },
   },
   {
     name: "Fire time",
     class: "muted roomy",
-    cell: (one) => (one.fire_at === one.due_at ? "" : <Time at={one.fire_at} />),
+    cell: (execution) => (execution.fire_at === execution.due_at ? "" : <Time at={execution.fire_at} />),
   },
 ];
 
