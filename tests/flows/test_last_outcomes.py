@@ -22,8 +22,7 @@ from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome, de
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
-from common.timing.instants import rfc3339
-from tests.flows.test_projection import act, cut_off_step, projected, start
+from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
 from tests.worlds import World, at, job, open_world
 
 
@@ -45,10 +44,6 @@ def recounted(world: World, job_id: str, last: LastOutcomes) -> list[RunOutcome]
     return [RunOutcome.of_entry(run) for run in reversed(within) if run.job_id == job_id][:OUTCOMES]
 
 
-def later(world: World, seconds: int) -> str:
-    return rfc3339(int(world.clock.now()) + seconds)
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_pages_show_what_the_runs_say_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
@@ -58,23 +53,10 @@ def test_pages_show_what_the_runs_say_in_random_worlds(seed: int, monkeypatch: p
     monkeypatch.setattr(outcomes, "MAX_RUNS_OF_WINDOW", rng.choice([9, 50_000]))
     with open_world() as world:
         start(world)
-        crons = ["* * * * *", "*/7 * * * *", "3 * * * *", "17 */2 * * *"]
-        ids = [f"j{number}" for number in range(4)]
-        for name, cron in zip(ids, crons, strict=True):
-            retry = {
-                "max_attempts": rng.randint(1, 4),
-                "base_s": rng.choice([5, 900, 20_000]),
-                "cap_s": 40_000,
-            }
-            world.registry.create("alice", name, job(cron=cron, retry=retry))
-        world.target.answer = lambda event: Outcome(ok=rng.random() < 0.7, error_type="E", error="no")
+        ids = create_random_jobs(world, rng, ["allow"])
         kept = listed_health(world)
         for _ in range(50):
-            world.run_until(later(world, rng.choice([60, 600, 1_800])), ticks=rng.random() < 0.9)
-            if rng.random() < 0.7:
-                act(world, rng, ids)
-            for _ in range(rng.choice([0, 1, 1, 2])):
-                cut_off_step(world, rng.choice([3, 20, 60, 90, 10_000]))
+            live_on_at_random(world, rng, ids)
             reader = rng.choice([kept, listed_health(world)])  # a function that stays, or a new one
             compare(world, reader)
         world.project()

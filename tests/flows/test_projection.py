@@ -20,7 +20,7 @@ from common.projection.windows import totals_of
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Table, Tables
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, rfc3339
 from scheduler import projector as projector_module
 from scheduler.projector import Projector
 from tests.worlds import Killed, World, at, job, open_world
@@ -207,7 +207,7 @@ def test_a_past_day_is_rolled_up_and_follows_late_changes(world: World) -> None:
     world.registry.create("alice", "hourly", job(cron="45 * * * *", retry={"max_attempts": 1}))
     world.table("tenants").put(dict(keys.tenant_listing("alice")))
     for _ in range(3 * 144):
-        world.run_until(_later(world, 600), ticks=True)
+        world.run_until(later(world, 600), ticks=True)
         world.project()
     day = day_start(at("2026-11-22T00:00:00Z"))
     (rolled_up,) = world.projector.days.between("alice", day, day + DAY_S)
@@ -218,7 +218,7 @@ def test_a_past_day_is_rolled_up_and_follows_late_changes(world: World) -> None:
     world.table("runs").put({**item, "status": "failed"})  # as if the target had failed then
     world.manual.retry("alice", f"alice:hourly:{run.run_name}")
     fail_next(world, 1)
-    world.run_until(_later(world, 3_600), ticks=True)
+    world.run_until(later(world, 3_600), ticks=True)
     world.project()
     (again,) = world.projector.days.between("alice", day, day + DAY_S)
     assert again.hourly == of_day(world, day) != rolled_up.hourly
@@ -232,9 +232,7 @@ def of_day(world: World, day: int) -> HourlyTotals:
     return totals
 
 
-def _later(world: World, seconds: int) -> str:
-    from common.timing.instants import rfc3339
-
+def later(world: World, seconds: int) -> str:
     return rfc3339(int(world.clock.now()) + seconds)
 
 
@@ -295,6 +293,26 @@ def act(world: World, rng: random.Random, ids: list[str]) -> None:
         rng.choice(actions)()
 
 
+def create_random_jobs(world: World, rng: random.Random, overlaps: list[str]) -> list[str]:
+    """Four jobs that retry what fails, and their ids. Three runs of ten fail."""
+    crons = ["* * * * *", "*/7 * * * *", "3 * * * *", "17 */2 * * *"]
+    ids = [f"j{number}" for number in range(4)]
+    for name, cron in zip(ids, crons, strict=True):
+        retry = {"max_attempts": rng.randint(1, 4), "base_s": rng.choice([5, 900, 20_000]), "cap_s": 40_000}
+        world.registry.create("alice", name, job(cron=cron, retry=retry, overlap=rng.choice(overlaps)))
+    world.target.answer = lambda event: Outcome(ok=rng.random() < 0.7, error_type="E", error="no")
+    return ids
+
+
+def live_on_at_random(world: World, rng: random.Random, ids: list[str]) -> None:
+    """Time passes, perhaps without ticks; somebody may act on a job; steps may be cut off."""
+    world.run_until(later(world, rng.choice([60, 600, 1_800])), ticks=rng.random() < 0.9)
+    if rng.random() < 0.7:
+        act(world, rng, ids)
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        cut_off_step(world, rng.choice([3, 20, 60, 90, 10_000]))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_projection_is_a_recount_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
@@ -303,28 +321,14 @@ def test_the_projection_is_a_recount_in_random_worlds(seed: int, monkeypatch: py
     monkeypatch.setattr(projector_module, "_READS_BETWEEN_CLOCK_READS", rng.choice([5, 1_600]))
     with open_world() as world:
         since = start(world)
-        crons = ["* * * * *", "*/7 * * * *", "3 * * * *", "17 */2 * * *"]
-        ids = [f"j{number}" for number in range(4)]
-        for name, cron in zip(ids, crons, strict=True):
-            retry = {
-                "max_attempts": rng.randint(1, 4),
-                "base_s": rng.choice([5, 900, 20_000]),
-                "cap_s": 40_000,
-            }
-            overlap = {"overlap": rng.choice(["allow", "skip", "queue_one"])}
-            world.registry.create("alice", name, job(cron=cron, retry=retry, **overlap))
-        world.target.answer = lambda event: Outcome(ok=rng.random() < 0.7, error_type="E", error="no")
+        ids = create_random_jobs(world, rng, ["allow", "skip", "queue_one"])
         for _ in range(60):
-            world.run_until(_later(world, rng.choice([60, 600, 1_800])), ticks=rng.random() < 0.9)
-            if rng.random() < 0.7:
-                act(world, rng, ids)
-            for _ in range(rng.choice([0, 1, 1, 2])):
-                cut_off_step(world, rng.choice([3, 20, 60, 90, 10_000]))
+            live_on_at_random(world, rng, ids)
         for name in ids:
             world.store.pause("alice", name)
         world.target.answer = lambda event: Outcome(ok=True)
         for _ in range(60):
-            world.run_until(_later(world, 3_600), ticks=True)
+            world.run_until(later(world, 3_600), ticks=True)
             world.project()
         assert [run for run in projected(world) if run.fire_at >= since] == recounted(world, ids, since=since)
         assert not [run for run in projected(world) if run.is_open]
