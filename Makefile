@@ -84,7 +84,6 @@ types: install-tests ## Check types, strictly
 check: lint types test ## All that CI does
 
 bench: install-tests ## Measure everything; docs/performance.md is written from it
-	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@$(RUN) -m benchmarks all --keep
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
@@ -98,7 +97,7 @@ audit: install $(VENV_AUDIT_READY) ## Look up the known vulnerabilities of all p
 
 locks: ## Write requirements/*.txt, with every package and its hashes, from requirements/*.in
 	@$(PYTHON) -m venv build/uv && build/uv/bin/python -m pip install -qq --disable-pip-version-check uv==0.13.9
-	@for list in dev bench run jwt lambda audit; do \
+	@for list in dev run jwt lambda audit; do \
 	  build/uv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(ARGS) \
 	    requirements/$$list.in $$([[ $$list = dev ]] || echo -c requirements/dev.txt) -o requirements/$$list.txt; done
 

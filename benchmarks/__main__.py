@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(name: str, scale: float) -> Result:
-    """Run one benchmark. They are imported one at a time: some need packages of requirements/bench.txt."""
+    """Run one benchmark. The others are not imported: some load slowly."""
     result: Result = import_module(f"benchmarks.{name}").run(scale)
     return result
 

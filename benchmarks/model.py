@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import simpy  # type: ignore[import-not-found,unused-ignore]  # of requirements/bench.txt
+import simpy
 
 from benchmarks.modelled_aws import (
     ATTEMPTS,

@@ -13,7 +13,7 @@ from benchmarks.api_cpu import PAIRS, in_process
 from scripts.measure.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
-# What needs neither an embedded AWS nor a package of requirements/bench.txt.
+# What needs no embedded AWS.
 QUICK = ["cold_start", "day", "requests", "planning", "projecting", "api_cpu"]
 
 
@@ -52,7 +52,6 @@ def test_the_document_is_what_the_kept_results_make_it() -> None:
 
 @pytest.mark.parametrize("name", ["capacity", "registered"])
 def test_a_simulation_reports_tables_and_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
     assert main([name, "--json", "--scale", "0.002"]) == 0
     result = Result.from_json(json.loads(capsys.readouterr().out))
     assert result.figures

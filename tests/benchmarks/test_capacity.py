@@ -22,7 +22,6 @@ LIMITS = {
 
 @pytest.fixture
 def capacity() -> object:
-    pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
     from benchmarks import capacity
 
     return capacity
@@ -64,7 +63,6 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
-    pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
     from benchmarks import registered
 
     parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]

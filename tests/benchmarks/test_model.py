@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
-
 from benchmarks.model import burst
 from benchmarks.modelled_aws import (
     MAX_IN_FLIGHT,

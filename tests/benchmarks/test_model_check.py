@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("simpy", reason="requirements/bench.txt is not installed")
-
 from benchmarks.model_check import gap, services
 from benchmarks.modelled_aws import Service
 

@@ -30,7 +30,7 @@ def test_a_list_pins_what_its_input_names_with_hashes_alone(name: str) -> None:
     assert all(PIN.match(entry) and "--hash=sha256:" in entry for entry in entries)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"dev", "bench"}))
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"dev"}))
 def test_all_lists_have_the_versions_with_which_everything_was_tested(name: str) -> None:
     assert pins(FOLDER / f"{name}.txt").items() <= pins(FOLDER / "dev.txt").items()
 
