@@ -38,6 +38,7 @@ from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenant_ranks import TenantRanks
 from common.platform.tenants import Tenants
+from common.projection.coming import ComingCounts
 from common.projection.rebuild import Rebuild
 from common.projection.state import ProjectionStates
 from common.registration.definition import Limits
@@ -137,6 +138,7 @@ class Operations:
     planning: PlanningState
     rebuild: Rebuild
     ranks: TenantRanks
+    coming: ComingCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ class Services:
                 PlanningState(tables.due, clock, deployment.stage),
                 Rebuild(tables.jobs, tables.runs, tables.due),
                 TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due, tables.runs)),
+                ComingCounts(tables.runs),
             ),
             deployment=deployment,
             clock=clock,

@@ -212,7 +212,9 @@ PLATFORM_QUESTIONS: Mapping[str, Question] = {
     "tenants by late runs": Question(_single("/v1/operator-overview", **_PAGE, sort="late"), 5, None, 1.0),
     "tenants by load": Question(_single("/v1/operator-overview", **_PAGE, sort="load"), 5, None, 1.0),
     "tenants by quota": Question(_single("/v1/operator-overview", **_PAGE, sort="quota"), 5, None, 1.0),
-    "density of an hour": Question(_all("/v1/operator-density"), 5, None, 1.0),
+    "density of an hour": Question(
+        _all("/v1/operator-density"), 5, None, 1.0, None, _all("/v1/operator-density")
+    ),
 }
 
 
@@ -253,15 +255,18 @@ def run(scale: float) -> Result:
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions"):
         measured[name] = _ask(tables, TENANT, question, rounds)
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions, job by job"):
-        if question.before:
-            with _environment(before, BEFORE) as client:
-                measured[name].before = _looked(client(), question.before)
+        measured[name].before = _before(before, BEFORE, question)
     platform = ReadTables()
     tenants, platform_jobs = max(10, int(PLATFORM_TENANTS * scale)), max(100, int(PLATFORM_JOBS * scale))
     reading_data.platform_of(platform, tenants, platform_jobs, now)
     reading_data.project(platform, now)
+    by_entries = {name: _before(platform, None, question) for name, question in PLATFORM_QUESTIONS.items()}
+    platform.counts.clear()
+    counting_s = reading_data.count_coming(platform, now)
+    units = [f"{platform.counts[name]:,.0f} {name}" for name in _UNITS]
     for name, question in track(list(PLATFORM_QUESTIONS.items()), "questions of the platform"):
         measured[name] = _ask(platform, None, question, rounds)
+        measured[name].before = by_entries[name]
     disturbed = " Other programs kept this machine busy." if load > 1 else ""
     title = f"{jobs:,} jobs with {runs:,} runs; {tenants:,} tenants with {platform_jobs:,} jobs"
     return Result(
@@ -270,7 +275,10 @@ def run(scale: float) -> Result:
         tables=[Table(title, _HEAD, [_row(*each) for each in measured.items()])],
         goals=list(_goals(measured)),
         figures={name: asdict(each) for name, each in measured.items()},
-        notes=[f"Job by job: {before_jobs:,} jobs, without the projection." + disturbed],
+        notes=[
+            f"Job by job: {before_jobs:,} jobs, without the projection; the density by entries of all jobs.",
+            f"Ticks count what is coming in {counting_s:.0f} s of a processor, {' and '.join(units)}." + disturbed,
+        ],
     )  # fmt: skip
 
 
@@ -282,6 +290,13 @@ def _make_directory(tables: ReadTables) -> Seen:
             if client.get("/v1/jobs", limit=50, sort="name").get("jobs"):
                 return client.seen
     raise AssertionError("the directory is never made")
+
+
+def _before(tables: ReadTables, tenant: str | None, question: Question) -> Seen | None:
+    if question.before is None:
+        return None
+    with _environment(tables, tenant) as client:
+        return _looked(client(), question.before)
 
 
 def _ask(tables: ReadTables, tenant: str | None, question: Question, rounds: int) -> Measured:

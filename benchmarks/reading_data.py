@@ -14,6 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from benchmarks import workload
+from common.clock import SystemClock
 from common.planning.directory import SHARD_ENTRIES
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
@@ -31,6 +32,7 @@ from common.timing.fires import fires
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.timing.windows import WINDOW_S, window_start
+from scheduler.coming import ComingCounter
 from scripts.measure.rounds import track
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
@@ -78,7 +80,6 @@ class ReadTables(MemoryDynamoDB):
     def answer(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
         """The answer to a request, after DynamoDB's usual time."""
         time.sleep(_TAKES_S)
-        self._make_entries(request)
         try:
             answer = self.ask(re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower(), request)
         except ClientError as error:
@@ -90,6 +91,7 @@ class ReadTables(MemoryDynamoDB):
 
     def ask(self, method: str, request: dict[str, Any]) -> dict[str, Any]:
         """Count a request, and answer it. Raises ClientError."""
+        self._make_entries(request)
         self.counts[method] += 1
         answer: dict[str, Any] = getattr(self, method)(**(request | {"ReturnConsumedCapacity": "TOTAL"}))
         is_read = method in ("get_item", "batch_get_item", "query")
@@ -219,6 +221,15 @@ def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:
         for bucket, of_bucket in buckets.items():
             platform.set(bucket, {(name, start): _window(start, a_window, rng) for name in of_bucket})
     _directory(tables, jobs)
+
+
+def count_coming(tables: ReadTables, now: int) -> float:
+    """Have ticks count what is coming. Returns the processor time that it takes them."""
+    began_s = time.process_time()
+    counter = ComingCounter.of(tables.counted, SystemClock())
+    while (counted := counter.count(time.time(), now)).remaining or counted.problem:
+        assert not counted.problem, counted.problem
+    return time.process_time() - began_s
 
 
 def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:

@@ -50,6 +50,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     log_projected(projected)
     compared = reconciler().compare(summary.now, projected)
     log_compared(compared)
+    count_coming(summary.now, projected)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
@@ -121,6 +122,17 @@ def log_projected(projected: Projected) -> None:
         telemetry.logger().warning(
             "projection left to the next tick", runs=projected.remaining, problems=projected.problems[:10]
         )
+
+
+def count_coming(began_at: float, projected: Projected) -> None:
+    """Count what is coming on the whole platform, if operators ask for it."""
+    if not projected.asked_at:
+        return
+    from scheduler.coming import ComingCounter  # most platforms do not need it
+
+    counted = ComingCounter.of(Tables.of(config()), SystemClock()).count(began_at, projected.asked_at)
+    if counted.remaining or counted.problem:
+        telemetry.logger().warning("counting what is coming left to the next tick", **asdict(counted))
 
 
 def log_compared(compared: Compared) -> None:

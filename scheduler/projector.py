@@ -77,8 +77,11 @@ class Projected:
     unreadable: int = 0
     # Executions of the plan that have no record.
     missing: list[Execution] = field(default_factory=list)
-    # Whether all that was planned in [begin, end) was read.
+    # Whether all that was planned in [begin, end) was read, and from when on nothing was planned up to there.
     complete: bool = False
+    quiet_from: int = 0
+    # When an operator asked for what is coming on the whole platform; 0: never.
+    asked_at: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -153,6 +156,7 @@ class Projector:
         # The bucket that is furthest behind comes first.
         buckets = sorted(range(keys.LOG_BUCKETS), key=lambda bucket: (state.until.get(bucket, end), bucket))
         projected.begin, projected.end = state.until.get(buckets[0], end), end
+        projected.quiet_from, projected.asked_at = state.quiet_from or projected.begin, state.asked_at
         living = LivingTenants(self.tenants, self.clock)
         done: list[int] = []
         for nth, bucket in enumerate(buckets):
@@ -166,10 +170,11 @@ class Projector:
                 done.append(bucket)
             except Exception as error:  # noqa: BLE001  the other buckets go on
                 projected.problems.append(repr(error)[:500])
-        self.states.move(done, end)
-        projected.complete = (
-            len(done) == len(buckets) and not projected.remaining and not projected.unreadable
-        )
+        is_followed = len(done) == len(buckets) and not projected.unreadable
+        # Of a window that planned something the comparison keeps its own account.
+        is_quiet = is_followed and not projected.planned
+        self.states.move(done, end, projected.quiet_from if is_quiet else end)
+        projected.complete = is_followed and not projected.remaining
         self._roll_up(state, now, stop_at, living)
 
     def _begin(self, now: float, end: int) -> ProjectionState:

@@ -84,15 +84,15 @@ class Reconciler:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
         begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
-        is_read = projected and projected.complete and (projected.begin, projected.end) == (begin, end)
+        is_read = projected is not None and _has_read(projected, begin, end)
         if projected and is_read:
             compared.planned = projected.planned
         else:
             compared.planned = sum(self.index.planned.sizes(begin, end).values())
         room = MAX_LISTED - compared.listed
         if not compared.planned:
-            # The projector is past this part of the log, too: else the next runs would be read twice.
-            self._reconciled(end)
+            if projected and not is_read:  # from here on the projector's reading is enough
+                self._reconciled(end)
             return
         if room <= 0:
             compared.partly = True
@@ -198,3 +198,9 @@ class Reconciler:
     def _reconciled(self, until: int) -> None:
         change = Expression("SET #until = :until", {":until": until})
         self.due.update(keys.RECONCILED, change)
+
+
+def _has_read(projected: Projected, begin: int, end: int) -> bool:
+    """Whether the projector has read all that was planned in [begin, end). Pure."""
+    begins_here = begin == projected.begin or projected.quiet_from <= begin < projected.begin
+    return projected.complete and begins_here and projected.end == end

@@ -108,7 +108,7 @@ def _place_of(text: str) -> Place:
 
 def _totals_view(ranks: PlatformRanks) -> dict[str, Any]:
     tenants = [ranked.tenant for ranked in ranks.tenants]
-    runs = sum((ranked.runs for ranked in ranks.tenants), TenantTotals())
+    runs = TenantTotals.sum(ranked.runs for ranked in ranks.tenants)
     return {
         "tenants": len(tenants),
         "suspended": sum(tenant.rules.state == SUSPENDED for tenant in tenants),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from api.http.paging import INSTANT, bounds, parsed_cursor, write_cursor
@@ -13,14 +15,17 @@ from api.services import Services
 from api.views import schedule_view
 from common.clock import CpuBudget
 from common.errors import InvalidInput
-from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
-from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density
+from common.history.density import MAX_AHEAD_DAYS, jobs_in, proposal
+from common.history.upcoming import PacedJobs, UpcomingCursor
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import job_key
+from common.planning.platform_density import PARTITIONS, DensityCursor, PlatformDensity, count_step
 from common.storage import keys
+from common.timing.density import crowded
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule, Timing
+from common.timing.windows import WINDOW_S, window_start
 
 if TYPE_CHECKING:
     from api.shapes.upcoming import PreviewRequest
@@ -126,7 +131,7 @@ def density(services: Services, request: Request) -> Response:
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
             "jobs_counted": len(page.jobs),
-            **_density_view(page.density),
+            **_density_view(page.density.minutes),
             "paces": _paces_view(page.paces),
             "crowded": crowded,
             "next_cursor": write_cursor(request.tenant, list_name, page.after_job)
@@ -144,31 +149,49 @@ def density_of_platform(services: Services, request: Request) -> Response:
 
     Counts by minute for an hour by default, from the entries that ticks read. Dates that calendars exclude are
     counted. The counts of pages add up.
+
+    For a day after such a request, ticks count the next day once an hour. Then the answer is one page, of whole ten
+    minutes, and `counted_at` says how old it is. Other ranges, and the first request, read entries.
     """
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     text = request.query.get("cursor")
-    cursor = parsed_cursor(keys.OPERATORS, list_name, text, _density_cursor_of) or DensityCursor()
-    page = platform_density(services.store.index, cursor, start, end, request.now)
-    following = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
-    return Response(
-        {
-            "from_at": rfc3339(start),
-            "until_at": rfc3339(end),
-            "jobs_counted": page.jobs,
-            "unreadable": page.unreadable,
-            **_density_view(page.density),
-            "crowded": [
-                {"minute_at": rfc3339(minute), "executions": count}
-                for minute, count in page.density.crowded()
-            ],
-            "tenants": [
-                {"tenant_id": tenant, "executions": count}
-                for tenant, count in page.tenants.most_common(_TENANTS_SHOWN)
-            ],
-            "next_cursor": write_cursor(keys.OPERATORS, list_name, following) if following else None,
-        }
-    )
+    cursor = parsed_cursor(keys.OPERATORS, list_name, text, _density_cursor_of)
+    if cursor is None:
+        services.history.by_time.states.note_question(services.history.by_time.states.read(), request.now)
+        coming = services.operations.coming.between(window_start(start), _window_end(end), request.now)
+        if coming:
+            return Response(_platform_view(coming.density, coming.counted_at, None))
+    density = PlatformDensity(max(start, math.ceil(request.now)), end)
+    following = count_step(services.store.index, density, cursor or DensityCursor())
+    place = following and json.dumps([following.partition, following.shard, following.entry])
+    next_cursor = write_cursor(keys.OPERATORS, list_name, place) if place else None
+    return Response(_platform_view(replace(density, start=start), int(request.now), next_cursor))
+
+
+def _platform_view(density: PlatformDensity, counted_at: int, next_cursor: str | None) -> dict[str, Any]:
+    total = density.total()
+    return {
+        "from_at": rfc3339(density.start),
+        "until_at": rfc3339(density.end),
+        "counted_at": rfc3339(counted_at),
+        "jobs_counted": density.jobs,
+        "unreadable": density.unreadable,
+        **_density_view(total.minutes),
+        "crowded": [
+            {"minute_at": rfc3339(minute), "executions": count}
+            for minute, count in crowded(total.minutes, density.end - density.start)
+        ],
+        "tenants": [
+            {"tenant_id": tenant, "executions": count}
+            for tenant, count in total.tenants.most_common(_TENANTS_SHOWN)
+        ],
+        "next_cursor": next_cursor,
+    }
+
+
+def _window_end(at: int) -> int:
+    return window_start(at - 1) + WINDOW_S
 
 
 def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
@@ -179,12 +202,11 @@ def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
     return sorted(loads, key=lambda load: (-load["over"], -load["delayed"], load["key"]))
 
 
-def _density_view(density_of_range: Density) -> dict[str, Any]:
+def _density_view(minutes: Mapping[int, int]) -> dict[str, Any]:
     return {
-        "executions": density_of_range.total,
+        "executions": sum(minutes.values()),
         "minutes": [
-            {"minute_at": rfc3339(minute), "executions": count}
-            for minute, count in sorted(density_of_range.minutes.items())
+            {"minute_at": rfc3339(minute), "executions": count} for minute, count in sorted(minutes.items())
         ],
     }
 
@@ -237,7 +259,7 @@ def _upcoming_cursor_of(text: str) -> UpcomingCursor:
 
 def _density_cursor_of(text: str) -> DensityCursor:
     partition, shard, entry = json.loads(text)
-    if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
+    if type(partition) is not int or not 0 <= partition < PARTITIONS:
         raise ValueError
     if not isinstance(shard, str) or not isinstance(entry, str):
         raise ValueError

@@ -64,7 +64,7 @@ class Density(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    jobs_counted: int = Field(description="The number of jobs on this page.")
+    jobs_counted: int = Field(description="The number of jobs that were looked at for this page.")
     executions: int = Field(description="The number of their executions in the range.")
     minutes: list[MinuteCount] = Field(description="Those with executions, the earliest first.")
     next_cursor: str | None = Field(description="More jobs follow; counts of pages add up.")
@@ -98,6 +98,9 @@ class TenantShare(ResponseBody):
 class PlatformDensity(Density):
     """Executions of all tenants by minute. Those that calendars exclude are counted."""
 
+    counted_at: Instant = Field(
+        description="When the jobs were counted: now, or by ticks within the last hour or so; jobs as they were then."
+    )
     unreadable: int = Field(description="Entries that cannot be planned; ticks report them.")
     crowded: list[MinuteCount] = Field(description="Of this page, the fullest first.")
     tenants: list[TenantShare] = Field(description="The tenants with most executions of this page.")

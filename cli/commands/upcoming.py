@@ -16,7 +16,8 @@ from cli.platform import operator_api
 from cli.rest_of_list import listed, say_more
 from cli.session import session
 from common.errors import InvalidInput
-from common.history.density import MAX_AHEAD_DAYS, crowded
+from common.history.density import MAX_AHEAD_DAYS
+from common.timing.density import crowded
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339
 
@@ -76,6 +77,7 @@ def density(
         ],
     }
     if platform:
+        figures["counted_at"] = min(page["counted_at"] for page in pages)
         figures["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
     if not figures["complete"]:
         say_more(ctx, "there are more jobs", "--most", max_pages)
@@ -162,6 +164,8 @@ def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _print_density(figures: Mapping[str, Any], now: float) -> None:
     out = console()
     out.print(f"{figures['executions']} executions of {figures['jobs_counted']} jobs")
+    if "counted_at" in figures:
+        out.print(f"counted at {figures['counted_at']} ({relative(figures['counted_at'], now)})")
     hours: Counter[str] = Counter()
     for minute, count in figures["minutes"].items():
         hours[f"{minute[:13]}:00Z"] += count

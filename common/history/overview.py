@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Final
 
 from common.clock import CpuBudget
-from common.history.density import due_times
 from common.history.job_directory import ListedJob
 from common.jobs.job import ACTIVE
 from common.planning.execution import job_key
 from common.projection.totals import HOUR_S
+from common.timing.density import due_times
 from common.timing.schedule import Schedule
 
 AHEAD_S: Final = 24 * HOUR_S

@@ -1,35 +1,26 @@
 """What is coming: the next executions of a tenant's jobs as a list, and as a density per minute.
 
-Of one tenant, a call reads up to MAX_JOBS definitions, and nothing else but the calendars that they name.
-
-Of the whole platform, a call reads a bounded part of the due index and returns where the next one continues. The dates
-of calendars are not read: an execution that a calendar excludes is counted."""
+A call reads up to MAX_JOBS definitions, and nothing else but the calendars that they name.
+"""
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
 from common.clock import CpuBudget
-from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
-from common.planning.directory import BadShard, Shard
-from common.planning.due_entry import BadEntry, DueEntry
-from common.planning.due_index import DueIndex, entry_position
-from common.planning.execution import job_key
 from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.timing.density import Density, by_minute, due_times
 from common.timing.excluded_days import ExcludedDays
 from common.timing.fires import due_at, fires
-from common.timing.groups import group_can_fire
-from common.timing.windows import window_start
 
 MAX_JOBS: Final = 1_000
 # One call counts so many executions by minute; a single job may have more.
@@ -195,104 +186,4 @@ def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> ExcludedDays
     try:
         return calendars.excluded(job.tenant, job.schedule)
     except MissingCalendar:  # it cannot be planned
-        return None
-
-
-# Bounds of one call for the whole platform.
-MAX_SHARDS: Final = 5_000
-MAX_ENTRIES: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class DensityCursor:
-    """Where the next call continues: after an entry of a shard, or (without an entry) after the shard."""
-
-    partition: int = 0
-    shard: str = ""
-    entry: str = ""
-
-
-@dataclass(slots=True)
-class PlatformPage:
-    """The density of a part of the due index; `next` is None at its end."""
-
-    density: Density
-    tenants: Counter[str] = field(default_factory=Counter)
-    jobs: int = 0
-    unreadable: int = 0
-    next: DensityCursor | None = None
-
-
-def platform_density(
-    index: DueIndex, cursor: DensityCursor, start: int, end: int, now: float
-) -> PlatformPage:
-    """The executions with fire times in [start, end) of the next part of the due index."""
-    page = PlatformPage(Density(max(start, math.ceil(now)), end))
-    done = DensityCursor(cursor.partition, cursor.shard)
-    for seen, (number, shard, after) in enumerate(_shards(index, cursor, page.density.start, end)):
-        if seen >= MAX_SHARDS:
-            page.next = done
-            return page
-        if isinstance(shard, BadShard):
-            page.unreadable += 1
-            done = DensityCursor(number, shard.name)
-            continue
-        position = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
-        if (last := _count(index, shard, after, page)) is not None:
-            page.next = replace(position, entry=last) if last else done
-            return page
-        done = position
-    return page
-
-
-def _shards(
-    index: DueIndex, cursor: DensityCursor, start: int, end: int
-) -> Iterator[tuple[int, Shard | BadShard, str]]:
-    """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
-    if cursor.entry:
-        group, shard = keys.group_and_shard(cursor.shard)
-        yield cursor.partition, Shard(group, shard, 1), cursor.entry
-    windows = keys.one_off_range(window_start(start), end - 1)
-    partitions: list[tuple[str, tuple[str, str] | None]] = [
-        *((name, None) for name in keys.partitions("DIRECTORY")),
-        *((name, windows) for name in keys.partitions("ONE_OFF")),
-    ]
-    for number, (name, between) in list(enumerate(partitions))[cursor.partition :]:
-        after = cursor.shard if number == cursor.partition else ""
-        for next_shard in index.directory.shards(name, between, after):
-            yield number, next_shard, ""
-
-
-def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str | None:
-    """Count a shard's entries from `after` on; None, or the last counted one if the call has to stop there."""
-    if shard.jobs <= 0 or not _may_fire(shard, page.density):
-        return None
-    for entry in index.entries(shard, after):
-        if page.jobs + page.unreadable >= MAX_ENTRIES:
-            return after
-        minutes = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
-        if minutes is None:
-            page.unreadable += 1
-        else:
-            if page.jobs and page.density.total + minutes.total() > MAX_COUNTED:
-                return after
-            page.density.add(minutes)
-            page.tenants[entry.tenant] += minutes.total()
-            page.jobs += 1
-        after = entry_position(entry)
-    return None
-
-
-def _may_fire(shard: Shard, density: Density) -> bool:
-    try:
-        return group_can_fire(shard.group, density.start, density.end)
-    except Exception:  # noqa: BLE001  ticks report it
-        return False
-
-
-def _minutes(entry: DueEntry, density: Density) -> Counter[int] | None:
-    """Its executions by minute; None if its schedule cannot be read, which ticks report."""
-    try:
-        return density.of_job(entry.schedule, job_key(entry.tenant, entry.job_id), entry.effective_at)
-    except Exception:  # noqa: BLE001  as ticks treat it
         return None

@@ -233,11 +233,14 @@ class DueIndex:
 
     # The entries of a shard
 
-    def entries(self, shard: Shard, after: str = "") -> Iterator[DueEntry | BadEntry]:
+    def entries(
+        self, shard: Shard, after: str = "", *, consistent: bool = True
+    ) -> Iterator[DueEntry | BadEntry]:
         """The entries of a shard, starting after the `entry_position` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
-        for item in self._table.query(Query(partition, attributes=("sk", "entry"), after=start)):
+        query = Query(partition, attributes=("sk", "entry"), after=start, consistent=consistent)
+        for item in self._table.query(query):
             yield _decode_entry(item)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:

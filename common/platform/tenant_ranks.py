@@ -100,15 +100,16 @@ class TenantRanks:
     ) -> PlatformRanks:
         """All tenants with their runs of whole hours from `from_at` on."""
         state = self._states.read()
-        listed = list(islice(tenants.list_tenants(limit=MAX_TENANTS + 1), MAX_TENANTS + 1))
-        existing = tenants.with_counts([tenant.tenant_id for tenant in listed[:MAX_TENANTS]])
+        listed = list(islice(tenants.ids(limit=MAX_TENANTS + 1), MAX_TENANTS + 1))
+        existing = tenants.with_counts(listed[:MAX_TENANTS])
         totals = PlatformTotals()
         fresh_at = from_at
         if state:
             from_at = hour_of(max(from_at, state.since))
             fresh_at = max(from_at, min(until_at, int(now), *state.until.values()))
             totals = self._platform.between(from_at, until_at) if from_at < until_at else totals
-        in_order = [RankedTenant(tenant, totals.tenants[tenant.tenant_id]) for tenant in existing]
+        runs = totals.tenants
+        in_order = [RankedTenant(tenant, runs.get(tenant.tenant_id, TenantTotals())) for tenant in existing]
         in_order.sort(key=lambda ranked: ranked.place(order))
         return PlatformRanks(from_at, fresh_at, in_order, len(listed) <= MAX_TENANTS, totals)
 

@@ -113,6 +113,11 @@ class Tenants:
             for item in self._table.query(Query(keys.TENANTS, after=start, limit=limit))
         )
 
+    def ids(self, limit: int) -> Iterator[str]:
+        """The ids of all tenants, in order."""
+        query = Query(keys.TENANTS, attributes=("sk",), limit=limit, consistent=False)
+        return (item["sk"] for item in self._table.query(query))
+
     def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
         """These tenants with their registered totals, in the order of their ids; missing ones are left out."""
         items = self._table.get_many([keys.tenant(tenant_id) for tenant_id in tenant_ids])

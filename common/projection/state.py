@@ -8,16 +8,26 @@ from typing import Final
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
 
 _REBUILT: Final = "REBUILT"
+# After a question about all of what is coming, ticks count it for so long (common/projection/coming.py).
+ASKED_FOR_S: Final = DAY_S
+# Such a question is noted once in so long.
+_ASKED_AGAIN_S: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionState:
-    """`since`: fire times from then on are in the projection. `until`: by bucket of tenants, the end of its log."""
+    """`since`: fire times from then on are in the projection. `until`: by bucket of tenants, the end of its log.
+
+    Nothing was planned in [`quiet_from`, the smallest `until`). `asked_at`: when an operator asked for what is coming.
+    """
 
     since: int
     until: dict[int, int] = field(default_factory=dict)
+    quiet_from: int = 0
+    asked_at: int = 0
 
     def until_of(self, tenant: str) -> int:
         """Up to where the log of a tenant's executions is in the projection."""
@@ -26,7 +36,7 @@ class ProjectionState:
     @classmethod
     def from_item(cls, item: Item) -> ProjectionState:
         until = {bucket: item[f"b{bucket}"] for bucket in range(keys.LOG_BUCKETS) if f"b{bucket}" in item}
-        return cls(item["since"], until)
+        return cls(item["since"], until, item.get("quiet_from", 0), item.get("asked_at", 0))
 
 
 class ProjectionStates:
@@ -47,11 +57,17 @@ class ProjectionStates:
         self._due.put({**keys.PROJECTED, "since": since, **marks}, Expression("attribute_not_exists(pk)", {}))
         return ProjectionState(since, dict.fromkeys(range(keys.LOG_BUCKETS), until))
 
-    def move(self, buckets: list[int], until: int) -> None:
-        """The log of these buckets is in the projection up to `until`."""
+    def move(self, buckets: list[int], until: int, quiet_from: int) -> None:
+        """The log of these buckets is in the projection up to `until`, and has nothing from `quiet_from` on."""
         if buckets:
             words = ", ".join(f"#b{bucket} = :until" for bucket in buckets)
-            self._due.update(keys.PROJECTED, Expression(f"SET {words}", {":until": until}))
+            change = Expression(f"SET {words}, #quiet_from = :quiet", {":until": until, ":quiet": quiet_from})
+            self._due.update(keys.PROJECTED, change)
+
+    def note_question(self, state: ProjectionState | None, now: float) -> None:
+        """Have ticks count what is coming on the whole platform, for a day."""
+        if state and state.asked_at < now - _ASKED_AGAIN_S:
+            self._due.update(keys.PROJECTED, Expression("SET #asked_at = :now", {":now": int(now)}))
 
     def rebuilt_since(self, tenant: str) -> int | None:
         """From when on the tenant's runs were projected again; None: never."""

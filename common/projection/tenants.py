@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -42,27 +42,39 @@ class TenantTotals:
             max(lateness_s, default=0.0),
         )
 
-    def __add__(self, other: TenantTotals) -> TenantTotals:
-        return TenantTotals(
-            self.runs + other.runs,
-            self.failed + other.failed,
-            self.late + other.late,
-            max(self.max_lateness_s, other.max_lateness_s),
-        )
+    @classmethod
+    def sum(cls, totals: Iterable[TenantTotals]) -> TenantTotals:
+        """The totals of all of them."""
+        rows = [(each.runs, each.failed, each.late, each.max_lateness_s) for each in totals]
+        return cls(*_summed(rows)) if rows else cls()
+
+
+# The fields of a TenantTotals. Of a day of a thousand tenants there are 24,000: objects would take too long.
+_Row = Sequence[Any]
 
 
 @dataclass(slots=True)
 class PlatformTotals:
     """The totals of each tenant, and those of all tenants by hour."""
 
-    tenants: defaultdict[str, TenantTotals] = field(default_factory=lambda: defaultdict(TenantTotals))
-    hours: defaultdict[int, TenantTotals] = field(default_factory=lambda: defaultdict(TenantTotals))
+    _tenants: defaultdict[str, list[_Row]] = field(default_factory=lambda: defaultdict(list))
+    _hours: defaultdict[int, list[_Row]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, hour: int, totals: Mapping[str, TenantTotals]) -> None:
+    def add(self, hour: int, rows: Mapping[str, _Row]) -> None:
         """Add what some tenants have in an hour, or in a part of it."""
-        for tenant, each in totals.items():
-            self.tenants[tenant] += each
-            self.hours[hour] += each
+        for tenant, row in rows.items():
+            self._tenants[tenant].append(row)
+        self._hours[hour] += rows.values()
+
+    @property
+    def tenants(self) -> dict[str, TenantTotals]:
+        """The totals of each tenant that had runs."""
+        return {tenant: TenantTotals(*_summed(rows)) for tenant, rows in self._tenants.items()}
+
+    @property
+    def hours(self) -> dict[int, TenantTotals]:
+        """The totals of all tenants by the start of the hour."""
+        return {hour: TenantTotals(*_summed(rows)) for hour, rows in self._hours.items() if rows}
 
 
 class ProjectedTenants:
@@ -98,11 +110,10 @@ class ProjectedTenants:
         def after(_: dict[str, TenantTotals]) -> dict[str, TenantTotals]:
             starts = range(hour, hour + HOUR_S, WINDOW_S)
             items = self._table.get_many([keys.projected_tenants(start, bucket) for start in starts])
-            of_hour: defaultdict[str, TenantTotals] = defaultdict(TenantTotals)
+            of_hour = PlatformTotals()
             for item in items:
-                for tenant, each in _totals(item).items():
-                    of_hour[tenant] += each
-            return dict(of_hour)
+                of_hour.add(hour, _rows(item))
+            return of_hour.tenants
 
         self._change(keys.projected_tenants_hour(hour, bucket), hour, after)
 
@@ -133,7 +144,7 @@ class ProjectedTenants:
         for item in self._table.query(Query(keys.PROJECTION, sk_between=span, consistent=False)):
             hour, bucket = item["sk"][1:].split("#")
             read.add((int(hour), bucket))
-            totals.add(int(hour), _totals(item))
+            totals.add(int(hour), _rows(item))
         span = f"{hour_of(start):010d}", f"{end - 1:010d}#~"
         listed = self._table.query(
             Query(keys.PROJECTION, sk_between=span, attributes=("sk",), consistent=False)
@@ -144,7 +155,7 @@ class ProjectedTenants:
             if (hour_of(int(start_text)), bucket) not in read:
                 remaining.append({"pk": keys.PROJECTION, "sk": item["sk"]})
         for item in self._table.get_many(remaining, consistent=False):
-            totals.add(hour_of(int(item["sk"].partition("#")[0])), _totals(item))
+            totals.add(hour_of(int(item["sk"].partition("#")[0])), _rows(item))
         return totals
 
 
@@ -162,6 +173,14 @@ def _text(totals: Mapping[str, TenantTotals]) -> str:
 
 
 def _totals(item: Mapping[str, Any] | Item) -> dict[str, TenantTotals]:
-    return {
-        tenant: TenantTotals(*numbers) for tenant, numbers in json.loads(unpacked(item["tenants"])).items()
-    }
+    return {tenant: TenantTotals(*row) for tenant, row in _rows(item).items()}
+
+
+def _rows(item: Mapping[str, Any] | Item) -> dict[str, _Row]:
+    rows: dict[str, _Row] = json.loads(unpacked(item["tenants"]))
+    return rows
+
+
+def _summed(rows: Sequence[_Row]) -> tuple[int, int, int, float]:
+    runs, failed, late, lateness_s = zip(*rows, strict=True)
+    return sum(runs), sum(failed), sum(late), max(lateness_s)

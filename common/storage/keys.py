@@ -47,6 +47,7 @@
 | runs    | tenant##days                 | OUTCOMES#portion                | the last outcomes of each job          |
 | runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
 | runs    | PROJECTION##                 | Hstart of hour#bucket           | the same of an hour that is over       |
+| runs    | PROJECTION##                 | COMINGpartition#portion         | what is coming, of all tenants         |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
@@ -454,6 +455,11 @@ def projected_tenants(start: int, bucket: int) -> Key:
 def projected_tenants_hour(start: int, bucket: int) -> Key:
     """The same of an hour. These sort after all windows."""
     return {"pk": PROJECTION, "sk": f"H{start:010d}#{bucket:02d}"}
+
+
+def coming(partition: int, portion: str = "") -> Key:
+    """A portion of what is coming in a partition of the due index; by default its head."""
+    return {"pk": PROJECTION, "sk": f"COMING{partition:02d}#{portion}"}
 
 
 def unrecorded(execution_id: str) -> Key:

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from api.routes import upcoming as upcoming_routes
-from common.history import density, upcoming
-from common.history.density import due_times
+from common.history import upcoming
+from common.planning import platform_density
 from common.preview.preview import preview
+from common.timing import density
+from common.timing.density import due_times
 from common.timing.schedule import Schedule
+from scheduler.coming import ComingCounter
 from tests.api.calls import Caller, Office
 from tests.worlds import at, job
 
@@ -74,9 +77,9 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert len(parts) >= 6
     assert summed(parts) == summed([all_jobs])
     # The platform's, of both tenants.
-    monkeypatch.setattr(upcoming, "MAX_ENTRIES", 3)
-    monkeypatch.setattr(upcoming, "MAX_SHARDS", 4)
-    monkeypatch.setattr(upcoming, "MAX_COUNTED", 500)
+    monkeypatch.setattr(platform_density, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
+    monkeypatch.setattr(platform_density, "MAX_COUNTED", 500)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
     assert sum(part["executions"] for part in parts) == all_jobs["executions"] + 1_439
@@ -263,3 +266,26 @@ def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyP
         ["at-2", "at-3"],
         ["at-4", *(f"same-{hour}" for hour in range(5))],
     ]
+
+
+def test_after_a_question_ticks_count_what_is_coming_of_the_platform(office: Office) -> None:
+    world = office.world
+    world.project()
+    counts = registered(office, 40)
+    office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
+    hour = "/v1/operator-density?from_at=2026-11-21T05:00:00Z&until_at=2026-11-21T06:00:00Z"
+    (read,) = pages(office.operator, hour)
+    assert read["counted_at"] == "2026-11-21T03:12:00Z"
+    asked_at = world.project().asked_at
+    assert asked_at == world.clock.now()
+    ComingCounter.of(world.tables, world.clock).count(world.clock.now(), asked_at)
+    world.clock.sleep(300)
+    (counted,) = pages(office.operator, hour)
+    assert counted["counted_at"] == "2026-11-21T03:12:00Z"
+    for name in ("from_at", "until_at", "executions", "minutes", "crowded", "unreadable"):
+        assert counted[name] == read[name], name
+    assert sorted(counted["tenants"], key=str) == sorted(read["tenants"], key=str)
+    assert 1 < read["jobs_counted"] <= counted["jobs_counted"] <= len(counts) + 1
+    # Times in between are rounded to whole ten minutes.
+    (rounded,) = pages(office.operator, "/v1/operator-density")
+    assert (rounded["from_at"], rounded["until_at"]) == ("2026-11-21T03:10:00Z", "2026-11-21T04:20:00Z")

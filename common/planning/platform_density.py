@@ -1,0 +1,191 @@
+"""What is coming on the whole platform, by ten minutes of fire times: by minute and by tenant, from the due index.
+
+A step reads a bounded part of the index and returns where the next one continues. The dates of calendars are not read:
+an execution that a calendar excludes is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from common.planning.directory import BadShard, Shard
+from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.due_index import DueIndex, entry_position
+from common.planning.execution import job_key
+from common.storage import keys
+from common.timing.density import MINUTE_S
+from common.timing.fires import due_at, fires
+from common.timing.groups import group_can_fire
+from common.timing.schedule import Schedule
+from common.timing.windows import window_start
+
+# Bounds of one step.
+MAX_SHARDS: Final = 5_000
+MAX_ENTRIES: Final = 10_000
+MAX_COUNTED: Final = 200_000
+# The parts into which the directory is divided: recurring shards, and those of one-off jobs.
+PARTITIONS: Final = 2 * keys.SPREAD
+
+# Executions by the start of the ten minutes of their fire time, and by the minute in which they are due.
+_Places = Counter[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class WindowDensity:
+    """The executions with fire times in ten minutes: by the minute in which they are due, and by tenant."""
+
+    minutes: Counter[int] = field(default_factory=Counter)
+    tenants: Counter[str] = field(default_factory=Counter)
+
+    def merge(self, other: WindowDensity) -> None:
+        """Add other executions."""
+        self.minutes.update(other.minutes)
+        self.tenants.update(other.tenants)
+
+
+@dataclass(slots=True)
+class PlatformDensity:
+    """The executions with fire times in [start, end), by the start of their ten minutes.
+
+    `jobs`: those that were looked at; `unreadable`: entries that cannot be planned, which ticks report.
+    """
+
+    start: int
+    end: int
+    windows: defaultdict[int, WindowDensity] = field(default_factory=lambda: defaultdict(WindowDensity))
+    jobs: int = 0
+    unreadable: int = 0
+    # Equal schedules without jitter and spread have equal fire times.
+    _known: dict[tuple[Schedule, int], _Places] = field(default_factory=dict)
+
+    def places(self, entry: DueEntry) -> _Places:
+        """The executions of an entry. They are not added."""
+        begin, schedule = max(self.start, entry.effective_at), entry.schedule
+        if schedule.jitter_s or schedule.spread_s:
+            return _places(schedule, job_key(entry.tenant, entry.job_id), begin, self.end)
+        known = self._known.get((schedule, begin))
+        if known is None:
+            known = self._known[schedule, begin] = _places(schedule, "", begin, self.end)
+        return known
+
+    def add(self, tenant: str, places: _Places) -> None:
+        """Add what `places` returned for an entry of the tenant."""
+        for (start, minute), count in places.items():
+            window = self.windows[start]
+            window.minutes[minute] += count
+            window.tenants[tenant] += count
+        self.jobs += 1
+
+    def total(self) -> WindowDensity:
+        """All of its executions."""
+        total = WindowDensity()
+        for window in self.windows.values():
+            total.merge(window)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class DensityCursor:
+    """Where the next step continues: after an entry of a shard, or (without an entry) after the shard."""
+
+    partition: int = 0
+    shard: str = ""
+    entry: str = ""
+
+
+def count_step(
+    index: DueIndex, density: PlatformDensity, cursor: DensityCursor, last: int = PARTITIONS - 1
+) -> DensityCursor | None:
+    """Count the next part of the due index, up to the partition `last`. Returns where the next step continues."""
+    done = DensityCursor(cursor.partition, cursor.shard)
+    seen, room = 0, _Room(MAX_ENTRIES, MAX_COUNTED)
+    for number, shard, after in _shards(index, cursor, density, last):
+        if seen >= MAX_SHARDS:
+            return done
+        seen += 1
+        if isinstance(shard, BadShard):
+            density.unreadable += 1
+            done = DensityCursor(number, shard.name)
+            continue
+        position = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
+        if (last_counted := _count(index, shard, after, density, room)) is not None:
+            return replace(position, entry=last_counted) if last_counted else done
+        done = position
+    return None
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many entries and executions a step may still count; the first entry always has room."""
+
+    entries: int
+    executions: int
+    is_first: bool = True
+
+    def take(self, executions: int) -> bool:
+        """Whether there is room for an entry with so many executions."""
+        if not self.is_first and executions > self.executions:
+            return False
+        self.is_first = False
+        self.entries -= 1
+        self.executions -= executions
+        return True
+
+
+def _shards(
+    index: DueIndex, cursor: DensityCursor, density: PlatformDensity, last: int
+) -> Iterator[tuple[int, Shard | BadShard, str]]:
+    """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
+    if cursor.entry:
+        group, shard = keys.group_and_shard(cursor.shard)
+        yield cursor.partition, Shard(group, shard, 1), cursor.entry
+    windows = keys.one_off_range(window_start(density.start), density.end - 1)
+    partitions: Sequence[tuple[str, tuple[str, str] | None]] = [
+        *((name, None) for name in keys.partitions("DIRECTORY")),
+        *((name, windows) for name in keys.partitions("ONE_OFF")),
+    ]
+    for number, (name, between) in list(enumerate(partitions))[cursor.partition : last + 1]:
+        after = cursor.shard if number == cursor.partition else ""
+        for next_shard in index.directory.shards(name, between, after):
+            yield number, next_shard, ""
+
+
+def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, room: _Room) -> str | None:
+    """Count a shard's entries from `after` on; None, or the last counted one if the step has to stop there."""
+    if shard.jobs <= 0 or not _may_fire(shard, density):
+        return None
+    for entry in index.entries(shard, after, consistent=False):
+        if room.entries <= 0:
+            return after
+        places = None if isinstance(entry, BadEntry) else _readable_places(entry, density)
+        if not room.take(places.total() if places else 0):
+            return after
+        if places is None:
+            density.unreadable += 1
+        else:
+            density.add(entry.tenant, places)
+        after = entry_position(entry)
+    return None
+
+
+def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
+    try:
+        return group_can_fire(shard.group, density.start, density.end)
+    except Exception:  # noqa: BLE001  ticks report it
+        return False
+
+
+def _readable_places(entry: DueEntry, density: PlatformDensity) -> _Places | None:
+    """Its executions; None if its schedule cannot be read, which ticks report."""
+    try:
+        return density.places(entry)
+    except Exception:  # noqa: BLE001  as ticks treat it
+        return None
+
+
+def _places(schedule: Schedule, job: str, start: int, end: int) -> _Places:
+    times = ((at, due_at(schedule, job, at)) for at in fires(schedule, start, end))
+    return Counter((window_start(at), due - due % MINUTE_S) for at, due in times)
