@@ -84,22 +84,22 @@ class Reconciler:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
         begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
-        is_read = projected is not None and _has_read(projected, begin, end)
-        if projected and is_read:
-            compared.planned = projected.planned
+        read_before = _of_span(projected, begin, end)
+        if read_before:
+            compared.planned = read_before.planned
         else:
             compared.planned = sum(self.index.planned.sizes(begin, end).values())
         room = MAX_LISTED - compared.listed
         if not compared.planned:
-            if projected and not is_read:  # from here on the projector's reading is enough
+            if projected and not read_before:  # from here on the projector's reading is enough
                 self._reconciled(end)
             return
         if room <= 0:
             compared.partly = True
             return
-        if projected and is_read:
+        if read_before:
             compared.read = compared.planned
-            missing = self._sure(projected.missing)
+            missing = self._sure(read_before.missing)
             late = self._late(missing, 1, now)
         else:
             missing, late = self._sample(begin, end, stop_at, compared, now)
@@ -200,7 +200,9 @@ class Reconciler:
         self.due.update(keys.RECONCILED, change)
 
 
-def _has_read(projected: Projected, begin: int, end: int) -> bool:
-    """Whether the projector has read all that was planned in [begin, end). Pure."""
+def _of_span(projected: Projected | None, begin: int, end: int) -> Projected | None:
+    """What the projector has read, if that is all that was planned in [begin, end). Pure."""
+    if projected is None or not projected.complete or projected.end != end:
+        return None
     begins_here = begin == projected.begin or projected.quiet_from <= begin < projected.begin
-    return projected.complete and begins_here and projected.end == end
+    return projected if begins_here else None
