@@ -1038,6 +1038,7 @@ class PlatformDensity(TypedDict):
     executions: int
     minutes: list[MinuteCount]
     next_cursor: str | None
+    counted_at: str
     unreadable: int
     crowded: list[MinuteCount]
     tenants: list[TenantShare]
