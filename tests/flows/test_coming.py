@@ -42,7 +42,7 @@ def count(world: World) -> Counted:
     return counted
 
 
-def asked(world: World, start: int, end: int) -> Coming | None:
+def stored_counts(world: World, start: int, end: int) -> Coming | None:
     return ComingCounts(world.tables.runs).between(start, end, world.clock.now())
 
 
@@ -69,13 +69,13 @@ def test_what_ticks_count_is_what_the_due_index_says(world: World, monkeypatch: 
     for _ in range(20):
         start = now + rng.randrange(100) * WINDOW_S
         end = start + rng.randrange(1, 60) * WINDOW_S
-        stored = asked(world, start, end)
+        stored = stored_counts(world, start, end)
         assert stored
         expected = recounted(world, start, end)
         assert stored.density.total() == expected.total()
         assert stored.density.windows == expected.windows
-    assert asked(world, now, now + 28 * 3_600) is None
-    assert asked(world, now - WINDOW_S, now + WINDOW_S) is None
+    assert stored_counts(world, now, now + 28 * 3_600) is None
+    assert stored_counts(world, now - WINDOW_S, now + WINDOW_S) is None
 
 
 def test_counts_are_made_again_within_an_hour_and_replace_those_before(world: World) -> None:
@@ -86,19 +86,19 @@ def test_counts_are_made_again_within_an_hour_and_replace_those_before(world: Wo
     world.registry.create("bob", "often", job(cron="*/10 * * * *"))
     world.clock.sleep(WINDOW_S)
     assert count(world).partitions == []
-    stale = asked(world, now + 2 * WINDOW_S, now + DAY_S)
+    stale = stored_counts(world, now + 2 * WINDOW_S, now + DAY_S)
     assert stale
     assert stale.density.total().tenants == Counter(alice=24)
     assert stale.counted_at == int(world.clock.now()) - WINDOW_S
     world.clock.sleep(5 * WINDOW_S)
     assert len(count(world).partitions) == PARTITIONS
-    fresh = asked(world, now + 12 * WINDOW_S, now + 18 * WINDOW_S)
+    fresh = stored_counts(world, now + 12 * WINDOW_S, now + 18 * WINDOW_S)
     assert fresh
     assert fresh.density.total().tenants == Counter(bob=6)
     items = list(world.tables.runs.query(Query(keys.PROJECTION, sk_prefix="COMING")))
     assert len(items) == PARTITIONS + 1  # the heads, and one portion: nothing is left of the counts before
     world.clock.sleep(MAX_AGE_S + 1)
-    assert asked(world, now + 12 * WINDOW_S, now + 18 * WINDOW_S) is None
+    assert stored_counts(world, now + 12 * WINDOW_S, now + 18 * WINDOW_S) is None
 
 
 def test_nobody_asked_and_ticks_count_nothing() -> None:
@@ -127,12 +127,12 @@ def test_what_there_is_no_time_for_is_left_and_stops_no_other_partition(
         return entries(*args, **named)
 
     monkeypatch.setattr(type(world.index), "entries", lambda self, *args, **named: slow(*args, **named))
-    left = []
+    remaining = []
     for _ in range(PARTITIONS):
-        left.append(count(world).remaining)
+        remaining.append(count(world).remaining)
         world.clock.sleep(60)
     assert set(counter(world).counts.counted_at()) == set(range(PARTITIONS)) - {hog}
-    assert any(left)
+    assert any(remaining)
 
 
 def test_a_window_names_the_tenants_with_most_executions(
@@ -144,7 +144,7 @@ def test_a_window_names_the_tenants_with_most_executions(
             world.registry.create(tenant, f"job-{n}", job(cron="0 * * * *"))
     count(world)
     start = window_start(int(world.clock.now()))
-    stored = asked(world, start, start + DAY_S)
+    stored = stored_counts(world, start, start + DAY_S)
     assert stored
     assert stored.density.total().tenants == Counter(carol=72, bob=48)
     assert stored.density.total().minutes.total() == 6 * 24
