@@ -7,16 +7,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from common.telemetry import NAMESPACE
 from eventbridge.names import hashed_prefix, is_hashed, names_in
 
 ATTEMPTS = "InvocationAttemptCount"
 ERRORS = "TargetErrorCount"
+THROTTLED = "TargetErrorThrottledCount"
 DROPPED = "InvocationDroppedCount"
+LETTERS = "InvocationsSentToDeadLetterCount"
+# Also with an underscore and the error's code after it.
+LOST_LETTERS = "InvocationsFailedToBeSentToDeadLetterCount"
 
 # A tenant and one of its groups.
 Group = tuple[str, str]
+
+
+class Attempt(NamedTuple):
+    """What a message did. `letter_error`: empty if the dead letter was sent, else the error's code; None: no letter."""
+
+    tenant: str
+    job_id: str
+    result: str
+    # Whether the target was called.
+    is_call: bool = True
+    is_throttled: bool = False
+    letter_error: str | None = None
 
 
 def named_groups(text: str) -> Mapping[str, tuple[str, ...]]:
@@ -28,17 +45,17 @@ def named_groups(text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def counted(
-    groups: Mapping[str, tuple[str, ...]], attempts: Iterable[tuple[str, str, str]]
+    groups: Mapping[str, tuple[str, ...]], attempts: Iterable[Attempt]
 ) -> Mapping[Group, Counter[str]]:
-    """The counts of each named group, from the tenant, the job and the result of each attempt. Pure.
+    """The counts of each named group. Pure.
 
     Jobs of Minute8's own API whose ids name no group are in the group `default`.
     """
     counts: dict[Group, Counter[str]] = {}
-    for tenant, job_id, result in attempts:
-        for group in groups.get(tenant, ()):
-            if _is_in(group, job_id):
-                counts.setdefault((tenant, group), Counter()).update(_names(result))
+    for attempt in attempts:
+        for group in groups.get(attempt.tenant, ()):
+            if _is_in(group, attempt.job_id):
+                counts.setdefault((attempt.tenant, group), Counter()).update(_names(attempt))
     return counts
 
 
@@ -61,9 +78,17 @@ def _is_in(group: str, job_id: str) -> bool:
     return names_in(job_id)[0] == group
 
 
-def _names(result: str) -> Iterator[str]:
-    yield ATTEMPTS
-    if result in ("failed", "retrying"):
-        yield ERRORS
-    if result == "failed":
+def _names(attempt: Attempt) -> Iterator[str]:
+    if attempt.is_call:
+        yield ATTEMPTS
+        if attempt.result in ("failed", "retrying"):
+            yield ERRORS
+        if attempt.is_throttled:
+            yield THROTTLED
+    if attempt.result == "failed":
         yield DROPPED
+    if attempt.letter_error == "":
+        yield LETTERS
+    elif attempt.letter_error is not None:
+        yield LOST_LETTERS
+        yield f"{LOST_LETTERS}_{attempt.letter_error}"

@@ -51,14 +51,9 @@ class String:
 
     def _length(self, value: str, path: str) -> Iterator[InvalidInput]:
         accepted = f"{self.min} to {self.max}" if self.max is not None else f"at least {self.min}"
-        bound = ""
-        if self.max is not None and len(value) > self.max:
-            bound = f"less than or equal to {self.max}"
-        elif len(value) < self.min:
-            bound = f"greater than or equal to {self.min}"
-        if bound:
+        if bound := _broken_length(len(value), self.min, self.max):
             message = f"has {len(value)} characters"
-            yield Violation(path, message, f"have length {bound}", value=value, accepted=accepted)
+            yield Violation(path, message, bound, value=value, accepted=accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +86,16 @@ class Boolean:
 class TextMap:
     """An object whose members are texts, such as a tag of ECS: `{"key": "team", "value": "billing"}`."""
 
+    key: String
+    value: String
+
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
-        if not isinstance(value, Mapping) or not all(isinstance(member, str) for member in value.values()):
+        if not isinstance(value, Mapping):
             yield InvalidInput(path, "must be an object of texts", value=value, accepted="an object of texts")
+            return
+        for name, member in value.items():
+            yield from self.key.problems(name, f"{path}.key")
+            yield from self.value.problems(member, f"{path}.value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +147,25 @@ class ListOf:
 
     member: Shape
     max: int
+    min: int = 0
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, list):
             yield InvalidInput(path, "must be a list", value=value, accepted="a list")
-        elif len(value) > self.max:
-            # AWS echoes the list, which can be long.
-            yield InvalidInput(path, f"has {len(value)} items", accepted=f"at most {self.max}")
+        elif bound := _broken_length(len(value), self.min, self.max):
+            yield Violation(
+                path, f"has {len(value)} items", bound, value=value, accepted=f"{self.min} to {self.max}"
+            )
         else:
             for number, member in enumerate(value):
                 yield from self.member.problems(member, f"{path}.{number}")
+
+
+def _broken_length(length: int, least: int, most: int | None) -> str:
+    """The constraint that a length breaks, in AWS's words; empty if it breaks none."""
+    if most is not None and length > most:
+        return f"have length less than or equal to {most}"
+    return f"have length greater than or equal to {least}" if length < least else ""
 
 
 def check(shape: Shape, value: object, path: str = "") -> None:
@@ -205,8 +216,8 @@ _ECS: Final = Structure(
                 "awsvpcConfiguration": Structure(
                     {
                         "AssignPublicIp": String(enum=("ENABLED", "DISABLED")),
-                        "SecurityGroups": ListOf(String(1_000), 5),
-                        "Subnets": ListOf(String(1_000), 16),
+                        "SecurityGroups": ListOf(String(1_000), 5, 1),
+                        "Subnets": ListOf(String(1_000), 16, 1),
                     },
                     ("Subnets",),
                 )
@@ -224,7 +235,7 @@ _ECS: Final = Structure(
         "PlatformVersion": String(64),
         "PropagateTags": String(enum=("TASK_DEFINITION",)),
         "ReferenceId": String(1_024, 0),
-        "Tags": ListOf(TextMap(), 50),
+        "Tags": ListOf(TextMap(TAG_KEY, String(256)), 50),
         "TaskCount": Integer(1, 10),
         "TaskDefinitionArn": String(1_600),
     },

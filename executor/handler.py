@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
     from common.planning.removal_requests import RemovalRequests
+    from eventbridge.group_metrics import Attempt
     from executor.targets.http_endpoint import HttpEndpoints
 
 _WAKE_HOLD_S: Final = 0.1
@@ -77,12 +78,22 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
 def _count_groups(groups: str, reports: list[Report]) -> None:
     from eventbridge.group_metrics import counted, named_groups, write_metrics
 
-    attempts = [
-        (report.execution.tenant, report.execution.job_id, report.result)
-        for report in reports
-        if has_started(report)
-    ]
-    write_metrics(config().stage, counted(named_groups(groups), attempts))
+    write_metrics(config().stage, counted(named_groups(groups), group_attempts(reports)))
+
+
+def group_attempts(reports: Iterable[Report]) -> Iterator[Attempt]:
+    """What the metrics of schedule groups count."""
+    from eventbridge.group_metrics import Attempt
+
+    for report in reports:
+        yield Attempt(
+            report.execution.tenant,
+            report.execution.job_id,
+            report.result,
+            is_call=has_started(report),
+            is_throttled=report.is_throttled,
+            letter_error=report.letter_error,
+        )
 
 
 @cache

@@ -59,6 +59,9 @@ class Report:
     execution: Execution
     lateness_s: float = 0.0
     detail: str = ""
+    is_throttled: bool = False
+    # What `DeadLetters.send` returned.
+    letter_error: str | None = None
 
 
 class ServiceLevel(NamedTuple):
@@ -153,8 +156,8 @@ class Recorder:
         error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution) or {})}"
         if not self.runs.give_up(execution, skip.reason, error, now):
             return self._skip_too_late(claim, job, skip)
-        self.run_end.given_up(job, execution, skip.reason, error)
-        return Report("failed", execution, detail=skip.reason)
+        letter_error = self.run_end.given_up(job, execution, skip.reason, error)
+        return Report("failed", execution, detail=skip.reason, letter_error=letter_error)
 
     def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         record = self.runs.get(claim.execution) or {}
@@ -196,11 +199,12 @@ class Recorder:
                 return Report("retrying", execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(execution.execution_id, record["lease_until"])
+        letter_error = None
         if record.get("status") in ENDED:
             self.run_end.ended(job, execution, record)
             if job and _is_own(claim, record):
-                self.run_end.repeat_end(job, execution, record)
-        return Report("duplicate", execution, detail=record.get("status", ""))
+                letter_error = self.run_end.repeat_end(job, execution, record)
+        return Report("duplicate", execution, detail=record.get("status", ""), letter_error=letter_error)
 
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
         """Classify the result: success, retry, or permanent failure."""
@@ -211,12 +215,14 @@ class Recorder:
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
         if next_at is not None:
             self._retry(job, execution, next_at, throttled=outcome.throttled)
-            return Report("retrying", execution, claim.lateness_s, outcome.error_type)
+            return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
         if job and outcome.ok:
             self.run_end.succeeded(job, execution)
             return Report("succeeded", execution, claim.lateness_s)
-        self.run_end.failed(job, execution, outcome)
-        return Report("failed", execution, claim.lateness_s, outcome.error_type)
+        letter_error = self.run_end.failed(job, execution, outcome)
+        return Report(
+            "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
+        )
 
     def _retry(self, job: Job | None, execution: Execution, next_at: int, *, throttled: bool) -> None:
         """Enqueue the next attempt. The run keeps its job's lock."""

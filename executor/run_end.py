@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from botocore.exceptions import ClientError
+
 from common import telemetry
 from common.clock import Clock
 from common.errors import shown
@@ -45,13 +47,17 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 5
 _MAX_TRIES: Final = 2
 _MAX_ERROR_CHARS: Final = 1_000
+_MAX_CODE_CHARS: Final = 64
 # Characters that SQS refuses in the value of an attribute. `re` compiles the pattern on its first use: that takes 6 ms.
 _REFUSED: Final = r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """Each method is for one kind of end, and is called after the end was recorded. A call can be repeated."""
+    """Each method is for one kind of end, and is called after the end was recorded. A call can be repeated.
+
+    The methods for a failure return what `DeadLetters.send` does.
+    """
 
     overlap: OverlapPolicy
     failure_streak: FailureStreak
@@ -69,12 +75,12 @@ class RunEnd:
         if job:
             self.failure_streak.succeeded(job, execution)
 
-    def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> None:
+    def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> str | None:
         """No attempt follows this outcome."""
         self.ended(job, execution)
         self.failure_streak.failed(job, execution, outcome)
         condition = exhausted(job.retry, execution, outcome) if job else ""
-        self.dead_letters.send(job, execution, outcome.error_type, outcome.error, condition)
+        return self.dead_letters.send(job, execution, outcome.error_type, outcome.error, condition)
 
     def skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         """The first attempt is not made."""
@@ -92,19 +98,20 @@ class RunEnd:
             },
         )
 
-    def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> None:
+    def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> str | None:
         """A later attempt is not made, for a reason outside its target."""
         self.ended(job, execution)
         self.failure_streak.given_up(job, execution, reason, error)
-        self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
+        return self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
 
-    def repeat_end(self, job: Job, execution: Execution, record: Item) -> None:
+    def repeat_end(self, job: Job, execution: Execution, record: Item) -> str | None:
         """Repeat what follows a recorded run whose executor may have died before."""
         self.failure_streak.repeat_end(job, execution, record)
         last = last_attempt(record)
         if record["status"] == FAILED and last.get("outcome") == "failed":
             error_type, error = (str(last.get(name, "")) for name in ("error_type", "error"))
-            self.dead_letters.send(job, execution, error_type, error)
+            return self.dead_letters.send(job, execution, error_type, error)
+        return None
 
     def ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
         """Start the run that waited for this one, and a backfill's next one; note the job's end.
@@ -136,35 +143,38 @@ class DeadLetters:
 
     def send(
         self, job: Job | None, execution: Execution, error_type: str, error: str, exhausted: str = ""
-    ) -> None:
+    ) -> str | None:
         """Send one message if the job names a queue. A failure is noted in the run; nothing is raised.
 
-        `execution` is of the last attempt; `exhausted` the condition of the retry policy that ended the run.
+        `execution` is of the last attempt; `exhausted` the condition of the retry policy that ended the run. Returns
+        the code of the error that kept the message back; an empty text if it was sent; None if the job names no queue.
         """
         if job is None or job.dead_letter is None:
-            return
-        problem = ""
+            return None
+        code = ""
         try:
             if problem := self._forbidden(job):
-                return
-            for remaining_tries in reversed(range(_MAX_TRIES)):
-                try:
-                    payload = self.payload_of(job)
-                    event = calling.event(job, payload, execution, "", self.payload_formats)
-                    parts = self._parts(job, execution, event)
-                    _send(
-                        job, event, parts, attributes(job, execution, parts, (error_type, error, exhausted))
-                    )
-                    return
-                except Exception as raised:
-                    if not remaining_tries:
-                        raise
-                    telemetry.logger().warning("dead letter not sent, tried again", error=shown(str(raised)))
+                code = "NotAllowed"
+            else:
+                self._send_or_repeat(job, execution, (error_type, error, exhausted))
         except Exception as raised:  # noqa: BLE001  the run has ended, and its message must not come again
-            problem = f"{type(raised).__name__}: {shown(str(raised))}"
-        finally:
-            if problem:
-                self._note(execution, problem)
+            code, problem = _code_of(raised), f"{type(raised).__name__}: {shown(str(raised))}"
+        if problem:
+            self._note(execution, problem)
+        return code
+
+    def _send_or_repeat(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
+        for remaining_tries in reversed(range(_MAX_TRIES)):
+            try:
+                payload = self.payload_of(job)
+                event = calling.event(job, payload, execution, "", self.payload_formats)
+                parts = self._parts(job, execution, event)
+                _send(job, event, parts, attributes(job, execution, parts, failure))
+                return
+            except Exception as raised:
+                if not remaining_tries:
+                    raise
+                telemetry.logger().warning("dead letter not sent, tried again", error=shown(str(raised)))
 
     def _forbidden(self, job: Job) -> str:
         queue = _queue(job)
@@ -215,6 +225,14 @@ def attributes(
         for name, text in texts.items()
         if (value := re.sub(_REFUSED, "\ufffd", text))
     }
+
+
+def _code_of(raised: Exception) -> str:
+    """AWS's code of the error, or its class: a part of a metric's name."""
+    details = raised.response.get("Error", {}) if isinstance(raised, ClientError) else {}
+    return re.sub(r"[^A-Za-z0-9._-]", "_", str(details.get("Code") or type(raised).__name__))[
+        :_MAX_CODE_CHARS
+    ]
 
 
 def _send(job: Job, event: Event, parts: LetterParts, message_attributes: dict[str, dict[str, str]]) -> None:

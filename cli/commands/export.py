@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,7 +15,7 @@ from cli.options import ExitCode
 from cli.output import plural
 from cli.session import session
 from eventbridge.moving import written
-from eventbridge.moving.exporting import exported
+from eventbridge.moving.exporting import Exported, creatable, exported
 from eventbridge.moving.group_requests import stored_groups
 from eventbridge.names import DEFAULT_GROUP
 from minute8_client import Client
@@ -58,7 +59,10 @@ def export_jobs(
         raise typer.BadParameter(f"--output is {'missing' if needs_folder else f'not for {form}'}")
     with session(ctx).client() as client:
         if content == EVENTBRIDGE:
-            _write_schedules(client, form, output, role_arn)
+            now = session(ctx).clock.now()
+            _write_schedules(
+                client, form, output, exported(client.export_jobs(eventbridge=True), role_arn), now
+            )
             return
         for job in client.export_jobs():
             if form == "yaml":
@@ -67,17 +71,21 @@ def export_jobs(
                 sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def _write_schedules(client: Client, form: str, output: Path | None, role_arn: str | None) -> None:
+def _write_schedules(
+    client: Client, form: str, output: Path | None, jobs: Iterable[Exported], now: float
+) -> None:
     """Write what AWS can say, and name the rest on stderr."""
     schedules: list[dict[str, Any]] = []
     refused = 0
-    for job in exported(client.export_jobs(eventbridge=True), role_arn):
+    for job in jobs:
         if job.refusal:
             refused += 1
             typer.echo(f"{job.job_id}: refused: {job.refusal}", err=True)
             continue
-        schedules.append(job.schedule)
-        for note in (*job.notes, *written.left_out(form, job.schedule)):
+        # Minute8 imports lines as they are.
+        schedule, left_out = creatable(job.schedule, now) if form in written.FORMATS else (job.schedule, "")
+        schedules.append(schedule)
+        for note in filter(None, (*job.notes, left_out, *written.left_out(form, schedule))):
             typer.echo(f"{job.job_id}: {note}", err=True)
     groups = _groups(client, schedules)
     if output is None:
@@ -106,7 +114,6 @@ def _groups(client: Client, schedules: list[dict[str, Any]]) -> list[dict[str, A
             err=True,
         )
     return [
-        {"Name": name}
-        | ({"Tags": [{"Key": key, "Value": value} for key, value in own.items()]} if own else {})
+        {"Name": name, "Tags": [{"Key": key, "Value": value} for key, value in own.items()]}
         for name, own in sorted(tags.items())
     ]

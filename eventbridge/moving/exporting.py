@@ -14,7 +14,7 @@ from typing import Any, Final
 from common.errors import InvalidInput
 from common.jobs.job import Retry
 from eventbridge.import_lines import check_schedule
-from eventbridge.mapping import definition_of
+from eventbridge.mapping import definition_of, moment
 from eventbridge.names import DEFAULT_GROUP, job_id_of, names_in
 from eventbridge.unmapping import IN_TARGET, Inexpressible, request_parts
 
@@ -66,6 +66,16 @@ def exported(lines: Iterable[Mapping[str, Any]], role_arn: str | None) -> Iterat
             if name in request:
                 request[name] = _written(request[name])
         yield Exported(line["job_id"], request, notes=tuple(sorted(_notes(line))))
+
+
+def creatable(schedule: Mapping[str, Any], now: float) -> tuple[dict[str, Any], str]:
+    """The exported schedule as AWS can create it now, and a note of what was left out; empty if nothing was."""
+    start = schedule.get("StartDate")
+    if start is None or schedule["ScheduleExpression"].startswith("at(") or moment(start).timestamp() >= now:
+        return dict(schedule), ""
+    kept = {name: value for name, value in schedule.items() if name != "StartDate"}
+    effect = "; the rate counts from the creation" if "rate(" in schedule["ScheduleExpression"] else ""
+    return kept, f"StartDate is left out: it is past, and AWS creates no such schedule{effect}"
 
 
 # Its account is that of names without one, which no schedule has here.

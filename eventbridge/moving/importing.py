@@ -108,10 +108,25 @@ def _schedules(text: str) -> list[Any]:
 
 
 def _is_group(value: object) -> bool:
-    """Whether this is CreateScheduleGroup's request."""
-    return (
-        isinstance(value, Mapping) and "Name" in value and not {"Target", "ScheduleExpression"} & value.keys()
-    )
+    """Whether this is a group: CreateScheduleGroup's request with its Tags, or AWS's description with its Arn.
+
+    A name alone is a schedule whose other fields are lost.
+    """
+    if not isinstance(value, Mapping) or {"Target", "ScheduleExpression"} & value.keys():
+        return False
+    return "Tags" in value or ":schedule-group/" in str(value.get("Arn"))
+
+
+def _check_whole(schedule: Mapping[str, Any]) -> None:
+    """Whether a schedule has what each has. Raises NoEquivalent."""
+    lacking = [name for name in ("Name", "ScheduleExpression", "Target") if schedule.get(name) is None]
+    if not lacking and schedule["Target"].get("Arn") is None:
+        lacking = ["Target.Arn"]
+    if lacking:
+        raise NoEquivalent(
+            f"{', '.join(lacking)}: missing; accepted: a schedule as `aws scheduler get-schedule` prints it, "
+            "a group with its Tags, a rule with its Targets"
+        )
 
 
 def _group(request: Mapping[str, Any]) -> SourceJob:
@@ -127,6 +142,7 @@ def _group(request: Mapping[str, Any]) -> SourceJob:
 
 
 def _job(schedule: Mapping[str, Any], defaults: Defaults) -> SourceJob:
+    _check_whole(schedule)
     group, name, target = schedule.get("GroupName") or DEFAULT_GROUP, schedule["Name"], schedule["Target"]
     notes = []
     if defaults.target:

@@ -230,6 +230,7 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
         json.dumps(schedule("rate(5 fortnights)")),
         json.dumps(schedule("cron(0 9 *)")),
         json.dumps(schedule("rate(5 minutes)", Target={"Arn": "arn:aws:ecs:us-east-1:1:cluster/c"})),
+        json.dumps({"Name": "x"}),
         json.dumps({"Names": "x"}),
         json.dumps([7]),
         '{"n": 1}\n{',

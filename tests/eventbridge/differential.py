@@ -170,17 +170,17 @@ def answers(client: Any, requests: Iterable[Request]) -> list[Answer]:
             results.append(("failed", type(error).__name__))
         else:
             answer.pop("ResponseMetadata")
-            results.append(_comparable(answer))
+            results.append(comparable(answer))
     return results
 
 
-def _comparable(value: Any) -> Any:
+def comparable(value: Any) -> Any:
     """Without times of creation, with one account, and with lists in one order."""
     if isinstance(value, dict):
         left_out = ("CreationDate", "LastModificationDate", "NextToken")
-        return {name: _comparable(member) for name, member in value.items() if name not in left_out}
+        return {name: comparable(member) for name, member in value.items() if name not in left_out}
     if isinstance(value, list):
-        return sorted((_comparable(member) for member in value), key=repr)
+        return sorted((comparable(member) for member in value), key=repr)
     if isinstance(value, str):
         return value.replace("000000000000", "123456789012")
     return value.timestamp() if hasattr(value, "timestamp") else value

@@ -7,11 +7,8 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,9 @@ from botocore.exceptions import ClientError
 from clients.cloudformation import minute8_schedules as macro
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client as embedded_client
-from tests.api.calls import Office, send
+from tests.api.calls import Office
+from tests.eventbridge.served import served
+from tests.eventbridge.synthesize import TOOLS, kept_template
 from tests.worlds import ARN
 
 Aws = Callable[..., Any]
@@ -202,71 +201,88 @@ def embedded(tmp_path: Path) -> Iterator[Embedded]:
 
 @pytest.fixture
 def address(office: Office) -> Iterator[str]:
-    """Our API on a port, at the time of this machine."""
-    office.world.clock.move_to(time.time())
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            answer = send(self.command, self.path, dict(self.headers), body or None)
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.text.encode())))
-            self.end_headers()
-            self.wfile.write(answer.text.encode())
-
-        do_POST = do_PUT = do_DELETE = do_GET
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with served(office) as address:
+        yield address
 
 
-def test_a_stack_of_cloudformation_makes_and_removes_schedules(
-    office: Office, address: str, embedded: Embedded, aws: Aws, pair: Aws, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The embedded CloudFormation has no macros, so the macro is called for it."""
+@pytest.fixture
+def stacks(
+    address: str, embedded: Embedded, pair: Aws, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Deploys a template as the stack "jobs". The embedded CloudFormation has no macros: the macro is called for it."""
     access_key_id, secret_access_key = pair()
     secret = embedded_client(embedded, "secretsmanager").create_secret(
         Name="minute8",
         SecretString=json.dumps({"access_key_id": access_key_id, "secret_access_key": secret_access_key}),
     )
-    package = io.BytesIO()
-    with zipfile.ZipFile(package, "w") as archive:
-        archive.write(FOLDER / "minute8_schedules.py", "minute8_schedules.py")
     provider = embedded_client(embedded, "lambda").create_function(
         FunctionName="provider",
         Runtime="python3.11",
         Role="arn:aws:iam::000000000000:role/r",
         Handler="minute8_schedules.provide",
-        Code={"ZipFile": package.getvalue()},
+        Code={"ZipFile": zipped("minute8_schedules.py", (FOLDER / "minute8_schedules.py").read_text())},
         Timeout=60,
         Environment={"Variables": {"MINUTE8_URL": address, "SECRET_ARN": secret["ARN"]}},
     )["FunctionArn"]
     stacks = embedded_client(embedded, "cloudformation")
-    client = aws()
 
-    def deploy(template: dict[str, Any], operation: str) -> Any:
-        body = json.dumps(transformed(template, monkeypatch, provider))
-        getattr(stacks, operation)(StackName="jobs", TemplateBody=body)
+    def deploy(operation: str, template: dict[str, Any] | None = None) -> Any:
+        body = {"TemplateBody": json.dumps(transformed(template, monkeypatch, provider))} if template else {}
+        getattr(stacks, operation)(StackName="jobs", **body)
         waiter = stacks.get_waiter(f"stack_{operation.partition('_')[0]}_complete")
         waiter.wait(StackName="jobs", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
-        return stacks.describe_stacks(StackName="jobs")["Stacks"][0]
+        return stacks.describe_stacks(StackName="jobs")["Stacks"][0] if template else None
 
-    stack = deploy(TEMPLATE, "create_stack")
+    return deploy
+
+
+def zipped(name: str, text: str) -> bytes:
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr(name, text)
+    return package.getvalue()
+
+
+def test_a_stack_of_cloudformation_makes_and_removes_schedules(
+    office: Office, aws: Aws, stacks: Callable[..., Any]
+) -> None:
+    client = aws()
+    stack = stacks("create_stack", TEMPLATE)
     answer = client.get_schedule(Name="nightly", GroupName="billing")
     assert stack["Outputs"][0]["OutputValue"] == answer["Arn"]
     changed = json.loads(json.dumps(TEMPLATE))
     changed["Resources"]["Nightly"]["Properties"]["ScheduleExpression"] = "rate(1 day)"
-    deploy(changed, "update_stack")
+    stacks("update_stack", changed)
     assert client.get_schedule(Name="nightly", GroupName="billing")["ScheduleExpression"] == "rate(1 day)"
-    stacks.delete_stack(StackName="jobs")
-    stacks.get_waiter("stack_delete_complete").wait(
-        StackName="jobs", WaiterConfig={"Delay": 1, "MaxAttempts": 60}
-    )
+    stacks("delete_stack")
     assert client.list_schedules()["Schedules"] == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_stack_of_another_tool_makes_and_removes_its_schedule(
+    office: Office, aws: Aws, embedded: Embedded, stacks: Callable[..., Any], tool: str
+) -> None:
+    """What CDK, SAM and Serverless make of their examples, as they left it; the embedded AWS has no packages in S3."""
+    # `cdk bootstrap` makes it.
+    version = {"Name": "/cdk-bootstrap/hnb659fds/version", "Value": "30", "Type": "String"}
+    embedded_client(embedded, "ssm").put_parameter(**version)
+    template = json.loads(kept_template(tool).read_text())
+    assert "Minute8" in template.pop("Transform")
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Lambda::Function" and "S3Key" in resource["Properties"]["Code"]:
+            resource["Properties"]["Code"] = {"ZipFile": "def handler(event, context):\n    return event\n"}
+    stacks("create_stack", template)
+    client = aws()
+    (listed,) = client.list_schedules()["Schedules"]
+    schedule = client.get_schedule(Name=listed["Name"], GroupName=listed["GroupName"])
+    assert (schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]) == (
+        "cron(0 3 * * ? *)",
+        "Europe/Paris",
+    )
+    assert json.loads(schedule["Target"]["Input"]) == {"n": 1}
+    assert schedule["Target"]["Arn"].startswith("arn:aws:lambda:us-east-1:000000000000:function:")
+    stacks("delete_stack")
+    assert client.list_schedules()["Schedules"] == []
+    groups = [group["Name"] for group in client.list_schedule_groups()["ScheduleGroups"]]
+    # CDK lets a stack leave its groups.
+    assert groups == (["billing", "default"] if tool == "cdk" else ["default"])

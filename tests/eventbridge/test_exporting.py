@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,16 +18,15 @@ from common.registration.definition import JobDefinition
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of
 from eventbridge.moving import exporting, importing, written
-from eventbridge.moving.exporting import Exported, exported
+from eventbridge.moving.exporting import Exported, creatable, exported
 from eventbridge.unmapping import with_changes
 from tests.api.calls import Office
 from tests.eventbridge.test_import import SCHEDULES, Aws
-from tests.worlds import ARN, job
+from tests.worlds import ARN, at, job
 
 ROLE = "arn:aws:iam::123456789012:role/r"
 OFF = {"Mode": "OFF"}
 ACCOUNT = "us-east-1:123456789012"
-PROVIDERS = os.environ.get("MINUTE8_TF_PLUGINS", "/opt/tf-plugins")
 
 ECS = {
     "Arn": f"arn:aws:ecs:{ACCOUNT}:cluster/c",
@@ -280,45 +276,6 @@ def test_two_schedules_never_share_a_name_in_terraform(tmp_path: Path) -> None:
     assert labels == ["a_b", "a_b_2", "a_b_3"]
 
 
-def terraform(folder: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "TF_CLI_CONFIG_FILE": os.devnull,
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-    }
-    return subprocess.run(
-        ["terraform", *words], cwd=folder, env=environment, input=stdin, capture_output=True, text=True
-    )
-
-
-@pytest.mark.skipif(not shutil.which("terraform"), reason="there is no terraform here")
-def test_terraform_reads_its_texts_as_they_were(tmp_path: Path) -> None:
-    """Its own formatting changes no token, and its own parser returns the texts."""
-    write("terraform", tmp_path)
-    done = terraform(tmp_path, "fmt", "-check", "-diff", "-no-color")
-    assert not done.stderr
-    texts = ["${x}", "$${x}", "$$${x}", "%{y}", "%%{y}", "\b\f\n\t\\b \x7f", "ü\u2028", "$", "$$", "{"]
-    (tmp_path / "empty").mkdir()
-    for text in texts:
-        shown = terraform(tmp_path / "empty", "console", stdin=f"base64encode({written._hcl(text)})\n")
-        assert base64.b64decode(shown.stdout).decode() == text, shown
-
-
-@pytest.mark.skipif(
-    not (shutil.which("terraform") and Path(PROVIDERS).is_dir()),
-    reason="there is no terraform with its provider here (MINUTE8_TF_PLUGINS)",
-)
-def test_terraform_and_its_provider_take_the_files(tmp_path: Path) -> None:
-    write("terraform", tmp_path)
-    (tmp_path / "main.tf").write_text(
-        'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
-    )
-    assert terraform(tmp_path, "init", f"-plugin-dir={PROVIDERS}").returncode == 0
-    done = terraform(tmp_path, "validate", "-no-color")
-    assert done.returncode == 0, done.stderr + done.stdout
-
-
 def test_a_templated_target_that_minute8_changed_is_the_operation_with_all_its_parameters() -> None:
     request = {"Name": "a", "ScheduleExpression": "rate(1 day)", "FlexibleTimeWindow": OFF, "Target": STREAM}
     definition = definition_of(request, f"arn:aws:scheduler:{ACCOUNT}:schedule/default/a")
@@ -330,3 +287,20 @@ def test_a_templated_target_that_minute8_changed_is_the_operation_with_all_its_p
         "RoleArn": ROLE,
         "Input": json.dumps(changed),
     }
+
+
+@pytest.mark.parametrize(
+    ("start", "expression", "is_left_out"),
+    [
+        ("2026-11-21T03:11:59Z", "cron(0 3 * * ? *)", True),
+        ("2026-11-21T03:11:59Z", "rate(1 day)", True),
+        ("2026-11-21T03:12:00Z", "rate(1 day)", False),
+        ("2026-11-21T03:11:59Z", "at(2030-01-01T00:00:00)", False),
+    ],
+)
+def test_a_start_that_is_past_is_left_out_with_a_note(start: str, expression: str, is_left_out: bool) -> None:
+    """AWS creates no schedule whose StartDate is over five minutes ago."""
+    schedule = {"Name": "a", "ScheduleExpression": expression, "StartDate": start}
+    kept, note = creatable(schedule, at("2026-11-21T03:12:00Z"))
+    assert ("StartDate" not in kept, "StartDate" in note) == (is_left_out, is_left_out)
+    assert ("counts from the creation" in note) == (is_left_out and expression.startswith("rate"))

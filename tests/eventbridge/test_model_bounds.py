@@ -5,15 +5,18 @@ The cases and AWS's words for a refusal are made from the model, not from our ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.api.aws_schedules import QUEUE, ROLE, Aws
+from eventbridge.groups import MAX_GROUPS
+from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal
+from tests.api.calls import Office
 from tests.worlds import ARN
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
@@ -41,6 +44,8 @@ class Case:
     path: tuple[str | int, ...]
     value: Any
     constraint: str = ""
+    # "key" or "value" of a map.
+    member: str = ""
 
     @property
     def name(self) -> str:
@@ -69,6 +74,8 @@ def example(shape: Any) -> Any:
         return {name: example(shape.members[name]) for name in shape.required_members}
     if shape.type_name == "list":
         return [example(shape.member)]
+    if shape.type_name == "map":
+        return {"k": "v"}
     if shape.type_name == "string":
         return TEXTS.get(shape.name) or shape.enum[:1][0] if shape.enum else TEXTS.get(shape.name, "a")
     return shape.metadata.get("min", 0)
@@ -84,8 +91,12 @@ def cases_of(operation: str, shape: Any, path: tuple[str | int, ...] = ()) -> It
         at = (*path, name)
         if member.type_name == "structure":
             yield from cases_of(operation, member, at)
-        elif member.type_name == "list" and member.member.type_name == "structure":
-            yield from cases_of(operation, member.member, (*at, 0))
+        elif member.type_name == "list":
+            yield from lists(operation, member, at)
+        elif member.type_name == "timestamp":
+            yield from (Case(operation, at, value) for value in (1_900_000_000, 1_900_000_000.125))
+        elif member.type_name == "boolean":
+            yield from (Case(operation, at, value) for value in (True, False))
         elif member.type_name == "string":
             yield from texts(operation, member, at)
         elif member.type_name == "integer":
@@ -112,6 +123,36 @@ def texts(operation: str, shape: Any, path: tuple[str | int, ...]) -> Iterator[C
         yield Case(operation, path, "ä b", f"satisfy regular expression pattern: {pattern}")
 
 
+def lists(operation: str, shape: Any, path: tuple[str | int, ...]) -> Iterator[Case]:
+    least, most = shape.metadata["min"], shape.metadata["max"]
+    # In a query, a list without items is no list.
+    if least:
+        yield Case(operation, path, [], f"have length greater than or equal to {least}")
+    yield Case(operation, path, different(shape.member, most))
+    yield Case(
+        operation, path, different(shape.member, most + 1), f"have length less than or equal to {most}"
+    )
+    if shape.member.type_name == "structure":
+        yield from cases_of(operation, shape.member, (*path, 0))
+    elif shape.member.type_name == "string":
+        yield from texts(operation, shape.member, (*path, 0))
+    elif shape.member.type_name == "map":
+        for part, member in (("key", shape.member.key), ("value", shape.member.value)):
+            for case in texts(operation, member, (*path, 0, part)):
+                tag = {"k": case.value} if part == "value" else {case.value: "v"}
+                yield replace(case, path=(*path, 0), value=tag, member=part)
+
+
+def different(shape: Any, count: int) -> list[Any]:
+    """So many least values; texts differ, since a group takes each key of a tag once."""
+    if shape.type_name == "string":
+        return [f"k{n}" for n in range(count)]
+    if shape.type_name == "map":
+        return [{"key": f"k{n}", "value": "v"} for n in range(count)]
+    named = {"Key", "Name"} & shape.members.keys()
+    return [{**example(shape), **dict.fromkeys(named, f"k{n}")} for n in range(count)]
+
+
 CASES = [
     case
     for operation in MODEL.operation_names
@@ -132,8 +173,10 @@ def test_a_member_is_taken_or_refused_as_the_model_says(aws: Aws, case: Case) ->
             assert error.response["Error"]["Code"] == "ValidationException"
             assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 400
     if case.constraint:
-        shown = "null" if case.value is None else f"'{case.value}'"
-        expected = f"Value {shown} at '{_path(case.path)}' failed to satisfy constraint: Member must "
+        (text,) = case.value.items() if case.member else ((case.value, case.value),)
+        value, path = text[case.member == "value"], (*case.path, *filter(None, [case.member]))
+        shown = "null" if value is None else f"'{str(value)[:2_100]}'"
+        expected = f"Value {shown} at '{_path(path)}' failed to satisfy constraint: Member must "
         assert f"{expected}{case.constraint}" in message, message
     else:
         assert "validation error" not in message, message
@@ -147,6 +190,104 @@ def test_each_documented_error_is_one_of_ours(aws: Aws) -> None:
     for shape in MODEL.error_shapes:
         assert statuses[shape.error_code] == shape.metadata["error"]["httpStatusCode"], shape.name
         assert set(shape.members) == {"Message"}
+
+
+# What no request here is answered with, and why.
+NEVER = {
+    ("UpdateSchedule", "ConflictException"): "two updates at once are tried again, and throttled at last",
+    ("DeleteScheduleGroup", "ConflictException"): "a group that is being deleted is deleted once more",
+}
+ERRORS = [
+    (operation, shape.error_code)
+    for operation in MODEL.operation_names
+    for shape in MODEL.operation_model(operation).error_shapes
+    if (operation, shape.error_code) not in NEVER
+]
+
+
+@pytest.mark.parametrize(("operation", "code"), ERRORS)
+def test_each_documented_error_of_each_operation_is_answered(
+    office: Office, aws: Aws, operation: str, code: str
+) -> None:
+    client = aws(parameter_validation=False)
+    call = getattr(client, _snake(operation))
+    request = PROVOKED[code](office, client, operation)
+    # A tenant's budget of requests is spent by the first ones.
+    for _ in range(3):
+        with suppress(ClientError):
+            call(**request)
+    assert refusal(call, **request)[:2] == (STATUSES[code], code)
+
+
+STATUSES = {shape.error_code: shape.metadata["error"]["httpStatusCode"] for shape in MODEL.error_shapes}
+
+
+def least(operation: str, **names: str) -> dict[str, Any]:
+    """The least valid request about a group and a schedule with these names."""
+    shape = MODEL.operation_model(operation).input_shape
+    fields = {name: value for name, value in names.items() if name in shape.members}
+    return {**example(shape), **fields}
+
+
+def invalid(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    return next(case.request for case in CASES if case.operation == operation and case.constraint)
+
+
+def not_there(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    arn = GROUP_ARN.replace("default", "nothing")
+    return least(operation, Name="nothing", GroupName="nothing", ResourceArn=arn)
+
+
+def in_conflict(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    """What exists already, a deletion that was undone since, a group that is being deleted."""
+    client.create_schedule_group(Name="g")
+    for n in range(40):
+        client.create_schedule(**least("CreateSchedule", Name=f"s{n}", GroupName="g"))
+    if operation == "DeleteSchedule":
+        request = least(operation, Name="s0", GroupName="g", ClientToken="t")
+        client.delete_schedule(**request)
+        client.create_schedule(**least("CreateSchedule", Name="s0", GroupName="g"), ClientToken="again")
+        return request
+    if operation in ("TagResource", "UntagResource"):
+        client.delete_schedule_group(Name="g")
+    name = "g" if operation == "CreateScheduleGroup" else "s0"
+    return least(operation, Name=name, GroupName="g", ResourceArn=GROUP_ARN.replace("default", "g"))
+
+
+def over_quota(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    if operation == "CreateScheduleGroup":
+        for n in range(MAX_GROUPS):
+            office.world.clock.sleep(1)
+            client.create_schedule_group(Name=f"g{n}")
+    else:
+        office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 1}})
+        office.world.clock.sleep(60)
+        client.create_schedule(**least(operation, Name="first"))
+    return least(operation, Name="new")
+
+
+def throttled(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 1}})
+    office.world.clock.sleep(60)
+    return least(operation, Name="any", ResourceArn=GROUP_ARN)
+
+
+def failing(office: Office, client: Any, operation: str) -> dict[str, Any]:
+    def before(call: str) -> None:
+        raise RuntimeError("the table is gone")
+
+    office.world.dynamodb.before = before
+    return least(operation, Name="any", ResourceArn=GROUP_ARN)
+
+
+PROVOKED: dict[str, Callable[[Office, Any, str], dict[str, Any]]] = {
+    "ValidationException": invalid,
+    "ResourceNotFoundException": not_there,
+    "ConflictException": in_conflict,
+    "ServiceQuotaExceededException": over_quota,
+    "ThrottlingException": throttled,
+    "InternalServerException": failing,
+}
 
 
 def _snake(operation: str) -> str:

@@ -19,7 +19,6 @@ from eventbridge.shapes import (
     ListOf,
     String,
     Structure,
-    TextMap,
     Timestamp,
     check,
 )
@@ -53,12 +52,17 @@ def differences(shape: Any, model: Any, path: str) -> list[str]:
         "integer": lambda: Integer(limits["min"], limits["max"]),
         "timestamp": Timestamp,
         "boolean": Boolean,
-        "map": TextMap,
     }
     if model.type_name == "list":
         assert isinstance(shape, ListOf), path
-        of_length = [path] if shape.max != limits["max"] else []
+        of_length = [path] if (shape.min, shape.max) != (limits["min"], limits["max"]) else []
         return of_length + differences(shape.member, model.member, f"{path}[]")
+    if model.type_name == "map":
+        return [
+            difference
+            for part in ("key", "value")
+            for difference in differences(getattr(shape, part), getattr(model, part), f"{path}.{part}")
+        ]
     botocores = expected[model.type_name]()
     return [] if shape == botocores else [f"{path}: {shape} is not {botocores}"]
 

@@ -13,8 +13,9 @@ from common.errors import InvalidInput
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
+from eventbridge.group_metrics import counted, named_groups
 from eventbridge.origin import origin_of
-from executor import run_end
+from executor import handler, run_end
 from tests.worlds import Killed, World, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -202,6 +203,53 @@ def test_a_dead_letter_that_cannot_be_sent_is_noted_in_the_run(world: World, que
     run = fails(world, retry={"max_attempts": 1})
     assert run["dead_letter_error"] == "RuntimeError: 'the queue does not exist'"
     assert (queue.calls, len(world.target.calls), len(world.sqs)) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "letters"),
+    [
+        (0, {"InvocationsSentToDeadLetterCount": 1}),
+        (
+            9,
+            {
+                "InvocationsFailedToBeSentToDeadLetterCount": 1,
+                "InvocationsFailedToBeSentToDeadLetterCount_RuntimeError": 1,
+            },
+        ),
+    ],
+)
+def test_the_metrics_of_a_group_count_dead_letters_and_throttled_calls(
+    world: World, queue: Queue, refuses: int, letters: dict[str, int]
+) -> None:
+    queue.refuses = refuses
+    world.target.answer = lambda event: replace(FAILED, throttled=event["minute8"]["attempt"] == 1)
+    world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry={"max_attempts": 1}))
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert counted(named_groups("alice/default"), handler.group_attempts(world.reports)) == {
+        ("alice", "default"): {
+            "InvocationAttemptCount": 2,
+            "TargetErrorCount": 2,
+            "TargetErrorThrottledCount": 1,
+            "InvocationDroppedCount": 1,
+            **letters,
+        }
+    }
+
+
+def test_a_run_that_is_given_up_is_dropped_without_another_call(world: World, queue: Queue) -> None:
+    world.target.answer = lambda event: FAILED
+    retry = {"max_attempts": 3, "base_s": 60}
+    world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry=retry))
+    world.run_until("2026-11-21T03:15:05Z")
+    world.store.pause("alice", "once", "")
+    world.run_until("2026-11-21T03:20:00Z")
+    (counts,) = counted(named_groups("alice/default"), handler.group_attempts(world.reports)).values()
+    assert counts == {
+        "InvocationAttemptCount": 1,
+        "TargetErrorCount": 1,
+        "InvocationDroppedCount": 1,
+        "InvocationsSentToDeadLetterCount": 1,
+    }
 
 
 def test_a_queue_that_is_allowed_no_more_gets_nothing(world: World, queue: Queue) -> None:
