@@ -45,6 +45,7 @@ from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.registration.subscriptions import SubscriptionStore
+from common.runs.callbacks import Callbacks
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
@@ -147,6 +148,7 @@ class Services:
 
     registry: Registry
     runs: Runs
+    callbacks: Callbacks
     history: History
     manual: ManualCommands
     tenants: Tenants
@@ -198,6 +200,7 @@ class Services:
         return cls(
             registry=Registry(store, limits, ScheduleLines()),
             runs=runs,
+            callbacks=Callbacks(tables.runs, queue),
             history=History.of(tables, store.index),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, limits.payload_formats),
             tenants=Tenants(tables.tenants, clock),
@@ -254,6 +257,13 @@ class Services:
                 require_active(rules, credential.tenant)
         if not credential.may(needed):
             raise Forbidden(credential.role, needed)
+
+    def admit_target(self, tenant: str, now: float) -> None:
+        """Count a request of a run's target, whose token is proven. Raises Unauthenticated, RateExceeded."""
+        rules = self.known_tenants.rules(tenant, now)
+        if rules is None or rules.state not in (ACTIVE, SUSPENDED):
+            raise Unauthenticated
+        self.request_rate.take(tenant, rules.quotas.requests_per_minute, now)
 
     def count_as(self, tenant: str, now: float, requests: int, counted: int = 1) -> None:
         """Count a request as so many, of which `counted` are counted already. Raises RateExceeded.

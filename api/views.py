@@ -112,7 +112,33 @@ def run_view(item: Item) -> dict[str, Any]:
         "error": item.get("error") or last.get("error"),
     }
     shown = {name: value for name, value in _instants(view).items() if value is not None}
-    return shown | {"attempts": _calls(item)}
+    return shown | _signs(item) | {"attempts": _calls(item)}
+
+
+def callback_view(item: Item, *, stop: bool) -> dict[str, Any]:
+    """What a target hears that calls back."""
+    is_open = item["status"] == RUNNING and item.get("reported_attempt") != item["attempt"]
+    return {
+        "execution_id": execution_id(item["tenant"], item["job_id"], item["sk"]),
+        "status": item["status"],
+        "attempt": item["attempt"],
+        "callback_until": rfc3339(item["lease_until"]) if is_open else None,
+        "stop": stop,
+    }
+
+
+def _signs(item: Item) -> dict[str, Any]:
+    """What the target of the newest attempt has told, and a person wants of it."""
+    attempt = item.get("attempt")
+    signs: dict[str, Any] = {}
+    if item["status"] == RUNNING and item.get("accepted_attempt") == attempt:
+        signs["callback_until"] = rfc3339(item["lease_until"])
+    if "progress" in item:
+        signs["progress"] = {**item["progress"], "at": rfc3339(item["progress"]["at"])}
+    if "stop" in item and item["stop_attempt"] == attempt:
+        signs["stop"] = {"requested_at": rfc3339(item["stop"]["at"]), "note": item["stop"]["note"]}
+        signs["stop"] |= {"problem": item["stop_problem"]} if "stop_problem" in item else {}
+    return signs
 
 
 def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:

@@ -122,6 +122,12 @@ _JOB: Final[dict[str, Any]] = {
     "name": Annotated[Text, typer.Option(help="A name for people.")],
     "tags": Annotated[Texts, typer.Option("--tag", help="A tag; repeatable.")],
     "timeout_s": Annotated[Number, typer.Option("--timeout", help="Seconds that a call may take.")],
+    "completion": Annotated[
+        Text, typer.Option(help="What ends an attempt: the call's answer, or a callback of the target.")
+    ],
+    "callback_timeout_s": Annotated[
+        Number, typer.Option("--callback-timeout", help="Seconds that a run waits for each callback.")
+    ],
     "start_deadline_s": Annotated[
         Number, typer.Option("--start-deadline", help="Skip a run that is later than this many seconds.")
     ],

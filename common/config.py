@@ -9,6 +9,8 @@ from functools import cache
 
 # The stages of the embedded AWS. `scripts/deploy.py` refuses them on AWS.
 EMBEDDED_STAGES = ("local", "test")
+# What botocore reads. The embedded AWS has the API at the same address.
+_AWS_ENDPOINT = "AWS_ENDPOINT_URL"
 
 # The value of a parameter that is off. It is never empty: osls refuses `--param=canary=`.
 OFF = "off"
@@ -51,6 +53,8 @@ class Config:
     spread_s: int
     # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
     api_path_prefix: str
+    # Where targets call back: the API's address.
+    api_url: str
     # Where the API puts registrations by event that it refuses.
     registrations_dead_url: str
     # The bucket to which the exporter writes the runs of past days.
@@ -92,6 +96,7 @@ class Config:
             reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),
             spread_s=int(env.get("SPREAD_S", "0")),
             api_path_prefix=env.get("API_PATH_PREFIX", ""),
+            api_url=_api_url(env),
             registrations_dead_url=env.get("REGISTRATIONS_DEAD_URL", ""),
             runs_export=env.get("RUNS_EXPORT", ""),
             jwt_issuer=env.get("JWT_ISSUER", ""),
@@ -123,6 +128,14 @@ class Config:
                 f"the environment variable {name.upper()} is not set; this function needs it"
             )
         return str(value)
+
+
+def _api_url(env: Mapping[str, str]) -> str:
+    """The address of the API. The embedded AWS has it on its own host, under the prefix."""
+    of_aws = env.get(_AWS_ENDPOINT)
+    if of_aws and env.get("STAGE") in EMBEDDED_STAGES:
+        return f"{of_aws}{env.get('API_PATH_PREFIX', '')}"
+    return env.get("API_URL", "")
 
 
 @cache

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from socket import socket
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -20,6 +20,7 @@ from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
+from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.storage import outgoing
 from common.storage.steps import Steps
@@ -93,7 +94,7 @@ def _call(
     if isinstance(payload, Outcome):
         return Called(claimed, payload, began_at)
     outgoing.reset(may_be_repeated=claimed.attempt.job.on_crash != "fail")
-    outcome = yield from _outcome(claimed.attempt, payload, claimed.claim.token, formats)
+    outcome = yield from _outcome(claimed.attempt, payload, formats)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
@@ -110,11 +111,11 @@ def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
         return Outcome(ok=False, throttled=True, error_type="PayloadNotRead", error=words)
 
 
-def _outcome(attempt: Admitted, payload: str, token: str, formats: PayloadFormats) -> Steps[Outcome]:
+def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats) -> Steps[Outcome]:
     """Call the job's target once. Every error becomes an outcome; nothing is raised."""
     kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
     try:
-        sent = event(job, payload, execution, token, formats)
+        sent = event(job, payload, execution, attempt.claim, formats)
         if kind.in_steps:
             return (yield from kind.in_steps(job.target, sent, attempt.timeout_s))
         return kind.call(job.target, sent, attempt.timeout_s)
@@ -132,13 +133,15 @@ def _outcome(attempt: Admitted, payload: str, token: str, formats: PayloadFormat
         return Outcome(ok=False, error_type=type(error).__name__, error=words)
 
 
-def event(job: Job, payload: str, execution: Execution, token: str, formats: PayloadFormats) -> Event:
+def event(
+    job: Job, payload: str, execution: Execution, claim: Claim | None, formats: PayloadFormats
+) -> Event:
     """The target's event: the rendered payload as text, and the execution's context (such as its id and fire time).
 
-    Raises PayloadTooLarge.
+    `claim` is of the call; None: the event is for a dead-letter queue. Raises PayloadTooLarge.
     """
     execution_id = execution.execution_id
-    context = {
+    context: dict[str, Any] = {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
         "execution_id": execution_id,
@@ -149,9 +152,11 @@ def event(job: Job, payload: str, execution: Execution, token: str, formats: Pay
         "trigger": execution.trigger,
         "traceparent": traceparent(execution_id, execution.attempt),
     }
-    if job.target.get("invocation") == "Event":
+    if claim and claim.callback:
+        context["callback"] = {"url": claim.callback.url, "token": claim.callback.token}
+    if claim and job.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
-        context["outcome_token"] = token
+        context["outcome_token"] = claim.token
     if payload_format := format_of(job.target, formats):
         payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):

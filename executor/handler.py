@@ -112,6 +112,7 @@ def _executor() -> Executor:
         known,
         kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
         aws.on_first_use(_removals),
+        settings.api_url,
     )
 
 

@@ -17,7 +17,7 @@ from common.clock import Clock
 from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
-from common.runs.claims import Claim
+from common.runs.claims import Callback, Claim
 from common.runs.records import Runs
 from common.runs.states import QUEUED, RETRYING
 from common.storage.table import INSERTS_A_REQUEST
@@ -77,6 +77,8 @@ class Executor:
     tenants: RulesOf
     payload_formats: PayloadFormats
     payload_of: PayloadReader
+    # Where targets reach the API.
+    api_url: str = ""
     # From a claim by itself to its call, and from a joint claim.
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
@@ -195,11 +197,21 @@ class Executor:
                 Claim(execution, loaded.message_id, now, now, retention_s=retention_s), loaded.job, job
             )
         kind = self.kinds[job.target["kind"]]
-        is_awaited = kind.is_awaited(job.target)
+        callback = self._callback_of(job, execution)
+        is_awaited = kind.is_awaited(job.target) or callback is not None
         timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
-        claim = Claim(execution, loaded.message_id, now, lease_until, retention_s=retention_s)
+        claim = Claim(
+            execution, loaded.message_id, now, lease_until, retention_s=retention_s, callback=callback
+        )
         return Admitted(claim, job, kind, timeout_s, is_awaited)
+
+    def _callback_of(self, job: Job, execution: Execution) -> Callback | None:
+        """What the attempt's target needs to call back; None: its answer is the end."""
+        if job.callback_timeout_s is None:
+            return None
+        url = f"{self.api_url}/v1/runs/{execution.execution_id}/callback"
+        return Callback(url, job.callback_timeout_s)
 
     def _job_to_call(self, loaded: Loaded, rules: TenantRules | None, now: float) -> Job | Skip:
         execution, job = loaded.execution, loaded.job

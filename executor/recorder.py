@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
 from common.clock import Clock
 from common.errors import Minute8Error
@@ -13,7 +13,7 @@ from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
 from common.runs.changes import RunChanges
-from common.runs.claims import Claim
+from common.runs.claims import Claim, Settlement, awaits_callback
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
@@ -22,14 +22,18 @@ from executor.admission import Skip, Wait
 from executor.overlap import OverlapPolicy
 from executor.retry import retry_at
 from executor.run_end import RunEnd
-from executor.stages import ClaimConflict, Dispatched, Verdict
+from executor.stages import Accepted, ClaimConflict, Dispatched, Verdict
 
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed
+    from executor.late_ends import Stops
 
+Recorded = TypeVar("Recorded")
 _FIRST_WAIT_S: Final = 0.2
-_STARTED: Final = ("succeeded", "dispatched", "failed", "retrying")
+_STARTED: Final = ("succeeded", "dispatched", "accepted", "failed", "retrying")
 # Error types for which Minute8 is responsible: the executor's process ended during the call.
+# What a person can stop, if there is a way: a run that goes on, or what took its event.
+_STOPPABLE: Final = (RUNNING, DISPATCHED)
 _OUR_ERRORS: Final = ("ExecutorDied",)
 
 
@@ -48,6 +52,7 @@ class Report:
     result: Literal[
         "succeeded",
         "dispatched",
+        "accepted",
         "failed",
         "retrying",
         "skipped",
@@ -62,6 +67,8 @@ class Report:
     is_throttled: bool = False
     # What `DeadLetters.send` returned.
     letter_error: str | None = None
+    # The attempt was made by an earlier message, which reported its start.
+    is_late_end: bool = False
 
 
 class ServiceLevel(NamedTuple):
@@ -95,7 +102,7 @@ def lateness_s(report: Report) -> float:
 
 def has_started(report: Report) -> bool:
     """Whether an attempt was made; its lateness is known then."""
-    return report.result in _STARTED and report.detail not in states.REASONS
+    return report.result in _STARTED and report.detail not in states.REASONS and not report.is_late_end
 
 
 def _came_too_late(report: Report) -> bool:
@@ -113,6 +120,7 @@ class Recorder:
     run_end: RunEnd
     queue: ExecutionsQueue
     postponed: Postponed
+    stops: Stops
     clock: Clock
 
     def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
@@ -129,7 +137,9 @@ class Recorder:
             case ClaimConflict():
                 return self._conflict(claim, job, verdict)
             case Dispatched():
-                return self._dispatched(claim, job)
+                return self._dispatched(claim, job, verdict.started)
+            case Accepted():
+                return self._accepted(claim, job)
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
@@ -173,6 +183,10 @@ class Recorder:
     def _conflict(self, claim: Claim, job: Job | None, conflict: ClaimConflict) -> Report:
         """Another delivery made this attempt, is making it, or died while making it."""
         record = conflict.record
+        if record.get("stop_attempt", 0) == claim.execution.attempt and record["status"] in _STOPPABLE:
+            return self._stop(claim, job, record)
+        if awaits_callback(record, claim.execution):
+            return self._by_sign(claim, job, record)
         is_open = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
         if not conflict.no_takeover or not is_open or record["lease_until"] >= self.clock.now():
             return self._claimed_before(claim, job, record)
@@ -206,17 +220,70 @@ class Recorder:
                 letter_error = self.run_end.repeat_end(job, execution, record)
         return Report("duplicate", execution, detail=record.get("status", ""), letter_error=letter_error)
 
-    def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
+    def _accepted(self, claim: Claim, job: Job | None) -> Report:
+        """The target has accepted the work. Its end comes by a callback, or by the message that ends its time."""
+        assert claim.callback
+        until = self.clock.now() + claim.callback.wait_s
+        record = self._while_leased(claim, lambda: self.runs.accept(claim, until))
+        report = self._conflict(claim, job, ClaimConflict(record))
+        if report.result == "duplicate" and record.get("claim_token") == claim.token:
+            return Report("accepted", claim.execution, claim.lateness_s)
+        return replace(report, is_late_end=False)
+
+    def _stop(self, claim: Claim, job: Job | None, record: Item) -> Report:
+        """Stop what the attempt started, if it can be stopped; the run then ends."""
+        problem = self.stops.stop(job, claim.execution, record)
+        if problem:
+            self.changes.note_not_stopped(record, problem)
+        if problem == "" or awaits_callback(record, claim.execution):
+            return self._by_sign(claim, job, record, is_stopped=problem == "")
+        return Report("duplicate", claim.execution, detail="it could not be stopped")
+
+    def _by_sign(self, claim: Claim, job: Job | None, record: Item, *, is_stopped: bool = False) -> Report:
+        """End a run by what its target or a person has told, or when its time is over; else its message comes again."""
+        from executor.late_ends import told_outcome  # most executors never need it
+
+        execution = claim.execution
+        while is_stopped or awaits_callback(record, execution):
+            now = self.clock.now()
+            if (outcome := told_outcome(record, now, is_stopped=is_stopped)) is None:
+                again_at = int(record["lease_until"]) + 1
+                if job:
+                    self.overlap.keep(job, execution, again_at)
+                self.postponed.send(replace(execution, not_before_at=again_at))
+                return Report("duplicate", execution, detail="its target has accepted it")
+            earlier = replace(
+                claim,
+                message_id=record["claimed_by"],
+                token=record["claim_token"],
+                started_at=record["started_at"],
+                called_at=None,
+            )
+            ended_at = min(now, record.get("report", {}).get("at", now))
+            settlement = Settlement(claim.message_id, record["signs"], max(ended_at, record["started_at"]))
+            report = self._outcome(earlier, job, outcome, settlement)
+            if report.result != "duplicate":
+                return replace(report, is_late_end=True)
+            record = self.runs.get(execution) or {}  # it has given a sign meanwhile, or ended
+            is_stopped = is_stopped and record.get("status") in _STOPPABLE
+        return self._claimed_before(claim, job, record)
+
+    def _outcome(
+        self, claim: Claim, job: Job | None, outcome: Outcome, settlement: Settlement | None = None
+    ) -> Report:
         """Classify the result: success, retry, or permanent failure."""
-        execution, finished_at, next_at = claim.execution, self.clock.now(), None
+        execution, now, next_at = claim.execution, self.clock.now(), None
         if job and not outcome.ok:
-            next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, finished_at)
-        if not self._finish(claim, outcome, finished_at, next_at):
+            next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, now)
+        finished_at = settlement.ended_at if settlement else now
+        if not self._while_leased(
+            claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement)
+        ):
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
         if next_at is not None:
             self._retry(job, execution, next_at, throttled=outcome.throttled)
             return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
-        if job and outcome.ok:
+        if outcome.ok:
             self.run_end.succeeded(job, execution)
             return Report("succeeded", execution, claim.lateness_s)
         letter_error = self.run_end.failed(job, execution, outcome)
@@ -230,8 +297,10 @@ class Recorder:
             self.overlap.keep(job, execution, next_at)
         self.postponed.send(execution.retry(next_at, throttled=throttled))
 
-    def _dispatched(self, claim: Claim, job: Job | None) -> Report:
+    def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:
         try:
+            if started:
+                self.changes.note_started(claim.execution, claim.token, started)
             self.run_end.ended(job, claim.execution)
         except Exception:
             # The message comes again, and then only does what follows the run: the call is not repeated.
@@ -239,12 +308,12 @@ class Recorder:
             raise
         return Report("dispatched", claim.execution, claim.lateness_s)
 
-    def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
+    def _while_leased(self, claim: Claim, record: Callable[[], Recorded]) -> Recorded:
         """Record the result. Tries again while the lease lasts, since an unrecorded attempt is made again."""
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                return self.runs.finish(claim, outcome, finished_at, next_at)
+                return record()
             except Exception:
                 if self.clock.now() + wait_s >= claim.lease_until:
                     raise

@@ -23,7 +23,7 @@ from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
-from common.runs.outcome import Outcome, last_attempt
+from common.runs.outcome import STOPPED, Outcome, last_attempt
 from common.runs.states import FAILED
 from common.storage.wire import Item
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -76,8 +76,10 @@ class RunEnd:
             self.failure_streak.succeeded(job, execution)
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> str | None:
-        """No attempt follows this outcome."""
+        """No attempt follows this outcome. Nobody has to hear of a run that a person stopped."""
         self.ended(job, execution)
+        if outcome.error_type == STOPPED:
+            return None
         self.failure_streak.failed(job, execution, outcome)
         condition = exhausted(job.retry, execution, outcome) if job else ""
         return self.dead_letters.send(job, execution, outcome.error_type, outcome.error, condition)
@@ -106,8 +108,10 @@ class RunEnd:
 
     def repeat_end(self, job: Job, execution: Execution, record: Item) -> str | None:
         """Repeat what follows a recorded run whose executor may have died before."""
-        self.failure_streak.repeat_end(job, execution, record)
         last = last_attempt(record)
+        if last.get("error_type") == STOPPED:
+            return None
+        self.failure_streak.repeat_end(job, execution, record)
         if record["status"] == FAILED and last.get("outcome") == "failed":
             error_type, error = (str(last.get(name, "")) for name in ("error_type", "error"))
             return self.dead_letters.send(job, execution, error_type, error)
@@ -167,7 +171,7 @@ class DeadLetters:
         for remaining_tries in reversed(range(_MAX_TRIES)):
             try:
                 payload = self.payload_of(job)
-                event = calling.event(job, payload, execution, "", self.payload_formats)
+                event = calling.event(job, payload, execution, None, self.payload_formats)
                 parts = self._parts(job, execution, event)
                 _send(job, event, parts, attributes(job, execution, parts, failure))
                 return

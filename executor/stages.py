@@ -165,10 +165,17 @@ class ClaimConflict:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A service accepted the event; the claim is the complete record."""
+    """A service accepted the event; the claim is the complete record. `started`: ARNs of what the call started."""
+
+    started: tuple[str, ...] = ()
 
 
-Verdict = Skip | Wait | ClaimConflict | Dispatched | Outcome
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The target has accepted the work, and tells its end by a callback."""
+
+
+Verdict = Skip | Wait | ClaimConflict | Dispatched | Accepted | Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +192,19 @@ class Called:
         return replace(self.claimed.claim, called_at=self.called_at)
 
     @property
-    def verdict(self) -> Dispatched | Outcome:
+    def verdict(self) -> Dispatched | Accepted | Outcome:
         """The verdict to record. A service that accepted an event has ended the attempt."""
-        return Dispatched() if self.outcome.ok and not self.claimed.attempt.is_awaited else self.outcome
+        attempt, outcome = self.claimed.attempt, self.outcome
+        if outcome.ok and attempt.claim.callback and (outcome.accepted or "url" not in attempt.job.target):
+            return Accepted()
+        return Dispatched(outcome.started) if outcome.ok and not attempt.is_awaited else outcome
 
     @property
     def takes_requests(self) -> bool:
         """Whether recording the call takes requests. The claim is the record of an event that was accepted."""
         attempt = self.claimed.attempt
-        return attempt.is_awaited or not self.outcome.ok or attempt.job.after_completion != "keep"
+        is_recorded = self.outcome.ok and not self.outcome.started and attempt.job.after_completion == "keep"
+        return attempt.is_awaited or not is_recorded
 
 
 @dataclass(frozen=True, slots=True)

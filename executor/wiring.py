@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from common.jobs.store import JobStore
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
+    from executor.late_ends import Stops
 
 
 def executor(
@@ -40,10 +41,12 @@ def executor(
     rules: RulesOf,
     kinds: Mapping[str, Kind],
     removals: RemovalRequests,
+    api_url: str = "",
 ) -> Executor:
     """The executor. `store` pauses jobs, `rules` returns each tenant's rules.
 
-    The modules of retries, backfills and last runs are imported on first use: most batches do not need them.
+    Targets reach the API at `api_url`. The modules of retries, backfills and last runs are imported on first use: most
+    batches do not need them.
     """
     runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
     postponed = _postponed(tables.due, queue, clock)
@@ -66,6 +69,7 @@ def executor(
         run_end=run_end,
         queue=queue,
         postponed=postponed,
+        stops=_stops(rules, clock),
         clock=clock,
     )
     return Executor(
@@ -78,6 +82,7 @@ def executor(
         payload_formats=PAYLOAD_FORMATS,
         payload_of=payloads.of,
         tenants=rules,
+        api_url=api_url,
     )
 
 
@@ -86,6 +91,15 @@ def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
         from common.planning.postponed import Postponed
 
         return Postponed(due, queue, clock)
+
+    return on_first_use(build)
+
+
+def _stops(rules: RulesOf, clock: Clock) -> Stops:
+    def build() -> Stops:
+        from executor.late_ends import Stops
+
+        return Stops(rules, clock)
 
     return on_first_use(build)
 

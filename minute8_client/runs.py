@@ -21,6 +21,7 @@ from minute8_client.operations import (
     whole_pages,
 )
 from minute8_client.shapes import (
+    CallbackAnswer,
     ChangedJob,
     ClockChangePage,
     ComingExecution,
@@ -215,9 +216,21 @@ class RunCalls:
 
     @Operation
     def cancel_run(self, execution_id: str, note: str = "") -> Request[Run]:
-        """Stop an execution that has not started, or that waits for its next attempt."""
+        """Stop an execution that waits at once; have the target of one that has begun stop, if it can be told."""
         path = path_of("runs", execution_id, "cancel")
         return Request("POST", path, {"note": note}, repeatable=False)
+
+    @Operation
+    def call_back(
+        self, /, execution_id: str, token: str, status: str, **fields: Any
+    ) -> Request[CallbackAnswer]:
+        """As the run's target: tell that it goes on (`running`), or that it `succeeded` or `failed`. Needs no key.
+
+        `fields` are `percent` and `text` of one that goes on, `result` of an end; `error_type`, `error`, `permanent`
+        and `retry_after_s` of a failure.
+        """
+        body = {"token": token, "status": status, **fields}
+        return Request("POST", path_of("runs", execution_id, "callback"), body, repeatable=True)
 
     @Operation
     def start_backfill(self, job_id: str, backfill: Json) -> Request[dict[str, Any]]:

@@ -17,6 +17,8 @@ class Job(TypedDict):
     target: dict[str, Any]
     payload: Any
     timeout_s: int
+    completion: Literal["answer", "callback"]
+    callback_timeout_s: int | None
     retry: dict[str, Any]
     start_deadline_s: int | None
     catch_up: Literal["none", "latest", "all"]
@@ -179,6 +181,23 @@ class Attempt(TypedDict):
     request_id: NotRequired[str]
 
 
+class Progress(TypedDict):
+    """What a target that calls back last told about its work."""
+
+    attempt: int
+    at: str
+    percent: NotRequired[int]
+    text: NotRequired[str]
+
+
+class Stop(TypedDict):
+    """That a person wants the run to stop."""
+
+    requested_at: str
+    note: str
+    problem: NotRequired[str]
+
+
 class Run(TypedDict):
     """The record of one execution. Fields without a value are left out."""
 
@@ -201,6 +220,9 @@ class Run(TypedDict):
     duration_s: NotRequired[float]
     error_type: NotRequired[str]
     error: NotRequired[str]
+    callback_until: NotRequired[str]
+    progress: NotRequired[Progress]
+    stop: NotRequired[Stop]
     dead_letter_error: NotRequired[str]
     skipped_count: NotRequired[int]
     skipped_from_at: NotRequired[str]
@@ -320,6 +342,16 @@ class RestoredFires(TypedDict):
 
     job_id: str
     fires: list[str]
+
+
+class CallbackAnswer(TypedDict):
+    """How the run stands after a callback."""
+
+    execution_id: str
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    attempt: int
+    callback_until: str | None
+    stop: bool
 
 
 class ExpectedRun(TypedDict):

@@ -18,7 +18,7 @@ OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes
 # The types that the client's methods return. Types that these refer to are written too.
 _RETURNED_TYPES: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
-    *("SkippedFires", "RestoredFires"),
+    *("SkippedFires", "RestoredFires", "CallbackAnswer"),
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",
     "Holds",

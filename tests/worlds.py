@@ -26,6 +26,7 @@ from common.planning.removal_requests import RemovalRequests
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
+from common.runs.callbacks import Callbacks
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage import keys
@@ -64,6 +65,7 @@ class Killed(BaseException):
 
 
 TABLES = ("jobs", "due", "tenants", "audit", "runs")
+API_URL = "https://api.example.com"
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:target"
 
 
@@ -159,6 +161,7 @@ class World:
     index: DueIndex
     events: list[tuple[str, Mapping[str, Any]]]
     manual: ManualCommands
+    callbacks: Callbacks
     planning: PlanningMessages
     reports: list[Report] = field(default_factory=list)
 
@@ -264,6 +267,7 @@ def make_world(
     removals = RemovalRequests(planning, "planning", clock)  # type: ignore[arg-type]
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
+    wired = executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds, removals, API_URL)
     return World(
         clock=clock,
         dynamodb=dynamodb,
@@ -276,10 +280,11 @@ def make_world(
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
         reconciler=reconciler(tables, queue, clock, max_reads=10_000),
         projector=Projector.of(tables, clock),
-        executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds, removals),
+        executor=wired,
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
+        callbacks=Callbacks(tables.runs, queue),
         manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, PAYLOAD_FORMATS),
         runs=runs,
         index=DueIndex(tables.due),

@@ -10,7 +10,7 @@ from api.http.requests import Request
 from api.http.routing import THOUSANDS, Response, Routes
 from api.routes.jobs import existing_id
 from api.services import Services
-from api.views import run_view
+from api.views import callback_view, run_view
 from common.errors import NotFound
 from common.ids import NONCE_CHARS
 from common.jobs.backfill import Backfill
@@ -20,7 +20,7 @@ from common.timing.instants import rfc3339
 
 if TYPE_CHECKING:
     from api.shapes.jobs import Pause
-    from api.shapes.runs import NewBackfill, RunNow, SkipFires
+    from api.shapes.runs import Callback, NewBackfill, RunNow, SkipFires
 
 # How many bytes of a run's own payload count as one more request.
 _BYTES_A_REQUEST = 4 * 1024
@@ -70,14 +70,35 @@ def retry_run(services: Services, request: Request) -> Response:
     "POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body="Pause", body_optional=True
 )
 def cancel_run(services: Services, request: Request) -> Response:
-    """Cancel an execution that has not started, or that waits for its next attempt.
+    """Cancel an execution, or have its target stop.
 
-    The run is recorded as skipped, with the note. An execution can be cancelled before it is planned. `conflict`:
-    it has begun or ended. `not-found`: the job is not due then. One read and one transaction.
+    One that has not started is recorded as skipped, with the note; it can be cancelled before it is planned. One that
+    waits for its next attempt has failed. Of one that has begun the target is told: an execution of Step Functions
+    and tasks of ECS are stopped within seconds, and a target that calls back hears it with its next sign. The answer's
+    `stop` says so. `conflict`: it has ended, or its target cannot be told. `not-found`: the job is not due then.
+    Two reads and one transaction.
     """
     body: Pause = request.shaped()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], body.note)
     return _run(services, execution, HTTPStatus.OK)
+
+
+@ROUTES.add("POST", "/v1/runs/{execution_id}/callback", None, response="CallbackAnswer", body="Callback")
+def call_back(services: Services, request: Request) -> Response:
+    """Tell how a run with `completion: callback` goes on, or how it has ended.
+
+    For the run's target: the token of the attempt, from the event, takes the place of a key. The same end again changes
+    nothing. `unauthenticated`: not the newest attempt's token. `conflict`: it has ended otherwise, or its time is over.
+    It counts as a request of the tenant. One read and one write.
+    """
+    body: Callback = request.shaped()
+    record = services.callbacks.proven(request.path["execution_id"], body.token)
+    services.admit_target(record["tenant"], request.now)
+    if body.status == "running":
+        answer = services.callbacks.goes_on(record, body.progress(), request.now)
+    else:
+        answer = services.callbacks.ends(record, body.outcome(), request.now)
+    return Response(callback_view(answer.record, stop=answer.stop))
 
 
 @ROUTES.add(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from api.shapes.base import (
     ErrorType,
@@ -24,6 +25,11 @@ from api.shapes.base import (
     whole_number,
 )
 from common.jobs.skips import MAX_SKIPPED
+from common.runs.callbacks import PROGRESS_CHARS
+from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, TYPE_BYTES, Outcome
+from common.timing.instants import DAY_S
+
+MAX_RETRY_S: Final = 14 * DAY_S
 
 
 class Attempt(ResponseBody):
@@ -49,6 +55,23 @@ class Attempt(ResponseBody):
         default=None, description="The last 4 KB of the function's log of this call, for a Lambda function."
     )
     request_id: str | None = Field(default=None, description="Of the call, as the target's logs show it.")
+
+
+class Progress(ResponseBody):
+    """What a target that calls back last told about its work."""
+
+    attempt: int = Field(description="By which attempt.")
+    at: Instant
+    percent: int | None = Field(default=None, description="0 to 100.")
+    text: str | None = Field(default=None, description="In the target's words.")
+
+
+class Stop(ResponseBody):
+    """That a person wants the run to stop."""
+
+    requested_at: Instant
+    note: str = Field(description="The person's reason.")
+    problem: str | None = Field(default=None, description="Why what it started could not be stopped.")
 
 
 class Run(ResponseBody):
@@ -86,6 +109,12 @@ class Run(ResponseBody):
     error: str | None = Field(
         default=None, description="The error's text, as the target returned it or as Minute8 observed it."
     )
+    callback_until: Instant | None = Field(
+        default=None,
+        description="Of a run whose target calls back: the run times out without a sign until then.",
+    )
+    progress: Progress | None = Field(default=None, description="What its target last told.")
+    stop: Stop | None = Field(default=None, description="Absent: nobody wants it to stop.")
     dead_letter_error: str | None = Field(
         default=None, description="Why its message is not in the job's dead-letter queue."
     )
@@ -205,6 +234,83 @@ class RunSummary(ResponseBody):
     )
     hours: list[HourTotals] = Field(
         default=[], description="Of all jobs: the hours with runs, the earliest first."
+    )
+
+
+class Callback(RequestBody):
+    """What the target of a run tells: it goes on (`running`), or has ended. Other fields belong to one of these."""
+
+    token: Annotated[str, StringConstraints(max_length=200)] = Field(
+        description="The attempt's, from the event that the target got."
+    )
+    status: Literal["running", "succeeded", "failed"] = Field(description="How the work stands.")
+    percent: Annotated[int, whole_number(100)] | None = Field(
+        default=None, ge=0, le=100, description="Of `running`: how far it is."
+    )
+    text: Annotated[str, StringConstraints(max_length=PROGRESS_CHARS)] | None = Field(
+        default=None, description="Of `running`: what it does, shown with the run."
+    )
+    result: Annotated[str, StringConstraints(max_length=LOG_TAIL_BYTES)] = Field(
+        default="", description="Of an end: its first 800 bytes stay as the attempt's `log_tail`."
+    )
+    error_type: Annotated[str, StringConstraints(max_length=TYPE_BYTES)] = Field(
+        default="", description="Of `failed`."
+    )
+    error: Annotated[str, StringConstraints(max_length=ERROR_BYTES)] = Field(
+        default="", description="Of `failed`."
+    )
+    permanent: bool = Field(default=False, description="Of `failed`: no further attempt follows.")
+    retry_after_s: Annotated[int, whole_number(MAX_RETRY_S)] | None = Field(
+        default=None, ge=0, le=MAX_RETRY_S, description="Of `failed`: the wait before the next attempt."
+    )
+
+    @model_validator(mode="after")
+    def _belong_to_the_status(self) -> Callback:
+        for name in sorted(self.model_fields_set - {"status", "token"}):
+            if self.status not in _OF_STATUS[name]:
+                raise PydanticCustomError(
+                    "not_of_status",
+                    "{name} does not belong to the status {status}",
+                    {"name": name, "status": self.status},
+                )
+        return self
+
+    def progress(self) -> dict[str, Any]:
+        """What it tells about its work."""
+        return self.model_dump(include={"percent", "text"}, exclude_none=True)
+
+    def outcome(self) -> Outcome:
+        """The end that it tells."""
+        if self.status == "succeeded":
+            return Outcome(ok=True, log_tail=self.result)
+        return Outcome(
+            ok=False,
+            permanent=self.permanent,
+            error_type=self.error_type or "Failed",
+            error=self.error,
+            log_tail=self.result,
+            retry_after_s=self.retry_after_s,
+        )
+
+
+_OF_STATUS: Final = {
+    **dict.fromkeys(("percent", "text"), ("running",)),
+    "result": ("succeeded", "failed"),
+    **dict.fromkeys(("error_type", "error", "permanent", "retry_after_s"), ("failed",)),
+}
+
+
+class CallbackAnswer(ResponseBody):
+    """How the run stands after a callback."""
+
+    execution_id: ExecutionId
+    status: RunStatus
+    attempt: int = Field(description="The attempt whose token it was.")
+    callback_until: Instant | None = Field(
+        description="The next sign must come until then; null: none is awaited."
+    )
+    stop: bool = Field(
+        description="True: a person has stopped the run, or it has ended: the work is to stop."
     )
 
 

@@ -185,6 +185,12 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("target", target_words(job["target"])),
         ("payload", field_text(job["payload"])),
         ("time limit", output.seconds(job["timeout_s"])),
+        (
+            "completion",
+            f"by a callback within {output.seconds(job['callback_timeout_s'])}"
+            if job.get("completion") == "callback"
+            else "",
+        ),
         ("retry", ", ".join(f"{name} {value}" for name, value in job["retry"].items())),
         ("start deadline", output.seconds(job["start_deadline_s"])),
         ("catch-up", job["catch_up"]),

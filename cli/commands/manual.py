@@ -13,6 +13,7 @@ from cli.output import console, plural, print_json, table, why
 from cli.session import session
 from cli.time_range import since_at
 from common.timing.instants import relative, rfc3339
+from minute8_client import Client
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
 _POLL_S = 1.0
@@ -103,9 +104,42 @@ def cancel(
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Stop an execution that has not started, or that waits for its next attempt."""
+    """Stop an execution that waits at once; have the target of one that has begun stop, if it can be told."""
     with session(ctx).client() as client:
-        _print_done(client.cancel_run(execution_id, note), "is cancelled", as_json)
+        run = client.cancel_run(execution_id, note)
+        _print_done(run, "is to stop: its target is told" if "stop" in run else "is cancelled", as_json)
+
+
+Url = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_URL", help="The callback's, from the event.")]
+Token = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_TOKEN", help="The callback's, from the event.")]
+
+
+def call_back(
+    status: Annotated[str, typer.Argument(help="running, succeeded or failed.")],
+    *,
+    url: Url,
+    token: Token,
+    percent: Annotated[int | None, typer.Option(help="How far it is, if it goes on.")] = None,
+    text: Annotated[str | None, typer.Option(help="What it does, or the result or error of its end.")] = None,
+) -> None:
+    """Tell Minute8, as the target of a run with callbacks, that it goes on or how it ended. Needs no key.
+
+    Exits with 1 if the work is to stop.
+    """
+    address, _, rest = url.partition("/v1/runs/")
+    names = {"running": "text", "succeeded": "result", "failed": "error"}
+    fields = {names.get(status, "text"): text, "percent": percent}
+    with Client(address, "") as client:
+        answer = client.call_back(
+            rest.removesuffix("/callback"),
+            token,
+            status,
+            **{name: value for name, value in fields.items() if value is not None},
+        )
+    stops = ", and is to stop" if answer["stop"] else ""
+    console().print(f"{answer['execution_id']} is {answer['status']}{stops}", soft_wrap=True, markup=False)
+    if answer["stop"]:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @dataclass(frozen=True, slots=True)

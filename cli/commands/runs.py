@@ -132,6 +132,7 @@ def show(
         ("late by", seconds(run.get("lateness_s"))),
         ("took", seconds(run.get("duration_s"))),
         ("next attempt", when(run.get("next_attempt_at"), now)),
+        *_sign_rows(run, now),
         ("trigger", run["trigger"]),
         ("trace", run.get("trace_id", "-")),
     ]
@@ -165,6 +166,18 @@ def watch(
             took = f"took {seconds(run.get('duration_s'))}" if "duration_s" in run else ""
             line = Text.assemble(run["fire_at"], "  ", state(run["status"]))
             out.print(line, late, took, why(run), soft_wrap=True, markup=False)
+
+
+def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
+    """What a target that calls back has told, and whether a person wants it to stop."""
+    rows = [("waits for a callback", when(run.get("callback_until"), now))]
+    if progress := run.get("progress"):
+        percent = f"{progress['percent']} % " if "percent" in progress else ""
+        rows.append(("progress", f"{percent}{progress.get('text', '')} {when(progress['at'], now)}".strip()))
+    if stop := run.get("stop"):
+        why_not = f", {stop['problem']}" if "problem" in stop else ""
+        rows.append(("is to stop", f"{stop['note']} {when(stop['requested_at'], now)}{why_not}".strip()))
+    return rows
 
 
 def _newest(client: Client, job_id: str, now: float) -> Run:

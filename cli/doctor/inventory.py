@@ -92,7 +92,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         # The ARNs in targetArns; an action has no effect on another service's ARN.
         "function:*": {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
-            *("states:StartExecution", "sts:AssumeRole"),
+            *("states:StartExecution", "states:StopExecution", "sts:AssumeRole"),
         },
         "function:canary-minute8-<stage>": {"lambda:InvokeFunction"},
     },

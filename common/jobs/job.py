@@ -34,6 +34,7 @@ FORMER_REQUESTS = "former_requests"
 Overlap = Literal["allow", "skip", "queue_one"]
 OnCrash = Literal["retry", "fail"]
 AfterCompletion = Literal["keep", "delete"]
+ByWhat = Literal["answer", "callback"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class Job:
     target: Mapping[str, Any]
     payload: StoredText = NO_PAYLOAD
     timeout_s: int = 60
+    # How long a run waits for each callback of its target; None: the call's answer is the end.
+    callback_timeout_s: int | None = None
     retry: Retry = field(default_factory=Retry)
     start_deadline_s: int | None = None
     catch_up: CatchUp = "latest"
@@ -118,6 +121,11 @@ class Job:
     def key(self) -> str:
         """The seed of H and jitter."""
         return job_key(self.tenant, self.job_id)
+
+    @property
+    def completion(self) -> ByWhat:
+        """What ends an attempt."""
+        return "answer" if self.callback_timeout_s is None else "callback"
 
     @property
     def texts(self) -> Iterator[StoredText]:
@@ -159,6 +167,7 @@ class Job:
             "shard": self.shard,
         }
         optional = {
+            "callback_timeout_s": self.callback_timeout_s,
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
@@ -194,6 +203,7 @@ class Job:
             target=item["target"],
             payload=StoredText.from_attribute(item.get("payload", "null")),  # see WITHOUT_PAYLOAD
             timeout_s=item["timeout_s"],
+            callback_timeout_s=item.get("callback_timeout_s"),
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
             catch_up=item["catch_up"],

@@ -36,6 +36,7 @@ def build_job(
         target=target_definitions.stored(definition.target),
         payload=StoredText.of(definition.payload),
         timeout_s=definition.timeout_s,
+        callback_timeout_s=definition.callback_timeout_s,
         retry=Retry(**definition.retry.model_dump()),
         start_deadline_s=definition.start_deadline_s,
         catch_up=definition.catch_up,

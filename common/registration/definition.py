@@ -37,6 +37,10 @@ from common.timing.instants import DAY_S
 # The time that the executor needs around a call: locking, claiming, recording.
 EXECUTOR_MARGIN_S = 10
 RUNBOOK_CHARS: Final = 500
+# How long a run waits for each callback of its target, in seconds.
+LEAST_CALLBACK_TIMEOUT_S: Final = 60
+MOST_CALLBACK_TIMEOUT_S: Final = 7 * DAY_S
+_CALLBACK_S: Final = 3_600
 
 _RETRY = Retry()
 _LINK: Final = re.compile(r"https?://[!-~]+", re.ASCII)
@@ -235,6 +239,16 @@ class JobDefinition(Strict):
     target: target_definitions.Target = Field(description="What the job calls.")
     payload: JsonValue = Field(default=None, description="What the target gets: any JSON, with placeholders.")
     timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
+    completion: Literal["answer", "callback"] = Field(
+        default="answer",
+        description="What ends an attempt: the call's answer, or a callback of the target.",
+    )
+    callback_timeout_s: int | None = Field(
+        default=None,
+        ge=LEAST_CALLBACK_TIMEOUT_S,
+        le=MOST_CALLBACK_TIMEOUT_S,
+        description="With completion callback: how long a run waits for each sign of the target; an hour if none.",
+    )
     retry: RetryDefinition = Field(
         default=RetryDefinition(), description="When a failed attempt is tried again."
     )
@@ -301,29 +315,62 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
     payload_text(
         definition.payload, limits, placeholders=format_of(stored_target, limits.payload_formats) is None
     )
-    if definition.overlap != "allow" and not target_definitions.is_awaited(target):
+    _check_completion(definition)
+    ends_known = definition.completion == "callback" or target_definitions.is_awaited(target)
+    if definition.overlap != "allow" and not ends_known:
         raise InvalidInput(
             "overlap",
             "needs to know when a run ends, and this target only takes the event",
             value=definition.overlap,
-            accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
+            accepted=f"allow; or {_KNOWN_ENDS}",
         )
     if definition.alert:
-        _check_alert(definition.alert, target)
+        _check_alert(definition.alert, ends_known)
     check_fits(stored_target, definition.payload, limits.payload_formats)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
     return definition
 
 
-def _check_alert(alert: AlertDefinition, target: BaseModel) -> None:
+_KNOWN_ENDS: Final = (
+    "a target that is waited for: lambda with RequestResponse, http, or any with completion callback"
+)
+
+
+def _check_completion(definition: JobDefinition) -> None:
+    """Raises InvalidInput. A job with callbacks gets the default time if it names none."""
+    if definition.completion == "answer":
+        if definition.callback_timeout_s is not None:
+            raise InvalidInput(
+                "callback_timeout_s",
+                "is only for jobs whose targets call back",
+                value=definition.callback_timeout_s,
+                accepted="null; or completion callback",
+            )
+        return
+    target = target_definitions.stored(definition.target)
+    gets_payload_alone = (
+        target["kind"] == "aws_operation" or not target.get("envelope", True) or "schedule_arn" in target
+    )
+    if gets_payload_alone and target["kind"] != "http":
+        raise InvalidInput(
+            "completion",
+            "needs the event's envelope, which has the address and the token of the callback",
+            value=definition.completion,
+            accepted="answer; or a target http, or one that gets the envelope",
+        )
+    if definition.callback_timeout_s is None:
+        definition.callback_timeout_s = _CALLBACK_S
+
+
+def _check_alert(alert: AlertDefinition, ends_known: bool) -> None:
     """Raises InvalidInput."""
-    if alert.model_dump(exclude_none=True) and not target_definitions.is_awaited(target):
+    if alert.model_dump(exclude_none=True) and not ends_known:
         raise InvalidInput(
             "alert",
             "needs to know when a run ends, and this target only takes the event",
             value=alert.model_dump(exclude_none=True),
-            accepted="null; or a target that is waited for: lambda with RequestResponse, or http",
+            accepted=f"null; or {_KNOWN_ENDS}",
         )
     if alert.longer_than_s and alert.shorter_than_s and alert.shorter_than_s > alert.longer_than_s:
         raise InvalidInput(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -29,9 +30,9 @@ from common.planning.execution import (
 )
 from common.planning.queue import ExecutionsQueue
 from common.registration.definition import check_fits
-from common.runs.changes import Commit, RunChanges
+from common.runs.changes import Commit, RunChanges, execution_of
 from common.runs.records import Runs
-from common.runs.states import RETRYING
+from common.runs.states import DISPATCHED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Query, Table, Transaction
@@ -161,10 +162,15 @@ class ManualCommands:
         return again
 
     def cancel(self, tenant: str, execution_id: str, note: str) -> Execution:
-        """Stop an execution that has not started, or that waits for its next attempt. Raises NotFound, Conflict."""
+        """Stop an execution: at once if it has not started, or waits for its next attempt; else its target is told.
+
+        Raises NotFound, Conflict.
+        """
         now = self.clock.now()
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
+        if record is not None and record["status"] in (RUNNING, DISPATCHED):
+            return self._stop(execution, record, note, now)
         if record is None:
             self._check_planned(execution, now)
         detail = _cancelled(note)
@@ -179,6 +185,25 @@ class ManualCommands:
             # Also if it was cancelled before: that call may have died before its note.
             if execution.trigger == SCHEDULE and execution.fire_at > now:
                 self._note_skips(execution)
+        return execution
+
+    def _stop(self, execution: Execution, record: Item, note: str, now: float) -> Execution:
+        """Have the target of a run stop: in AWS at once, else with its next sign. Raises Conflict: there is no way."""
+        is_in_aws = "started_arns" in record
+        with suppress(NotFound):  # what a deleted job called is not known any more
+            target = self.store.get(execution.tenant, execution.job_id).target
+            is_in_aws = is_in_aws or target["kind"] == "step_functions"
+        calls_back = record["status"] == RUNNING and "callback" in record
+        if not is_in_aws and not calls_back:
+            raise Conflict(
+                f"run {execution.execution_id} is {record['status']}, and nothing can stop it: its target was called, "
+                "and cannot be told"
+            )
+        commit = self._with_audit("run.cancelled", [execution], now, note)
+        if not self.changes.ask_to_stop(record, note, now, commit):
+            raise Conflict(f"run {execution.execution_id} has ended meanwhile")
+        if is_in_aws:
+            self.queue.send([execution_of(record)])
         return execution
 
     def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
-from common.planning.execution import SCHEDULE, Execution
+from common.planning.execution import SCHEDULE, Execution, execution_id, parse_execution_id
 from common.runs.claims import RETENTION_S
-from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
+from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Transaction
-from common.storage.wire import Expression
+from common.storage.wire import Expression, Item
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.
 Commit = Callable[[Transaction], None]
@@ -156,6 +157,29 @@ class RunChanges:
             execution, change, Expression("#status = :retrying", {":retrying": RETRYING}), commit
         )
 
+    def note_started(self, execution: Execution, claim_token: str, arns: Sequence[str]) -> None:
+        """Record what a call started, so that it can be stopped."""
+        own = Expression("#claim_token = :token", {":token": claim_token})
+        change = Expression("SET #started_arns = :arns", {":arns": list(arns)})
+        with suppress(ConditionFailed):
+            self._table.update(_key(execution), change, own)
+
+    def ask_to_stop(self, record: Item, note: str, now: float, commit: Commit = Transaction.commit) -> bool:
+        """Write down that a person wants this attempt to stop. False if it has ended meanwhile."""
+        execution = execution_of(record)
+        self.note([execution], now)
+        change = Expression(
+            "SET #stop_attempt = :attempt, #stop = :stop REMOVE #stop_problem ADD #signs :one",
+            {":attempt": record["attempt"], ":stop": {"at": now, "note": note}, ":one": 1},
+        )
+        return self._update(execution, change, _goes_on(record), commit)
+
+    def note_not_stopped(self, record: Item, problem: str) -> None:
+        """Write down why what the attempt started could not be stopped."""
+        change = Expression("SET #stop_problem = :problem", {":problem": problem})
+        with suppress(ConditionFailed):  # it has ended meanwhile
+            self._table.update(_key(execution_of(record)), change, _goes_on(record))
+
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
         """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
         self.note([execution], now)
@@ -175,6 +199,28 @@ class RunChanges:
         tx = Transaction(self._table.client)
         tx.update(self._table, _key(execution), change, condition)
         return _committed(tx, commit)
+
+
+def execution_of(record: Item) -> Execution:
+    """The attempt of a record, as far as the record knows it."""
+    parsed = parse_execution_id(
+        record["tenant"], execution_id(record["tenant"], record["job_id"], record["sk"])
+    )
+    return replace(
+        parsed,
+        attempt=record["attempt"],
+        due_at=record["due_at"],
+        trigger=record.get("trigger", parsed.trigger),
+        throttles=record.get("throttles", 0),
+    )
+
+
+def _goes_on(record: Item) -> Expression:
+    """The condition that the record's attempt goes on, or that its service accepted the event."""
+    return Expression(
+        "#status IN (:running, :dispatched) AND #claim_token = :token",
+        {":running": RUNNING, ":dispatched": DISPATCHED, ":token": record["claim_token"]},
+    )
 
 
 def _cancellation(execution: Execution, note: str, now: float) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -9,7 +10,7 @@ from typing import Final
 
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
-from common.runs.states import FAILED
+from common.runs.states import FAILED, RUNNING
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -24,6 +25,37 @@ MAX_THROTTLES_KEPT: Final = 10
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "first_started_at")
 
 
+# A run that calls back ends so long after its attempt began, however often it says that it goes on.
+MAX_CALLBACK_S: Final = 14 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """What a target needs to tell the end of its work later: where, and the attempt's token.
+
+    The run waits `wait_s` seconds for each sign of life.
+    """
+
+    url: str
+    wait_s: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+
+def callback_hash(claim_token: str, token: str) -> str:
+    """What a record keeps of a callback's token. It fits only the claim that the token was made for."""
+    return hashlib.sha256(f"{claim_token}:{token}".encode()).hexdigest()
+
+
+def awaits_callback(record: Item, execution: Execution) -> bool:
+    """Whether the target has accepted this attempt's work, or told its end, and the run has not ended yet. Pure."""
+    signed = (record.get("accepted_attempt"), record.get("reported_attempt"))
+    return (
+        record.get("status") == RUNNING
+        and record["attempt"] == execution.attempt
+        and execution.attempt in signed
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to make one attempt, as the run's record shows it."""
@@ -35,6 +67,8 @@ class Claim:
     # When the call goes out: foreseen in a claim, measured in a finish. None: not known.
     called_at: float | None = None
     retention_s: int = RETENTION_S
+    # None: the call's answer is the end of the attempt.
+    callback: Callback | None = None
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
@@ -52,7 +86,7 @@ class Claim:
 def claim_fields(claim: Claim, status: str) -> Item:
     """The record of a run that is claimed for the first time, without its key."""
     execution = claim.execution
-    return {
+    fields = {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
         "fire_at": execution.fire_at,
@@ -70,6 +104,15 @@ def claim_fields(claim: Claim, status: str) -> Item:
         "first_started_at": claim.starts_at,
         "claims": 1,
     }
+    if claim.callback:
+        fields["callback"] = {
+            "hash": callback_hash(claim.token, claim.callback.token),
+            "wait_s": claim.callback.wait_s,
+            "kept_s": claim.retention_s,
+            # The end that the target tells comes with the same message.
+            "message": execution.encode(),
+        }
+    return fields
 
 
 def claim_update(claim: Claim, status: str) -> Expression:
@@ -93,6 +136,35 @@ def takeover_update(claim: Claim, status: str, record: Item) -> Expression:
         lost_call = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
         values |= {":none": [], ":lost_calls": [lost_call]}
     return Expression(_words(tuple(written), kept, more), values)
+
+
+def accept_update(claim: Claim, until: float) -> Expression:
+    """The update by which the target has accepted the work: the run waits until then for a sign of life."""
+    written: Item = {
+        "accepted_attempt": claim.execution.attempt,
+        "lease_until": until,
+        "expires_at": int(until) + claim.retention_s,
+        "started_at": claim.starts_at,
+    }
+    if claim.execution.attempt == 1:
+        written["lateness_s"] = claim.lateness_s
+    words = [f"#{name} = :{name}" for name in written]
+    words.append("#signs = if_not_exists(#signs, :none)")
+    return Expression(
+        f"SET {', '.join(words)}", {":none": 0} | {f":{name}": value for name, value in written.items()}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The end of an attempt that another message brings than the one that made the call.
+
+    `signs` counts what the target and people have told until then: the end must not overlook a later sign.
+    """
+
+    message_id: str
+    signs: int
+    ended_at: float
 
 
 def finish_update(

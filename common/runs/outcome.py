@@ -19,6 +19,8 @@ _MAX_FIELD_BYTES: Final = {
     "log_tail": LOG_TAIL_BYTES,
     "request_id": TYPE_BYTES,
 }
+# The error type of an attempt that a person stopped.
+STOPPED: Final = "StoppedByHand"
 # No retry policy waits longer. A longer `retry_after_s` of a target is reduced to this.
 MAX_RETRY_AFTER_S: Final = 365.0 * DAY_S
 
@@ -39,7 +41,7 @@ class Outcome:
     """The outcome of one attempt. Only `permanent` decides whether another attempt may follow.
 
     `retry_after_s` is the delay that the target asked for. `throttled` says that the target refused the work before it
-    began, so the attempt does not count.
+    began, so the attempt does not count. `accepted`: it has only accepted the work. `started`: ARNs of what it started.
 
     Every outcome can be stored, whatever a target answered: texts are cut between characters, and the delay is at most
     MAX_RETRY_AFTER_S.
@@ -53,6 +55,8 @@ class Outcome:
     request_id: str = ""
     retry_after_s: float | None = None
     throttled: bool = False
+    accepted: bool = False
+    started: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, most_bytes in _MAX_FIELD_BYTES.items():

@@ -13,7 +13,17 @@ from typing import Any, Final
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.claims import RETENTION_S, Claim, claim_fields, claim_update, finish_update, takeover_update
+from common.runs.claims import (
+    RETENTION_S,
+    Claim,
+    Settlement,
+    accept_update,
+    awaits_callback,
+    claim_fields,
+    claim_update,
+    finish_update,
+    takeover_update,
+)
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
@@ -81,8 +91,32 @@ class Runs:
         if claim.execution.attempt == 1:
             self.note_late(claim.execution, claim.execution.visible_at, STARTED_AFTER_S, claim.started_at)
 
-    def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
-        """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
+    def accept(self, claim: Claim, until: float) -> Item:
+        """Record that the target has accepted the work, and tells its end later. Returns the record as it is now.
+
+        It may have told the end already, or another executor may have taken the attempt over.
+        """
+        untold = Expression(
+            "#claim_token = :token AND #status = :running AND NOT #reported_attempt = :attempt",
+            {":token": claim.token, ":running": RUNNING, ":attempt": claim.execution.attempt},
+        )
+        try:
+            return self._table.update(_key(claim.execution), accept_update(claim, until), untold)
+        except ConditionFailed as conflict:
+            return conflict.existing or {}
+
+    def finish(
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        finished_at: float,
+        retry_at: float | None,
+        settlement: Settlement | None = None,
+    ) -> bool:
+        """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile.
+
+        With a settlement also if the target has given a sign meanwhile. The run then belongs to its message.
+        """
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
         change = finish_update(claim, outcome, status, finished_at, retry_at)
         own_claim = Expression(
@@ -94,6 +128,9 @@ class Runs:
                 ":dispatched": DISPATCHED,
             },
         )
+        if settlement:
+            own_claim = own_claim.and_also("#signs = :signs", {":signs": settlement.signs})
+            change = change.also_set("claimed_by", settlement.message_id)
         try:
             self._table.update(_key(claim.execution), change, own_claim)
         except ConditionFailed as conflict:
@@ -233,11 +270,13 @@ def _abandoned(claim: Claim) -> Expression:
     """The condition of a takeover: the lease of the attempt's claim is over, because its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
-    executor died, unless `RunChanges.settle` says that the call was made. A message that was redriven from the dead
+    executor died, unless `RunChanges.settle` says that the call was made. A target that has accepted or ended the work
+    ends the run by its callback. A message that was redriven from the dead
     letters has a new id.
     """
     return Expression(
         "#attempt = :attempt AND #lease_until < :now"
+        " AND NOT #accepted_attempt = :attempt AND NOT #reported_attempt = :attempt"
         " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message"
         " AND NOT #settled_attempt = :attempt))",
         {
@@ -252,6 +291,8 @@ def _abandoned(claim: Claim) -> Expression:
 
 def _may_have_died(claim: Claim, record: Item) -> bool:
     """Whether it is worth trying to take the attempt over; `_abandoned` decides."""
+    if awaits_callback(record, claim.execution):
+        return False
     is_open = record.get("status") in (RUNNING, DISPATCHED)
     return (
         is_open and record["attempt"] == claim.execution.attempt and record["lease_until"] < claim.started_at

@@ -22,6 +22,8 @@ from eventbridge.unmapping import IN_TARGET, Inexpressible, request_parts
 _OWN: Final[Mapping[str, Any]] = {
     "tags": [],
     "timeout_s": 60,
+    "completion": "answer",
+    "callback_timeout_s": None,
     "start_deadline_s": None,
     "catch_up": "latest",
     "overlap": "allow",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from common.errors import InvalidInput
-from common.runs.outcome import Outcome
+from common.runs.outcome import STOPPED, Outcome
 from common.storage import aws
 from common.storage.domains import domain_of
 from executor.targets import answers
@@ -139,7 +140,33 @@ def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) ->
         return Outcome(ok=False, permanent=True, error_type="InvalidParameters", error=str(error))
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
-    return _outcome(answer)
+    outcome = _outcome(answer)
+    tasks = answer.get("tasks", ()) if operation.name == "RunTask" else ()
+    arns = (task.get("taskArn") for task in tasks)
+    return replace(outcome, started=tuple(arn for arn in arns if arn))
+
+
+def stop(target: Mapping[str, Any], event: Event, tasks: Sequence[str], timeout_s: float) -> Outcome:
+    """Stop the execution of a state machine, or the tasks of ECS, that a call started. Repeating it does no harm."""
+    try:
+        if target["kind"] == "step_functions":
+            client("stepfunctions", target, event, timeout_s).stop_execution(
+                executionArn=_execution_arn(target["arn"], event), error=STOPPED
+            )
+        for task in tasks:
+            # arn:aws:ecs:<region>:<account>:task/<cluster>/<id>
+            cluster = {"cluster": parts[1]} if len(parts := task.split("/")) > 2 else {}
+            containers = client("ecs", {**target, "arn": task}, event, timeout_s)
+            containers.stop_task(task=task, reason=STOPPED, **cluster)
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return Outcome(ok=True)
+
+
+def _execution_arn(machine: str, event: Event) -> str:
+    """The ARN of the execution that `start_execution` names, whatever version or alias it was started by."""
+    *where, _, name = machine.split(":")[:7]
+    return ":".join([*where, "execution", name, execution_name(event)])
 
 
 def _region(target: Mapping[str, Any]) -> str:

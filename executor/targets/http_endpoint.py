@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
 from common.clock import Clock
@@ -131,7 +132,9 @@ def _headers(target: Mapping[str, Any], event: Event) -> dict[str, str]:
         )
     headers["traceparent"] = context(event, "traceparent")  # unless the job has its own
     headers |= {name.lower(): value for name, value in target.get("headers", {}).items()}
-    return headers | {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
+    headers |= {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
+    callback = event["minute8"].get("callback", {})
+    return headers | {f"minute8-callback-{name}": str(value) for name, value in callback.items()}
 
 
 def _framed(request: Outgoing, address: WebAddress) -> dict[str, str]:
@@ -156,7 +159,9 @@ def classify(answer: HttpAnswer, now: float) -> Outcome:
     status = answer.status
     if 200 <= status < 300:
         return answers.with_details(
-            answers.retry_directive(answer.body) or Outcome(ok=True), log_tail, request_id
+            answers.retry_directive(answer.body) or Outcome(ok=True, accepted=status == HTTPStatus.ACCEPTED),
+            log_tail,
+            request_id,
         )
     permanent = status < 400 or (status < 500 and status not in _TEMPORARY_4XX)
     error = f"answered {status}"

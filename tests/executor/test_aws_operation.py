@@ -289,8 +289,11 @@ def test_universal_targets_write_names_with_a_capital(stubs: dict[str, Stubber])
     parameters = {"Cluster": "c", "TaskDefinition": "t", "Tags": [{"Key": "a", "Value": "b"}]}
     expected = {"cluster": "c", "taskDefinition": "t", "tags": [{"key": "a", "value": "b"}]}
     check_parameters(f"{SDK}:ecs:runTask", parameters)
-    stub(stubs, "ecs").add_response("run_task", {}, {**tokens_of(f"{SDK}:ecs:runTask"), **expected})
-    assert aws_services.call_operation(target("ecs:runTask"), event(parameters), 5).ok
+    task = "arn:aws:ecs:us-east-1:123456789012:task/c/1"
+    request = {**tokens_of(f"{SDK}:ecs:runTask"), **expected}
+    stub(stubs, "ecs").add_response("run_task", {"tasks": [{"taskArn": task}]}, request)
+    outcome = aws_services.call_operation(target("ecs:runTask"), event(parameters), 5)
+    assert (outcome.ok, outcome.started) == (True, (task,))
 
 
 @pytest.mark.parametrize(

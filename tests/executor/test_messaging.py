@@ -11,6 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from common.runs.outcome import STOPPED
 from executor.targets import aws_services, clients, kinds
 from executor.targets.events import event_body, execution_hash, execution_name, group_of
 from executor.targets.http_endpoint import HttpEndpoints
@@ -217,6 +218,34 @@ def test_a_state_machine_is_started_once_for_all_attempts() -> None:
     assert execution["name"] == execution_name(event())
     described = boto("stepfunctions").describe_execution(executionArn=execution["executionArn"])
     assert json.loads(described["input"]) == parsed(event())
+
+
+@pytest.mark.parametrize("qualifier", ["", ":live"])
+def test_an_execution_that_was_started_is_stopped(qualifier: str) -> None:
+    arn = state_machine()
+    aws_services.start_execution({"arn": arn}, event(), 5)
+    target = {"kind": "step_functions", "arn": f"{arn}{qualifier}"}
+    assert [aws_services.stop(target, event(attempt=n), (), 5).ok for n in (1, 2)] == [True, True]
+    (execution,) = boto("stepfunctions").list_executions(stateMachineArn=arn)["executions"]
+    assert execution["status"] == "ABORTED"
+
+
+def test_tasks_of_ecs_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[dict[str, str]] = []
+
+    class Ecs:
+        def stop_task(self, **request: str) -> None:
+            stopped.append(request)
+
+    monkeypatch.setattr(aws_services, "client", lambda service, target, *rest: {"ecs": Ecs()}[service])
+    tasks = [f"arn:aws:ecs:{US}:task/jobs/{'a' * 32}", f"arn:aws:ecs:{US}:task/{'b' * 32}"]
+    assert aws_services.stop(
+        {"kind": "aws_operation", "arn": "arn:aws:scheduler:::aws-sdk:ecs:runTask"}, event(), tasks, 5
+    ).ok
+    assert stopped == [
+        {"task": tasks[0], "cluster": "jobs", "reason": STOPPED},
+        {"task": tasks[1], "reason": STOPPED},
+    ]
 
 
 def test_no_such_state_machine_is_permanent() -> None:

@@ -85,5 +85,5 @@ def test_the_event_is_the_one_that_targets_get(attempt: int) -> None:
     job = Job("acme", "nightly-report", {"cron": "30 2 * * *"}, schedule, {"kind": "lambda"})
     fire_at = at("2026-11-21T01:30:00Z")
     execution = Execution("acme", "nightly-report", fire_at, fire_at, 4, attempt)
-    body = event_body(job.target, event(job, json.dumps(payload), execution, "", PAYLOAD_FORMATS))
+    body = event_body(job.target, event(job, json.dumps(payload), execution, None, PAYLOAD_FORMATS))
     assert json.loads(block("json", '"minute8": {')) == json.loads(body)

@@ -41,6 +41,8 @@ export interface Form {
   overlap: string;
   on_crash: string;
   after_completion: string;
+  completion: string;
+  callback_timeout_s: string;
   pause_after_failures: string;
   longer_than_s: string;
   shorter_than_s: string;
@@ -91,6 +93,8 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   overlap: ["overlap", "choice"],
   on_crash: ["on_crash", "choice"],
   after_completion: ["after_completion", "choice"],
+  completion: ["completion", "choice"],
+  callback_timeout_s: ["callback_timeout_s", "number"],
   pause_after_failures: ["pause_after_failures", "number"],
   longer_than_s: ["alert.longer_than_s", "number"],
   shorter_than_s: ["alert.shorter_than_s", "number"],
@@ -106,7 +110,7 @@ export const BLANK: Form = {
   ...EMPTY,
   ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
   ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null" },
-  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep" },
+  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep", completion: "answer" },
 };
 
 /** The form of a definition. Boxes for what a job does not have stay empty. */

@@ -255,6 +255,13 @@ export function EditorFields(props: Props): JSX.Element {
           <Line {...props} name="no_success_for_s" label="Alert: no success for (s)" hint="None if empty." mono />
           <Choice
             {...props}
+            name="completion"
+            label="An attempt ends with"
+            of={{ answer: "the call’s answer", callback: "a callback of the target" }}
+          />
+          <Line {...props} name="callback_timeout_s" label="Wait for each callback (s)" hint="An hour if empty." mono />
+          <Choice
+            {...props}
             name="on_crash"
             label="After a crash during a call"
             of={{ retry: "call again: at least once", fail: "fail: at most once" }}
@@ -288,7 +295,7 @@ const BOUNDS = [
 const FOLLOWING = [
   ...(["factor", "cap_s", "max_age_s", "start_deadline_s", "pause_after_failures"] as const),
   ...(["longer_than_s", "shorter_than_s", "no_success_for_s"] as const),
-  ...(["on_crash", "after_completion", "dead_letter"] as const),
+  ...(["completion", "callback_timeout_s", "on_crash", "after_completion", "dead_letter"] as const),
 ];
 
 /** Fields that few jobs need: open where one of them says something, or is wrong. */

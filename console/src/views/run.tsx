@@ -100,6 +100,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
               ...(run.next_attempt_at
                 ? [["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />] as Fact]
                 : []),
+              ...signsOf(run, zone),
               ["Trigger", run.trigger],
               ...(run.detail ? [["Detail", <Text key="w">{run.detail}</Text>] as Fact] : []),
               ["Schedule’s revision", String(run.schedule_revision)],
@@ -220,6 +221,28 @@ function Log({ attempt }: { attempt: Attempt }): JSX.Element {
   );
 }
 
+/** Whether a person can stop the run: it waits, or its target can be told. Pure. */
+export function canStop(run: RunShape, job: Job | undefined): boolean {
+  if (run.status === "queued" || run.status === "retrying") return true;
+  if (run.status === "running") return run.callback_until != null && !run.stop;
+  const inAws = job?.target.kind === "step_functions" || job?.target.kind === "aws_operation";
+  return run.status === "dispatched" && inAws && !run.stop;
+}
+
+/** What a target that calls back has told, and whether a person wants it to stop. */
+function signsOf(run: RunShape, zone: string | undefined): Fact[] {
+  const { progress, stop } = run;
+  const facts: Fact[] = [];
+  if (run.callback_until) facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
+  if (progress) {
+    const percent = progress.percent == null ? "" : `${progress.percent} % `;
+    facts.push(["Progress", <Text key="p">{`${percent}${progress.text ?? ""}`}</Text>]);
+    facts.push(["Told", <Time key="a" at={progress.at} zone={zone} full />]);
+  }
+  if (stop) facts.push(["Is to stop", <Text key="s">{stop.problem ?? (stop.note || "its target is told")}</Text>]);
+  return facts;
+}
+
 function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Element {
   const [replaying, setReplaying] = useState(false);
   const [cancelling, setCancelling] = useState(false);
@@ -234,7 +257,7 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
   };
   const cancel = async () => {
     await api().post("/v1/runs/{execution_id}/cancel", { path, body: { note } });
-    say("The run is cancelled");
+    say("The run is cancelled, or its target is told to stop");
     refresh();
   };
   return (
@@ -244,7 +267,7 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
           Retry
         </button>
       ) : null}
-      {run.status === "queued" || run.status === "retrying" ? (
+      {canStop(run, job) ? (
         <button type="button" class="danger" onClick={() => setCancelling(true)}>
           Cancel
         </button>
@@ -260,7 +283,10 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
       ) : null}
       {cancelling ? (
         <Ask title="Cancel this run" verb="Cancel the run" danger act={cancel} close={() => setCancelling(false)}>
-          <p>It does not start, or is not tried again. An attempt that goes on is not stopped.</p>
+          <p>
+            It does not start, or is not tried again. What has begun is told to stop: in AWS at once, and a target that
+            calls back with its next sign.
+          </p>
           <Note note={note} set={setNote} />
         </Ask>
       ) : null}

@@ -1,0 +1,80 @@
+"""Ends that come after the call: the target told one, its time is over, or a person stopped it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from common.clock import Clock
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.outcome import STOPPED, Outcome
+from common.storage.wire import Item
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.rules_cache import RulesOf
+from common.timing.instants import rfc3339
+from executor.targets import aws_services
+
+_TIMEOUT_S: Final = 10
+
+
+def told_outcome(record: Item, now: float, *, is_stopped: bool) -> Outcome | None:
+    """The outcome that the target told, or that its time is over, or `is_stopped`. None: the attempt goes on. Pure.
+
+    A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
+    """
+    report = record["report"] if record.get("reported_attempt") == record["attempt"] else {}
+    reported = (
+        Outcome(**{name: value for name, value in report.items() if name in _TOLD})
+        if "ok" in report
+        else None
+    )
+    if reported and reported.ok:
+        return reported
+    if not report and not is_stopped and record["lease_until"] >= now:
+        return None
+    if wants_to_stop(record):
+        note = record["stop"]["note"]
+        words = f"stopped by hand{f': {note}' if note else ''}"
+        return Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
+    return reported or Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
+
+
+_TOLD: Final = ("ok", "permanent", "error_type", "error", "log_tail", "retry_after_s")
+
+
+def wants_to_stop(record: Item) -> bool:
+    """Whether a person wants the newest attempt to stop."""
+    return "attempt" in record and record.get("stop_attempt") == record["attempt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """Stops what a call started in AWS. `rules` returns each tenant's rules: the target must still be allowed."""
+
+    rules: RulesOf
+    clock: Clock
+
+    def stop(self, job: Job | None, execution: Execution, record: Item) -> str | None:
+        """Stop it. Returns why it could not be stopped, empty if it was, or None if there is nothing to stop so."""
+        if job is None:
+            return "the job was deleted, and with it what to call"
+        started = record.get("started_arns", ())
+        if job.target["kind"] != "step_functions" and not started:
+            return None
+        rules = self.rules.rules(job.tenant, self.clock.now())
+        if not rules or not is_allowed(job.target, rules.allowed_targets) or is_minute8_resource(job.target):
+            return "the platform does not allow the tenant the target (any more)"
+        event = {"minute8": _context(execution)}
+        outcome = aws_services.stop(job.target, event, started, _TIMEOUT_S)
+        return "" if outcome.ok else f"{outcome.error_type}: {outcome.error}"
+
+
+def _context(execution: Execution) -> Mapping[str, Any]:
+    return {
+        "tenant": execution.tenant,
+        "job_id": execution.job_id,
+        "execution_id": execution.execution_id,
+        "fire_at": rfc3339(execution.fire_at),
+    }

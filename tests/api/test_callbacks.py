@@ -1,0 +1,118 @@
+"""A target calls back over HTTP, without a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minute8_client import Client
+from tests.api.calls import Answer, HandlerTransport, Office
+from tests.worlds import at, job
+
+RUN = "alice:report:20261121T031300Z:1"
+DUE = "2026-11-21T03:13:00Z"
+
+
+def accepted(office: Office, **fields: Any) -> str:
+    """The run awaits its callback. Returns its token."""
+    office.alice("PUT", "/v1/jobs/report", job(at=DUE, completion="callback", **fields))
+    office.world.run_until(DUE)
+    return str(office.world.target.calls[-1][1]["callback"]["token"])
+
+
+def call_back(office: Office, token: str, status: str, run: str = RUN, **fields: Any) -> Answer:
+    body = {"token": token, "status": status, **fields}
+    return office.nobody["no key"]("POST", f"/v1/runs/{run}/callback", body)
+
+
+def test_a_run_shows_what_its_target_tells(office: Office) -> None:
+    token = accepted(office, callback_timeout_s=600)
+    office.world.clock.move_to(at(DUE) + 60)
+    answer = call_back(office, token, "running", percent=40, text="rows 1 to 400")
+    assert (answer.status, answer.json["callback_until"], answer.json["stop"]) == (
+        200,
+        "2026-11-21T03:24:00Z",
+        False,
+    )
+    run = office.alice("GET", f"/v1/runs/{RUN}").json
+    assert run["status"] == "running"
+    assert run["progress"] == {
+        "attempt": 1,
+        "percent": 40,
+        "text": "rows 1 to 400",
+        "at": "2026-11-21T03:14:00Z",
+    }
+    assert call_back(office, token, "succeeded", result="400 rows").status == 200
+    office.world.deliver()
+    run = office.alice("GET", f"/v1/runs/{RUN}").json
+    assert (run["status"], run["attempts"][0]["log_tail"]) == ("succeeded", "400 rows")
+    assert call_back(office, token, "failed").status == 409
+    assert call_back(office, token, "succeeded").status == 200
+
+
+def test_a_run_that_is_to_stop_says_so(office: Office) -> None:
+    token = accepted(office)
+    stopped = office.alice("POST", f"/v1/runs/{RUN}/cancel", {"note": "wrong data"})
+    assert (stopped.status, stopped.json["status"], stopped.json["stop"]["note"]) == (
+        200,
+        "running",
+        "wrong data",
+    )
+    assert call_back(office, token, "running").json["stop"]
+    office.world.deliver()
+    assert office.alice("GET", f"/v1/runs/{RUN}").json["error"] == "stopped by hand: wrong data"
+
+
+def test_a_run_that_nobody_can_tell_is_not_stopped(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(at=DUE, invocation="Event"))
+    office.world.run_until(DUE)
+    refused = office.alice("POST", f"/v1/runs/{RUN}/cancel")
+    assert (refused.status, "nothing can stop it" in refused.json["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize("run", [RUN, "alice:other:20261121T031300Z:1", "bob:report:20261121T031300Z:1", "x"])
+@pytest.mark.parametrize("token", ["", "x", "🕗", "a" * 200])
+def test_a_wrong_token_finds_nothing_out(office: Office, run: str, token: str) -> None:
+    accepted(office)
+    refused = call_back(office, token, "succeeded", run)
+    assert (refused.status, refused.json["type"]) == (401, "urn:minute8:problem:unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "done"},
+        {"status": "running", "result": "x"},
+        {"status": "running", "percent": 101},
+        {"status": "running", "percent": -1},
+        {"status": "running", "text": "x" * 201},
+        {"status": "succeeded", "result": "x" * 801},
+        {"status": "succeeded", "error": "x"},
+        {"status": "failed", "error": "x" * 401},
+        {"status": "failed", "error_type": "x" * 101},
+        {"status": "failed", "retry_after_s": 14 * 86_400 + 1},
+        {"status": "failed", "surprise": 1},
+    ],
+)
+def test_what_a_target_tells_is_bounded(office: Office, fields: dict[str, Any]) -> None:
+    token = accepted(office)
+    assert call_back(office, token, **fields).status == 400
+    assert office.alice("GET", f"/v1/runs/{RUN}").json["status"] == "running"
+
+
+def test_signs_count_as_requests_of_the_tenant(office: Office) -> None:
+    token = accepted(office)
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 3}})
+    office.world.clock.sleep(120)
+    statuses = [call_back(office, token, "running").status for _ in range(5)]
+    assert statuses == [200, 200, 200, 429, 429]
+
+
+def test_the_client_calls_back(office: Office) -> None:
+    token = accepted(office)
+    with Client("https://api.test", "", transport=HandlerTransport()) as client:
+        answer = client.call_back(RUN, token, "failed", error_type="NoRows", permanent=True)
+    assert answer["status"] == "running"
+    office.world.deliver()
+    assert office.alice("GET", f"/v1/runs/{RUN}").json["error_type"] == "NoRows"
