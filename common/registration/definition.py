@@ -38,8 +38,8 @@ from common.timing.instants import DAY_S
 EXECUTOR_MARGIN_S = 10
 RUNBOOK_CHARS: Final = 500
 # How long a run waits for each callback of its target, in seconds.
-LEAST_CALLBACK_TIMEOUT_S: Final = 60
-MOST_CALLBACK_TIMEOUT_S: Final = 7 * DAY_S
+MIN_CALLBACK_TIMEOUT_S: Final = 60
+MAX_CALLBACK_TIMEOUT_S: Final = 7 * DAY_S
 _CALLBACK_S: Final = 3_600
 
 _RETRY = Retry()
@@ -245,8 +245,8 @@ class JobDefinition(Strict):
     )
     callback_timeout_s: int | None = Field(
         default=None,
-        ge=LEAST_CALLBACK_TIMEOUT_S,
-        le=MOST_CALLBACK_TIMEOUT_S,
+        ge=MIN_CALLBACK_TIMEOUT_S,
+        le=MAX_CALLBACK_TIMEOUT_S,
         description="With completion callback: how long a run waits for each sign of the target; an hour if none.",
     )
     retry: RetryDefinition = Field(

@@ -233,7 +233,8 @@ export function canStop(run: RunShape, job: Job | undefined): boolean {
 function signsOf(run: RunShape, zone: string | undefined): Fact[] {
   const { progress, stop } = run;
   const facts: Fact[] = [];
-  if (run.callback_until) facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
+  if (run.callback_until)
+    facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
   if (progress) {
     const percent = progress.percent == null ? "" : `${progress.percent} % `;
     facts.push(["Progress", <Text key="p">{`${percent}${progress.text ?? ""}`}</Text>]);
