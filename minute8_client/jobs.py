@@ -167,9 +167,18 @@ class JobCalls:
         return Request("DELETE", f"{job_path(job_id)}/skip")
 
     @Operation
-    def preview_schedule(self, schedule: Json, count: int | None = None) -> Request[dict[str, Any]]:
-        """When a schedule fires, its description, and warnings about surprises."""
-        body = {"schedule": schedule, **({"count": count} if count is not None else {})}
+    def preview_schedule(
+        self, schedule: Json, count: int | None = None, *, week: bool = False
+    ) -> Request[dict[str, Any]]:
+        """When a schedule fires, its description, and warnings about surprises.
+
+        With `week` also the first fire time in each hour of its clock, of seven days.
+        """
+        body: dict[str, Any] = {"schedule": schedule}
+        if count is not None:
+            body["count"] = count
+        if week:
+            body["week"] = True
         return Request("POST", "/v1/schedules/preview", body)
 
     @Operation

@@ -40,15 +40,19 @@ def build() -> Path:
         return _built(_fingerprint())
 
 
+def build_to(directory: Path, sources: Path = ROOT / "console") -> Path:
+    """Build the console of these sources, uncompressed; return the directory. Raises RuntimeError."""
+    options = ("--logLevel", "error", "--outDir", str(directory), "--emptyOutDir")
+    _run("vite", "build", *options, cwd=sources)
+    return directory
+
+
 def _built(fingerprint: str) -> Path:
     stamp = OUTPUT / _STAMP
     if stamp.exists() and stamp.read_text() == fingerprint:
         return OUTPUT
     # Built in another directory and renamed, so that Ctrl-C never leaves half a console.
-    fresh = ROOT / "build" / f"console.{os.getpid()}"
-    _run(
-        "vite", "build", "--logLevel", "error", "--outDir", str(fresh), "--emptyOutDir", cwd=ROOT / "console"
-    )
+    fresh = build_to(ROOT / "build" / f"console.{os.getpid()}")
     for path in [path for path in fresh.rglob("*") if path.is_file() and path.suffix not in _AS_THEY_ARE]:
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
         path.unlink()

@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,27 +48,49 @@ def main() -> int:
         "directory": str(ROOT / "docs" / "images"),
         "shots": _shots(embedded),
     }
+    return in_browser("tests/screenshots.ts", stage)
+
+
+def in_browser(script: str, stage: Mapping[str, object]) -> int:
+    """Run a script of the console's tests with what it needs; return its exit status."""
     command = [
         str(ROOT / "node_modules" / ".bin" / "vitest"),
         "run",
         "--config",
         "console/journeys.config.mts",
     ]
-    environment = {"MINUTE8_CONSOLE_STAGE": json.dumps(stage), "MINUTE8_CONSOLE_RUN": "tests/screenshots.ts"}
+    environment = {"MINUTE8_CONSOLE_STAGE": json.dumps(stage), "MINUTE8_CONSOLE_RUN": script}
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False).returncode
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys of the demo's lively tenant, of its big one, and of an operator."""
+
+    lively: str
+    big: str
+    operator: str
+    lively_tenant: str = LIVELY_TENANT
+
+    @classmethod
+    def create(cls, embedded: Embedded) -> Keys:
+        """Make them, and let the lively tenant call what the pictures' subscription names."""
+        tenants = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants"))
+        keys, now = tenants.api_keys, SystemClock().now()
+        allowed = tenants.get(LIVELY_TENANT).rules.allowed_targets
+        tenants.edit(LIVELY_TENANT, {"allowed_targets": sorted({*allowed, _HOST})}, now)
+        lively, big = (
+            keys.create_key(tenant, "admin", now, name="console")[0]
+            for tenant in (LIVELY_TENANT, _BIG_TENANT)
+        )
+        return cls(lively, big, keys.create_operator_key(now, name="on call")[0])
 
 
 def _shots(embedded: Embedded) -> list[dict[str, Any]]:
     """What is shown, with whose key."""
-    tenants, now = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants")), SystemClock().now()
-    keys = tenants.api_keys
-    lively, big = (
-        keys.create_key(tenant, "admin", now, name="console")[0] for tenant in (LIVELY_TENANT, _BIG_TENANT)
-    )
-    operator = keys.create_operator_key(now, name="on call")[0]
-    allowed = tenants.get(LIVELY_TENANT).rules.allowed_targets
-    tenants.edit(LIVELY_TENANT, {"allowed_targets": sorted({*allowed, _HOST})}, now)
-    run = _prepared(embedded, lively)
+    keys = Keys.create(embedded)
+    lively, big, operator = keys.lively, keys.big, keys.operator
+    _, run = prepared(embedded, lively)
     phone = {"width": 360, "height": 720}
     return [
         {"name": "overview", "key": big, "view": ""},
@@ -89,8 +113,8 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
     ]
 
 
-def _prepared(embedded: Embedded, key: str) -> str:
-    """Store what the pictures show beside the demo's jobs; return the execution id of a run that failed just now."""
+def prepared(embedded: Embedded, key: str) -> tuple[str, str]:
+    """Store what the pictures show beside the demo's jobs; return a job's id and a run of it that failed just now."""
     assert embedded.api_url
     with Client(embedded.api_url, key) as demo:
         demo.put_calendar("holidays", {"dates": ["2026-12-25", "2027-01-01", "2027-04-02"]})
@@ -114,7 +138,7 @@ def _prepared(embedded: Embedded, key: str) -> str:
         run = demo.run_job(_FAILING)["execution_id"]
         while demo.get_run(run)["status"] not in _ENDED:
             time.sleep(0.5)
-        return run
+        return _FAILING, run
 
 
 if __name__ == "__main__":

@@ -370,19 +370,22 @@ def preview_schedule(services: Services, request: Request) -> Response:
     what would be accepted. No read but the tenant's rules.
     """
     # Imported here: no other route describes schedules in words.
+    from common.preview.preview import first_of_hours
     from common.preview.preview import preview as look_ahead
 
     body: PreviewRequest = request.shaped()
     key = job_key(request.tenant, body.job_id)
+    begin_at = body.from_at if "from_at" in body.model_fields_set else int(request.now)
     ahead = look_ahead(
         body.schedule.written(),
-        now=body.from_at if "from_at" in body.model_fields_set else int(request.now),
+        now=begin_at,
         count=body.count,
         until=body.until_at if "until_at" in body.model_fields_set else None,
         job_key=key,
         default_spread_s=services.registry.default_spread_s(request.tenant),
     )
     schedule = Schedule.from_item(ahead.schedule)
+    week = first_of_hours(schedule, ahead.timezone, begin_at) if body.week else []
     return Response(
         {
             "sentence": ahead.sentence,
@@ -397,6 +400,7 @@ def preview_schedule(services: Services, request: Request) -> Response:
                 }
                 for fire in ahead.fires
             ],
+            **({"week": [rfc3339(at) for at in week]} if body.week else {}),
             "tzdata": ahead.tzdata,
         }
     )

@@ -150,6 +150,7 @@ class PreviewRequest(RequestBody):
     from_at: RequestedInstant = Field(default_factory=int, description="Begin here; now if left out.")
     until_at: RequestedInstant = Field(default_factory=int, description="End before this.")
     job_id: JobId = Field(default="job", description="Resolves `H` as this job of yours would.")
+    week: bool = Field(default=False, description="Return `week` as well.")
 
 
 class PreviewedFire(ResponseBody):
@@ -170,4 +171,8 @@ class SchedulePreview(ResponseBody):
     )
     timezone: Timezone
     fires: list[PreviewedFire] = Field(description="The fire times, the earliest first.")
+    week: list[Instant] | None = Field(
+        default=None,
+        description="The first fire time in each hour of the time zone's clock, of seven days; if it was asked for.",
+    )
     tzdata: str = Field(description="The release of the time zone data.")

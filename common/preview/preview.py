@@ -34,6 +34,7 @@ from common.timing.zones import (
     Span,
     changes,
     check_zone,
+    offset_at,
     spans,
 )
 
@@ -43,6 +44,7 @@ _SAME_FORM: Final = (
     *("jitter_s", "spread_s"),
 )
 _YEAR_S: Final = 366 * DAY_S
+_HOUR_S: Final = 3600
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
 
@@ -129,6 +131,17 @@ def preview(
 
 def _is_local(at: object) -> bool:
     return isinstance(at, str) and not re.search(r"([Zz]|[+-]\d\d:\d\d)$", at)
+
+
+def first_of_hours(schedule: Schedule, zone: str, now: int, excluded: Excluded = NO_DAYS) -> list[int]:
+    """The first fire time in each hour of the zone's clock, of the seven days from `now`."""
+    hours_fires: list[int] = []
+    at = now
+    while fire_times := next_fires(schedule, at, 1, now + 7 * DAY_S, excluded=excluded):
+        (fire_at,) = fire_times
+        hours_fires.append(fire_at)
+        at = fire_at + _HOUR_S - (fire_at + offset_at(zone, fire_at)) % _HOUR_S
+    return hours_fires
 
 
 def check_count(count: object) -> int:

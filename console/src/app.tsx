@@ -42,7 +42,7 @@ const OF_TENANT: Record<string, View> = {
   runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
   failures: () => <Failures />,
   upcoming: () => <Upcoming />,
-  calendars: () => <Calendars />,
+  calendars: ([, name]) => <Calendars name={name} />,
   subscriptions: () => <Subscriptions />,
   keys: () => <Keys owner={{ kind: "self" }} />,
   audit: () => <Audit owner={{ kind: "self" }} />,

@@ -5,7 +5,7 @@ import { startClock, watchForPeople } from "./lib/load";
 import { followAddress } from "./lib/router";
 import { answerTabs, resume } from "./lib/session";
 import { loadSettings } from "./lib/settings";
-import "./style.css";
+import "./style/index.css";
 
 loadSettings();
 startClock();

@@ -69,7 +69,8 @@ describe("a form of a stored job", () => {
   it("has a box for every field: a new job with the same texts is the same job", () => {
     for (const [, definition] of FULL) {
       const { anchor, timezone, dialect, dst, ...both } = definition.schedule as Definition;
-      const hidden = both.every ? { anchor } : both.at ? { timezone } : { timezone, dialect, dst };
+      const ofZone = both.at ? { timezone } : { timezone, dialect, dst };
+      const hidden = both.every ? { anchor } : ofZone;
       const made = definitionOf(formOf("x", { ...definition, schedule: { ...both, ...hidden } }));
       expect(made.definition).toEqual({ ...definition, schedule: { ...both, ...hidden } });
     }

@@ -19,6 +19,20 @@ interface Stage {
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;
 
+/** The views of a tenant with this job. */
+export function viewsOf(job: string): string[] {
+  return [
+    ...["", "jobs", `jobs/${job}`, `jobs/${job}/schedule`, `jobs/${job}/definition`, `jobs/${job}/history`],
+    ...[`jobs/${job}/edit`, "new-job", "failures", "upcoming", "runs"],
+    ...["calendars", "subscriptions", "keys", "audit", "quota", "api"],
+  ];
+}
+
+/** The operator's views, with a tenant's page. */
+export function viewsOfOperator(tenant: string): string[] {
+  return ["", "keys", "audit", "api", `tenants/${tenant}`];
+}
+
 let browser: Browser | undefined;
 
 type Role = Parameters<Page["getByRole"]>[0];

@@ -1,39 +1,10 @@
-/** What a page does at any width, while it loads, when requests fail, and with what somebody typed. */
+/** What a page does while it loads, when requests fail, and with what somebody typed. */
 
 import type { Page, Route } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
-import { close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+import { close, expectSound, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
-
-const WIDTHS = [320, 391, 480, 640, 768, 801, 1280, 2560];
-const MIN_TARGET_PX = 24;
-
-/** The controls of the frame that another element covers, or that are too small for a finger. In the browser. */
-function unreachable(minPx: number): string[] {
-  const problems: string[] = [];
-  for (const control of document.querySelectorAll<HTMLElement>("header a, header button, header select, .who button")) {
-    const box = control.getBoundingClientRect();
-    const name = control.getAttribute("aria-label") ?? control.textContent?.trim() ?? control.tagName;
-    if (Math.min(box.width, box.height) < minPx) problems.push(`${name} has ${box.width} × ${box.height} px`);
-    const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-    if (!top || !(control.contains(top) || top.contains(control))) problems.push(`${name} is below ${top?.outerHTML}`);
-  }
-  return problems;
-}
-
-describe("the frame", () => {
-  it.each(WIDTHS)("has each control within reach at %i px", async (width) => {
-    const page = await newPage({ viewport: { width, height: 800 } });
-    await signIn(page, stage.keys.bob);
-    await settled(page);
-    expect(await page.evaluate(unreachable, MIN_TARGET_PX)).toEqual([]);
-    await expectNoSideScroll(page, `${width} px`);
-    await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
-    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
-    await page.context().close();
-  });
-});
 
 describe("a view that is not whole", () => {
   it("says of which part its rate is, and shows what is not known as no good news", async () => {

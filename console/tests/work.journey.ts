@@ -130,16 +130,22 @@ describe("the audit", () => {
   it("has days, and what was done many times in one line", async () => {
     const page = await newPage();
     const entry = (n: number, day: number) => ({
-      ...{ entry_id: `${day}-${n}`, at: `2026-11-${day}T10:00:0${n}Z`, action: "job.created", subject: `job-${n}` },
+      ...{ entry_id: `${day}-${n}`, at: `2026-11-${day}T10:00:00Z`, action: "job.created", subject: `job-${n}` },
       ...{ by: "key", by_name: "laptop", before: {}, after: { name: "x" } },
     });
-    const entries = [...[5, 4, 3, 2, 1].map((n) => entry(n, 22)), entry(1, 21)];
-    await page.route("**/v1/audit?*", (route) => route.fulfill({ json: { entries, next_cursor: null } }));
+    // 689 creations, as an import leaves them, in pages as the API gives them.
+    const entries = [...Array.from({ length: 689 }, (_, n) => entry(n, 22)), entry(1, 21)];
+    await page.route("**/v1/audit?*", (route) => {
+      const { searchParams } = new URL(route.request().url());
+      const [from, limit] = [Number(searchParams.get("cursor") ?? 0), Number(searchParams.get("limit"))];
+      const next = from + limit < entries.length ? String(from + limit) : null;
+      return route.fulfill({ json: { entries: entries.slice(from, from + limit), next_cursor: next } });
+    });
     await signIn(page, stage.keys.wanda);
     await show(page, "audit");
     const day = page.getByRole("region", { name: "2026-11-22" });
-    await day.getByText("× 5").click();
-    await day.getByText("job-3").waitFor();
+    await day.getByText("× 689").click();
+    await day.getByText("job-3", { exact: true }).waitFor();
     expect(await page.getByRole("region", { name: "2026-11-21" }).locator("details").count()).toBe(0);
     await end(page);
   });
@@ -160,6 +166,44 @@ describe("the editor", () => {
     await page.evaluate(() => scrollTo(0, 0));
     const button = await page.getByRole("button", { name: "Create" }).boundingBox();
     expect((button?.y ?? 9999) + (button?.height ?? 0)).toBeLessThanOrEqual(700);
+    await end(page);
+  });
+});
+
+describe("dates", () => {
+  it("are chosen in a month, by pointer and keyboard, in a calendar and in the editor", async () => {
+    const page = await newPage();
+    await page.clock.setFixedTime("2026-12-10T12:00:00Z");
+    await signIn(page, stage.keys.wanda);
+    await show(page, "calendars");
+    await page.getByRole("button", { name: "New calendar" }).click();
+    await dialog(page).getByLabel("Name").fill("feasts");
+    await dialog(page).getByRole("button", { name: "2026-12-24" }).click();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    for (const key of ["ArrowDown", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+    expect(await dialog(page).getByLabel("Dates", { exact: true }).inputValue()).toBe(
+      ["2026-12-24", "2026-12-25", "2027-01-02"].join("\n"),
+    );
+    await dialog(page).getByRole("button", { name: "Store" }).click();
+    await page.getByText("feasts is stored with 3 dates").waitFor();
+    const december = page.getByRole("table", { name: "December 2026" });
+    await expect
+      .poll(() => december.locator(".chosen").allInnerTexts())
+      .toEqual([expect.stringMatching(/^24/), expect.stringMatching(/^25/)]);
+    await show(page, "new-job");
+    await page.getByText("Bounds, excluded dates").click();
+    await page.getByRole("button", { name: "feasts" }).first().click();
+    expect(await page.getByLabel("Not on the dates of these calendars").inputValue()).toBe("feasts");
+    await page.getByRole("button", { name: "Choose in a month" }).click();
+    await page.getByRole("button", { name: "2026-12-31" }).click();
+    expect(await page.getByLabel("Not on these dates").first().inputValue()).toBe("2026-12-31");
+    await page.getByLabel("Time zone", { exact: true }).last().fill("Europe/Paris");
+    const picker = page.locator(".pick", { has: page.getByLabel("Not before", { exact: true }) }).locator(".picker");
+    await page.getByRole("img", { name: /Seven days in Europe\/Paris: it fires in 7 hours of 168/ }).waitFor();
+    await picker.fill("2027-01-04T09:30");
+    expect(await page.getByLabel("Not before", { exact: true }).inputValue()).toBe("2027-01-04T08:30:00Z");
+    await page.getByText("Not within the next seven days").waitFor();
     await end(page);
   });
 });

@@ -39,6 +39,18 @@ def test_a_span_of_time(settled: Office) -> None:
     assert [fire["fire_at"] for fire in preview["fires"]] == ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z"]
 
 
+def test_a_week_by_the_hours_of_its_own_clock(settled: Office) -> None:
+    """Half past the hour of UTC is a new hour in Kolkata."""
+    span = {"from_at": "2026-11-23T00:00:00Z", "week": True}
+    hours = {"cron": "*/20 9-10 * * 1-5", "timezone": "Asia/Kolkata"}
+    preview = settled.alice("POST", URL, {"schedule": hours, **span}).json
+    days = [f"2026-11-{day}T{time}:00Z" for day in (23, 24, 25, 26, 27) for time in ("03:30", "04:30")]
+    assert preview["week"] == days
+    every_minute = settled.alice("POST", URL, {"schedule": {"cron": "* * * * *"}, **span}).json
+    assert len(every_minute["week"]) == 7 * 24
+    assert "week" not in settled.alice("POST", URL, {"schedule": hours}).json
+
+
 def test_h_is_what_it_will_be_for_that_job(settled: Office) -> None:
     schedule = {"cron": "H H * * *"}
     preview = settled.alice("POST", URL, {"schedule": schedule, "job_id": "hashed"}).json

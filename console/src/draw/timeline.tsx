@@ -70,6 +70,7 @@ export function TimeLine(props: {
     return Math.max(0, Math.min(columns - 1, Math.floor(((clientX - left - SIDE_PX) / width) * columns)));
   };
   const { open } = props;
+  const openWords = open ? (props.openWords ?? "Click a column to see its executions.") : " ";
   const choose = (from: number, to: number) => {
     const [first, last] = [bins[Math.min(from, to)], bins[Math.max(from, to)]];
     if (first && last) open?.({ from: first.from, until: last.until });
@@ -87,16 +88,14 @@ export function TimeLine(props: {
       >
         <g transform={`translate(0 ${TOP_PX})`}>
           <Times scale={scale} from={from} until={until} />
-          {brush.from !== undefined && read !== undefined ? (
+          {read === undefined ? null : (
             <rect
-              x={scale.x(bins[Math.min(brush.from, read)]?.from ?? from)}
-              width={((Math.abs(read - brush.from) + 1) * width) / columns}
+              x={scale.x(bins[Math.min(brush.from ?? read, read)]?.from ?? from)}
+              width={((Math.abs(read - (brush.from ?? read)) + 1) * width) / columns}
               height={height}
               class="f-soft"
             />
-          ) : shown ? (
-            <rect x={scale.x(shown.from)} width={width / columns} height={height} class="f-soft" />
-          ) : null}
+          )}
           <Columns bins={partOf(bins, present, false)} scale={scale} clip={[from, present]} side="left" />
           <Columns bins={partOf(bins, present, true)} scale={scale} clip={[present, until]} side="right" />
           <line x1={SIDE_PX} x2={whole - SIDE_PX} y1={height} y2={height} class="s-strong" />
@@ -132,9 +131,7 @@ export function TimeLine(props: {
           if (event.key === "Enter" && read !== undefined) choose(read, read);
         }}
       />
-      <p class="hint reading">
-        {shown ? words(shown, zone) : open ? `${props.openWords ?? "Click a column to see its executions."}` : " "}
-      </p>
+      <p class="hint reading">{shown ? words(shown, zone) : openWords}</p>
       <Legend marks={marks} hidden={hidden} hide={hide} />
     </div>
   );

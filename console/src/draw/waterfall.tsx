@@ -31,7 +31,7 @@ export function stepsOf(run: Run, present: number): Step[] {
       name: `attempt ${attempt.attempt}`,
       from,
       until,
-      tone: attempt.outcome === "failed" ? "bad" : isOpen ? "busy" : "good",
+      tone: toneOf(attempt.outcome, isOpen),
       result: [attempt.outcome, attempt.error_type].filter(Boolean).join(": "),
     });
     at = until;
@@ -48,6 +48,11 @@ export function stepsOf(run: Run, present: number): Step[] {
     });
   }
   return steps;
+}
+
+function toneOf(outcome: string | null | undefined, isOpen: boolean): Step["tone"] {
+  if (outcome === "failed") return "bad";
+  return isOpen ? "busy" : "good";
 }
 
 const CLASSES = { wait: "f-quiet", good: "f-good", bad: "f-bad", busy: "f-busy" };

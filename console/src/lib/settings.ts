@@ -30,10 +30,12 @@ export function loadSettings(): void {
 
 export function nextTheme(): void {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const shown = theme.value === "system" ? (dark ? "dark" : "light") : theme.value;
+  const system = dark ? "dark" : "light";
+  const shown = theme.value === "system" ? system : theme.value;
   theme.value = shown === "dark" ? "light" : "dark";
 }
 
 export function nextZone(): void {
-  zoneChoice.value = zoneChoice.value === "utc" ? "job" : zoneChoice.value === "job" ? "browser" : "utc";
+  const NEXT = { utc: "job", job: "browser", browser: "utc" } as const;
+  zoneChoice.value = NEXT[zoneChoice.value];
 }

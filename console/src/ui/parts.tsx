@@ -147,7 +147,8 @@ export function Found<T>(props: {
   return (
     <>
       <Problem error={error} retry={reload} />
-      {data !== undefined ? props.children(data) : error ? null : <Waiting lines={props.lines ?? 4} />}
+      {data !== undefined ? props.children(data) : null}
+      {data === undefined && !error ? <Waiting lines={props.lines ?? 4} /> : null}
     </>
   );
 }

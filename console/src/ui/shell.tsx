@@ -63,6 +63,11 @@ function InTrouble(): JSX.Element | null {
   );
 }
 
+function liveWord(): string {
+  if (trouble.value === "offline") return "Offline";
+  return live.value ? "Live" : "Paused";
+}
+
 export function Shell({ children }: { children: ComponentChildren }): JSX.Element {
   const [help, setHelp] = useState(false);
   const search = useRef<HTMLInputElement>(null);
@@ -139,7 +144,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
               live.value = !live.value;
             }}
           >
-            <span class="dot" /> {trouble.value === "offline" ? "Offline" : live.value ? "Live" : "Paused"}
+            <span class="dot" /> {liveWord()}
           </button>
           <button type="button" class="quiet" title="Dark or light (d)" aria-label="Dark or light" onClick={nextTheme}>
             ◐

@@ -5,7 +5,6 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { diffOf } from "../lib/diff";
 import { useLoad } from "../lib/load";
-import { firstPages } from "../lib/pages";
 import { place, setQuery, to } from "../lib/router";
 import { api, hasRole } from "../lib/session";
 import { local, zoneChoice, zoneOf } from "../lib/time";
@@ -26,7 +25,7 @@ export function Audit({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number }): JSX.Element {
+export function AuditList({ owner, limit = 100 }: { owner: Owner; limit?: number }): JSX.Element {
   const { subject = "", action = "" } = place.value.query;
   const settled = useSettled(JSON.stringify({ subject, action }), 300);
   const [pages, setPages] = useState(1);
@@ -37,8 +36,7 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
       ...(wanted.subject ? { subject: wanted.subject } : {}),
       ...(wanted.action ? { action: wanted.action } : {}),
     };
-    const read = await firstPages(pagesOf(owner, query, signal), pages);
-    return { entries: read.pages.flatMap((page) => page.entries), more: read.more };
+    return readLines(pagesOf(owner, query, signal), pages);
   });
   return (
     <>
@@ -63,7 +61,7 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
           {({ entries, more }) => (
             <>
               {entries.length ? (
-                <Days entries={entries} isOwn={owner.kind === "self"} />
+                <Days entries={entries} isOwn={owner.kind === "self"} more={more} />
               ) : (
                 <Empty title="No change fits">Entries are kept for 400 days.</Empty>
               )}
@@ -74,6 +72,23 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
       </Card>
     </>
   );
+}
+
+/** The first entries. A line may take many pages, so pages are read until there are some lines for each wanted one. */
+export async function readLines(
+  pages: AsyncIterable<{ entries: Entry[]; next_cursor: string | null }>,
+  wanted: number,
+): Promise<{ entries: Entry[]; more: boolean }> {
+  const entries: Entry[] = [];
+  let read = 0;
+  for await (const page of pages) {
+    read++;
+    entries.push(...page.entries);
+    if (!page.next_cursor) return { entries, more: false };
+    const lines = byDay(entries, "UTC").reduce((sum, { alike }) => sum + alike.length, 0);
+    if (read >= wanted * MOST_PAGES || (read >= wanted && lines >= wanted * LINES)) break;
+  }
+  return { entries, more: read > 0 };
 }
 
 /** Entries of one day that follow one another, by the same key with the same action; and the days. Pure. */
@@ -90,10 +105,15 @@ export function byDay(entries: readonly Entry[], zone: string): { date: string; 
   return days;
 }
 
+// A page is short if it has fewer lines than this; then the next is read too, up to so many.
+const LINES = 10;
+const MOST_PAGES = 10;
 // So many alike are one line.
 const FOLDED_FROM = 4;
 
-function Days({ entries, isOwn }: { entries: readonly Entry[]; isOwn: boolean }): JSX.Element {
+function Days(props: { entries: readonly Entry[]; isOwn: boolean; more: boolean }): JSX.Element {
+  const { entries, isOwn } = props;
+  const last = props.more ? entries.at(-1) : undefined;
   const zone = zoneOf(zoneChoice.value, undefined);
   return (
     <>
@@ -108,7 +128,8 @@ function Days({ entries, isOwn }: { entries: readonly Entry[]; isOwn: boolean })
                 <li key={group[0].entry_id}>
                   <details>
                     <summary>
-                      <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}{" "}
+                      <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}
+                      {group.at(-1) === last ? "+" : ""}{" "}
                       <span class="muted">
                         <Time at={group.at(-1)?.at} /> to <Time at={group[0].at} /> by{" "}
                         <Text most={80}>{group[0].by_name || group[0].by}</Text>

@@ -4,15 +4,21 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
+import { partsOf, toggled } from "../lib/months";
+import { to } from "../lib/router";
 import { api, may } from "../lib/session";
+import { counted } from "../lib/words";
 import { Ask, Input, say } from "../ui/actions";
+import { Months } from "../ui/months";
 import { Card, Empty, Found, Head, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
+
+const SHOWN_MONTHS = 6;
 
 type Calendar = Shapes["CalendarView"];
 type Dialog = { kind: "edit"; calendar: Calendar | null } | { kind: "delete"; calendar: Calendar };
 
-export function Calendars(): JSX.Element {
+export function Calendars({ name }: { name: string | undefined }): JSX.Element {
   const [dialog, setDialog] = useState<Dialog>();
   const found = useLoad("calendars", async (signal) => {
     const calendars: Calendar[] = [];
@@ -21,6 +27,7 @@ export function Calendars(): JSX.Element {
     return calendars;
   });
   const close = () => setDialog(undefined);
+  const shown = found.data?.find((calendar) => calendar.name === name) ?? found.data?.[0];
   return (
     <>
       <Head title="Calendars" sub="Dates on which the jobs that name them do not fire.">
@@ -47,6 +54,11 @@ export function Calendars(): JSX.Element {
           )}
         </Found>
       </Card>
+      {shown ? (
+        <Card title={shown.name} side={counted(shown.dates.length, "date")}>
+          <Months key={shown.name} label={`Dates of ${shown.name}`} chosen={shown.dates} count={SHOWN_MONTHS} />
+        </Card>
+      ) : null}
       {dialog?.kind === "edit" ? <Edit calendar={dialog.calendar} close={close} changed={found.reload} /> : null}
       {dialog?.kind === "delete" ? <Delete name={dialog.calendar.name} close={close} changed={found.reload} /> : null}
     </>
@@ -55,7 +67,7 @@ export function Calendars(): JSX.Element {
 
 function columns(ask: (dialog: Dialog) => void): Column<Calendar>[] {
   return [
-    { name: "Name", class: "mono", cell: (calendar) => calendar.name },
+    { name: "Name", class: "mono", cell: (calendar) => <a href={to(["calendars", calendar.name])}>{calendar.name}</a> },
     { name: "Dates", class: "num", cell: (calendar) => calendar.dates.length },
     {
       name: "The next",
@@ -89,7 +101,7 @@ function Edit(props: { calendar: Calendar | null; close: () => void; changed: ()
   const [name, setName] = useState(props.calendar?.name ?? "");
   const [dates, setDates] = useState((props.calendar?.dates ?? []).join("\n"));
   const act = async () => {
-    const body = { dates: dates.split(/[\s,]+/).filter(Boolean) };
+    const body = { dates: partsOf(dates) };
     const revision = props.calendar?.revision;
     await api().put("/v1/calendars/{name}", { path: { name }, body, ...(revision ? { revision } : {}) });
     props.changed();
@@ -98,7 +110,12 @@ function Edit(props: { calendar: Calendar | null; close: () => void; changed: ()
   return (
     <Ask title={props.calendar ? `Edit ${name}` : "New calendar"} verb="Store" act={act} close={props.close}>
       {props.calendar ? null : <Input label="Name" wide required value={name} set={setName} />}
-      <Input label="Dates" hint="One a line, such as 2026-12-24." wide rows={10} value={dates} set={setDates} />
+      <Months
+        label="Choose dates"
+        chosen={partsOf(dates)}
+        toggle={(date) => setDates(toggled(partsOf(dates), date).join("\n"))}
+      />
+      <Input label="Dates" hint="One a line, such as 2026-12-24." wide rows={6} value={dates} set={setDates} />
     </Ask>
   );
 }

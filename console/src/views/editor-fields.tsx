@@ -4,6 +4,7 @@ import { BLANK, type Form, targetField, withEnvelope, withField } from "../lib/d
 import { session } from "../lib/session";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
+import { CalendarsField, DatesField, InstantField } from "./editor-dates";
 
 interface Props {
   form: Form;
@@ -119,36 +120,37 @@ export function EditorFields(props: Props): JSX.Element {
           {form.mode === "every" ? (
             <>
               <Line {...props} name="every" label="Every" hint="90m, 1h30m, or seconds." mono />
-              <Line {...props} name="anchor" label="Counted from" hint="An instant; now if empty." mono />
+              <When {...props} name="anchor" label="Counted from" hint="An instant; now if empty." />
             </>
           ) : null}
           {form.mode === "at" ? (
             <>
-              <Line
-                {...props}
-                name="at"
-                label="At"
-                hint="2026-12-24T08:00:00Z, or a local time with a time zone."
-                mono
-              />
+              <When {...props} name="at" label="At" hint="2026-12-24T08:00:00Z, or a local time with a time zone." />
               <Zone {...props} />
             </>
           ) : null}
         </div>
         <Fold {...props} title="Bounds, excluded dates, spread, pace" names={BOUNDS}>
-          <Line {...props} name="start_at" label="Not before" hint="An instant." mono />
-          <Line {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." mono />
+          <When {...props} name="start_at" label="Not before" hint="An instant." />
+          <When {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." />
           <Line {...props} name="max_runs" label="Ends after so many fire times" mono />
-          <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
-          <Line
-            {...props}
-            name="exclude_calendars"
+          <DatesField {...fieldOf(props, "exclude_dates")} label="Not on these dates" hint="2026-12-24, 2026-12-25" />
+          <CalendarsField
+            {...fieldOf(props, "exclude_calendars")}
             label="Not on the dates of these calendars"
             hint="Names, separated by commas."
-            mono
           />
-          <Line {...props} name="include_calendars" label="Only on the dates of these calendars" mono />
-          <Line {...props} name="on_excluded" label="On an excluded date" hint="skip, next or previous." mono />
+          <CalendarsField
+            {...fieldOf(props, "include_calendars")}
+            label="Only on the dates of these calendars"
+            hint="Names, separated by commas."
+          />
+          <Choice
+            {...props}
+            name="on_excluded"
+            label="On an excluded date"
+            of={{ "": "leave the fire time out", next: "fire on the next date", previous: "fire on the date before" }}
+          />
           <Line
             {...props}
             name="spread_s"
@@ -302,14 +304,11 @@ const FOLLOWING = [
 function Fold(props: Props & { title: string; names: readonly (keyof Form)[]; children: ComponentChildren }) {
   const { form, names, problems } = props;
   const [open, setOpen] = useState(() => names.some((name) => form[name] !== BLANK[name]));
+  const isOpen = open || names.some((name) => problems[name]);
   return (
-    <details
-      class="fold"
-      open={open || names.some((name) => problems[name])}
-      onToggle={(event) => setOpen(event.currentTarget.open)}
-    >
+    <details class="fold" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{props.title}</summary>
-      <div class="form">{props.children}</div>
+      {isOpen ? <div class="form">{props.children}</div> : null}
     </details>
   );
 }
@@ -330,6 +329,25 @@ function Line({ form, problems, set, name, label, hint, mono, rows }: LineProps 
       value={form[name]}
       set={(value) => set({ [name]: value })}
       {...(rows ? { rows, wide: true } : {})}
+    />
+  );
+}
+
+function fieldOf({ form, problems, set }: Props, name: keyof Form) {
+  return { problem: problems[name], value: form[name], set: (value: string) => set({ [name]: value }) };
+}
+
+/** An instant. That of a job that runs once is a local time where it has a zone. */
+function When(props: LineProps): JSX.Element {
+  const { name, label, hint, form } = props;
+  const hasZone = form.mode !== "every" && form.timezone !== "";
+  return (
+    <InstantField
+      {...fieldOf(props, name)}
+      label={label}
+      {...(hint ? { hint } : {})}
+      zone={hasZone ? form.timezone : "UTC"}
+      isLocal={hasZone && name === "at"}
     />
   );
 }

@@ -3,6 +3,7 @@
 import { Minute8Problem, type Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Week } from "../draw/week";
 import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
 import { diffOf } from "../lib/diff";
 import { type Draft, draftOf, dropDraft, keepDraft, keyOf, placeOfDraft, rebased } from "../lib/drafts";
@@ -83,6 +84,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
       body: {
         schedule: settled.schedule as Shapes["ScheduleDefinition"],
         count: 8,
+        week: true,
         ...(/^[A-Za-z0-9][\w.-]*$/.test(id) ? { job_id: id } : {}),
       },
       repeatable: true,
@@ -90,6 +92,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
     }),
   );
   const problems = { ...byField(preview.error), ...byField(error), ...settled.problems };
+  const verb = before ? "Save" : "Create";
   const save = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -137,7 +140,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
           )}
           <div class="buttons save">
             <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
-              {busy ? "…" : before ? "Save" : "Create"}
+              {busy ? "…" : verb}
             </button>
             <a
               class="button"
@@ -149,7 +152,11 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
           </div>
         </div>
         <aside class="preview">
-          <Preview found={preview.data} error={preview.error} zone={form.timezone || "UTC"} />
+          <Preview
+            found={preview.data}
+            error={preview.error}
+            hasCalendars={Boolean(form.exclude_calendars || form.include_calendars)}
+          />
           {before ? <Against before={before} after={settled.definition} /> : null}
         </aside>
       </form>
@@ -185,7 +192,11 @@ function shortly(at: number, zone: string, isWhole: boolean): string {
   return isWhole ? text.slice(0, -3) : text;
 }
 
-function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: unknown; zone: string }): JSX.Element {
+function Preview(props: {
+  found: Shapes["SchedulePreview"] | undefined;
+  error: unknown;
+  hasCalendars: boolean;
+}): JSX.Element {
   const { found } = props;
   const isWhole = found?.fires.every(({ fire_at }) => fire_at.endsWith(":00Z")) ?? false;
   return (
@@ -195,15 +206,15 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
           <p class="bad">
             <Text most={400}>{props.error instanceof Error ? props.error.message : String(props.error)}</Text>
           </p>
-        ) : found ? (
+        ) : null}
+        {found && !props.error ? (
           <p>
             <strong>
               <Text most={400}>{found.sentence}</Text>
             </strong>
           </p>
-        ) : (
-          <Waiting lines={2} />
-        )}
+        ) : null}
+        {!found && !props.error ? <Waiting lines={2} /> : null}
         {found?.warnings.map((warning) => (
           <p key={warning} class="notice late">
             <Text most={400}>{warning}</Text>
@@ -240,6 +251,14 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
         </Scroll>
       ) : null}
       {found && !found.fires.length ? <p class="bad">It never fires.</p> : null}
+      {found?.fires.length && !found.week?.length ? <p class="hint">Not within the next seven days.</p> : null}
+      {found?.week?.length ? (
+        <>
+          <h3>Hours of the next seven days</h3>
+          <Week fires={found.week.map((at) => Date.parse(at))} zone={found.timezone} />
+          {props.hasCalendars ? <p class="hint">Without the dates of its calendars.</p> : null}
+        </>
+      ) : null}
     </Card>
   );
 }

@@ -58,45 +58,43 @@ export function Failures(): JSX.Element {
       </Head>
       <Problem error={found.error} retry={found.reload} />
       <Card>
-        {found.data ? (
-          groups.length ? (
-            <Scroll label="Failures by job and error">
-              <table aria-label="Failures by job and error">
-                <thead>
-                  <tr>
-                    <th scope="col" class="num">
-                      Runs
-                    </th>
-                    <th scope="col">Job</th>
-                    <th scope="col">Error</th>
-                    <th scope="col">When</th>
-                    <th scope="col">First</th>
-                    <th scope="col">Last</th>
-                    <th scope="col">
-                      <span class="sr">Actions</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {groups.map((group) => (
-                    <Row
-                      key={keyOf(group)}
-                      group={group}
-                      from={Date.parse(from)}
-                      isOpen={open === keyOf(group)}
-                      toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
-                      retry={() => setRetrying(group)}
-                    />
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
-          ) : (
-            <Empty title="Nothing has failed">This page looks again by itself.</Empty>
-          )
-        ) : (
-          <Waiting lines={6} />
-        )}
+        {groups.length ? (
+          <Scroll label="Failures by job and error">
+            <table aria-label="Failures by job and error">
+              <thead>
+                <tr>
+                  <th scope="col" class="num">
+                    Runs
+                  </th>
+                  <th scope="col">Job</th>
+                  <th scope="col">Error</th>
+                  <th scope="col">When</th>
+                  <th scope="col">First</th>
+                  <th scope="col">Last</th>
+                  <th scope="col">
+                    <span class="sr">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {groups.map((group) => (
+                  <Row
+                    key={keyOf(group)}
+                    group={group}
+                    from={Date.parse(from)}
+                    isOpen={open === keyOf(group)}
+                    toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
+                    retry={() => setRetrying(group)}
+                  />
+                ))}
+              </tbody>
+            </table>
+          </Scroll>
+        ) : null}
+        {found.data && !groups.length ? (
+          <Empty title="Nothing has failed">This page looks again by itself.</Empty>
+        ) : null}
+        {found.data ? null : <Waiting lines={6} />}
       </Card>
       {retrying ? <Retry group={retrying} from={from} close={() => setRetrying(undefined)} /> : null}
     </>

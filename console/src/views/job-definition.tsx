@@ -7,7 +7,7 @@ import { consequences, diffOf, shortly } from "../lib/diff";
 import type { Job } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
-import { Card, Code, Empty, Facts, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Code, Empty, Facts, Found, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
 
 /** A job as a client writes it: without what Minute8 adds. */
 export function definitionOf(job: Job): Record<string, unknown> {
@@ -87,20 +87,19 @@ export function Revisions({ job }: { job: Job }): JSX.Element {
   );
   return (
     <Card title="Revisions">
-      <Problem error={audit.error} retry={audit.reload} />
-      {audit.data ? (
-        audit.data.entries.length ? (
-          <ul class="revisions">
-            {audit.data.entries.map((entry) => (
-              <Revision key={entry.entry_id} entry={entry} job={job} />
-            ))}
-          </ul>
-        ) : (
-          <Empty title="No change is recorded" />
-        )
-      ) : (
-        <Waiting />
-      )}
+      <Found found={audit}>
+        {({ entries }) =>
+          entries.length ? (
+            <ul class="revisions">
+              {entries.map((entry) => (
+                <Revision key={entry.entry_id} entry={entry} job={job} />
+              ))}
+            </ul>
+          ) : (
+            <Empty title="No change is recorded" />
+          )
+        }
+      </Found>
     </Card>
   );
 }

@@ -9,7 +9,7 @@ import { counted } from "../lib/words";
 import { around, type ClockChange, nextChange } from "../lib/zones";
 import { say } from "../ui/actions";
 import { useWidth } from "../ui/hooks";
-import { Card, Empty, Problem, Waiting } from "../ui/parts";
+import { Card, Empty, Found, Problem, Waiting } from "../ui/parts";
 import { Scroll } from "../ui/table";
 
 export function NextTimes({ job }: { job: Job }): JSX.Element {
@@ -38,48 +38,49 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
         ) : null
       }
     >
-      <Problem error={next.error} retry={next.reload} />
-      {next.data ? (
-        next.data.fires.length ? (
-          <Scroll label="Next times">
-            <table>
-              <thead>
-                <tr>
-                  {zones.map((timezone) => (
-                    <th key={timezone} scope="col">
-                      {timezone}
+      <Found found={next}>
+        {({ fires }) =>
+          fires.length ? (
+            <Scroll label="Next times">
+              <table>
+                <thead>
+                  <tr>
+                    {zones.map((timezone) => (
+                      <th key={timezone} scope="col">
+                        {timezone}
+                      </th>
+                    ))}
+                    <th scope="col" class="num">
+                      in
                     </th>
-                  ))}
-                  <th scope="col" class="num">
-                    in
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {next.data.fires.map((fire) => {
-                  const at = Date.parse(fire.fire_at);
-                  return (
-                    <tr key={fire.fire_at} class={fire.skipped ? "skipped" : ""}>
-                      {zones.map((timezone) => (
-                        <td key={timezone}>
-                          <span class="muted">{local(at, timezone).weekday}</span> {absolute(at, timezone)}
+                  </tr>
+                </thead>
+                <tbody>
+                  {fires.map((fire) => {
+                    const at = Date.parse(fire.fire_at);
+                    return (
+                      <tr key={fire.fire_at} class={fire.skipped ? "skipped" : ""}>
+                        {zones.map((timezone) => (
+                          <td key={timezone}>
+                            <span class="muted">{local(at, timezone).weekday}</span> {absolute(at, timezone)}
+                          </td>
+                        ))}
+                        <td class="num muted">
+                          {fire.skipped ? "skipped" : fromNow(at, now.value).replace("in ", "")}
                         </td>
-                      ))}
-                      <td class="num muted">{fire.skipped ? "skipped" : fromNow(at, now.value).replace("in ", "")}</td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-            </table>
-          </Scroll>
-        ) : (
-          <Empty title="No time to come">
-            {job.state === "paused" ? "The job is paused." : "The schedule has ended, or every date is excluded."}
-          </Empty>
-        )
-      ) : (
-        <Waiting />
-      )}
+                      </tr>
+                    );
+                  })}
+                </tbody>
+              </table>
+            </Scroll>
+          ) : (
+            <Empty title="No time to come">
+              {job.state === "paused" ? "The job is paused." : "The schedule has ended, or every date is excluded."}
+            </Empty>
+          )
+        }
+      </Found>
     </Card>
   );
 }

@@ -56,7 +56,7 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
     throughAll((cursor) => changeMany(verb, { ...filter, dry_run: true, ...cursor }, signal)),
   );
   const matched = count.data?.matched ?? 0;
-  const more = verb === "pause" ? { note } : verb === "run" ? { nonce } : {};
+  const more = { ...(verb === "pause" ? { note } : {}), ...(verb === "run" ? { nonce } : {}) };
   const act = async () => {
     const sum = await throughAll(
       (cursor) => changeMany(verb, { ...filter, ...more, ...cursor }),
@@ -80,7 +80,8 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
         {filter.tag ? <code class="tag">{filter.tag}</code> : null}
       </p>
       <Problem error={count.error} retry={count.reload} />
-      {count.data ? <First ids={count.data.ids} verb={verb} /> : count.error ? null : <Waiting lines={1} />}
+      {count.data ? <First ids={count.data.ids} verb={verb} /> : null}
+      {!count.data && !count.error ? <Waiting lines={1} /> : null}
       {verb === "pause" ? <Note note={note} set={setNote} hint={WHY} /> : null}
       {verb === "delete" ? <Sure count={matched} typed={typed} set={setTyped} /> : null}
     </Ask>

@@ -86,17 +86,13 @@ export function Jobs(): JSX.Element {
                 </Empty>
               }
             />
-          ) : found.error ? null : (
-            <Waiting lines={8} />
-          )}
+          ) : null}
+          {!data && !found.error ? <Waiting lines={8} /> : null}
         </div>
       )}
       {data ? <Pages filter={filter} shown={shown.length} all={all} cursor={data.next_cursor ?? undefined} /> : null}
-      {asking && many ? (
-        <FilterAsk verb={asking} filter={many} close={() => setAsking(undefined)} />
-      ) : asking ? (
-        <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} />
-      ) : null}
+      {asking && many ? <FilterAsk verb={asking} filter={many} close={() => setAsking(undefined)} /> : null}
+      {asking && !many ? <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} /> : null}
     </>
   );
 }
@@ -199,20 +195,24 @@ function columns(
   const choice: Column<Job> = {
     label: "Chosen",
     name: (
-      <input
-        type="checkbox"
-        aria-label="Choose all that are shown"
-        checked={isAll}
-        onChange={() => choose(isAll ? new Set() : new Set(shown.map((job) => job.job_id)))}
-      />
+      <label class="choose">
+        <input
+          type="checkbox"
+          aria-label="Choose all that are shown"
+          checked={isAll}
+          onChange={() => choose(isAll ? new Set() : new Set(shown.map((job) => job.job_id)))}
+        />
+      </label>
     ),
     cell: (job) => (
-      <input
-        type="checkbox"
-        aria-label={`Choose ${job.job_id}`}
-        checked={chosen.has(job.job_id)}
-        onChange={() => toggle(job.job_id)}
-      />
+      <label class="choose">
+        <input
+          type="checkbox"
+          aria-label={`Choose ${job.job_id}`}
+          checked={chosen.has(job.job_id)}
+          onChange={() => toggle(job.job_id)}
+        />
+      </label>
     ),
   };
   return [

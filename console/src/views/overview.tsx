@@ -146,7 +146,8 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
       {!look ? <Waiting lines={3} /> : null}
       {failing?.jobs.length ? (
         <List label="Failing jobs" columns={FAILING} rows={failing.jobs} keyOf={(job) => job.job_id} />
-      ) : failing ? (
+      ) : null}
+      {failing && !failing.jobs.length ? (
         <Empty title="No job is failing">No job’s last scheduled run failed.</Empty>
       ) : null}
       {look?.open?.stuck_runs.length ? (

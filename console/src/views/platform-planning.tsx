@@ -109,7 +109,7 @@ function Mark({ planning }: { planning: Planning }): JSX.Element {
       <Figure
         name="Ready"
         value={latest === null ? "–" : duration(Math.abs(latest))}
-        tone={latest === null ? undefined : latest < 0 ? "bad" : latest < 30 ? "late" : "good"}
+        tone={toneOfReady(latest)}
         hint={latest !== null && latest < 0 ? "late, at worst" : "before its window, at worst"}
       />
       <Figure
@@ -153,3 +153,10 @@ const SET_ASIDE: Column<Shapes["NotPlanned"]>[] = [
   { name: "", cell: (held) => <Time at={held.start_at ?? held.seen_at} /> },
   { name: "", class: "wrap", cell: (held) => <Text most={500}>{held.reason}</Text> },
 ];
+
+/** How good it is that a window was ready so many seconds before it began, at worst. */
+function toneOfReady(latest: number | null): string | undefined {
+  if (latest === null) return undefined;
+  if (latest < 0) return "bad";
+  return latest < 30 ? "late" : "good";
+}

@@ -119,17 +119,20 @@ function columns(
     ...(shown.some((tenant) => tenant.note)
       ? [{ name: "Note", class: "clip", cell: (tenant: Tenant) => <Text>{tenant.note}</Text> }]
       : []),
-    actions((tenant) =>
-      tenant.state === "active" ? (
-        <button type="button" class="quiet" onClick={() => suspend(tenant)}>
-          Suspend
-        </button>
-      ) : tenant.state === "suspended" ? (
-        <button type="button" class="quiet" onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}>
-          Resume
-        </button>
-      ) : null,
-    ),
+    actions((tenant) => (
+      <>
+        {tenant.state === "active" ? (
+          <button type="button" class="quiet" onClick={() => suspend(tenant)}>
+            Suspend
+          </button>
+        ) : null}
+        {tenant.state === "suspended" ? (
+          <button type="button" class="quiet" onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}>
+            Resume
+          </button>
+        ) : null}
+      </>
+    )),
   ];
 }
 

@@ -84,8 +84,13 @@ function Meter({ name, used, most }: { name: string; used: number; most: number 
         aria-label={`${Math.round(share * 100)} % used`}
       >
         <rect width="100" height="6" class="f-track" />
-        <rect width={share * 100} height="6" class={share >= 1 ? "f-bad" : share > 0.8 ? "f-late" : "f-accent"} />
+        <rect width={share * 100} height="6" class={classOf(share)} />
       </svg>
     </div>
   );
+}
+
+function classOf(share: number): string {
+  if (share >= 1) return "f-bad";
+  return share > 0.8 ? "f-late" : "f-accent";
 }

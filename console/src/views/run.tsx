@@ -51,7 +51,8 @@ export function Run({ id }: { id: string }): JSX.Element {
         {run.data && may("write") ? <Actions run={run.data} job={job.data} /> : null}
       </Head>
       <Problem error={run.error} retry={run.reload} />
-      {run.data ? <Shown run={run.data} job={job.data} isGone={Boolean(job.error)} /> : run.error ? null : <Waiting />}
+      {run.data ? <Shown run={run.data} job={job.data} isGone={Boolean(job.error)} /> : null}
+      {!run.data && !run.error ? <Waiting /> : null}
     </>
   );
 }
@@ -137,17 +138,21 @@ function PayloadCard({ run, job, isGone }: { run: RunShape; job: Job | undefined
             Placeholders are replaced for each run.
           </p>
         </>
-      ) : isGone ? (
-        <p class="hint">The job cannot be read.</p>
-      ) : job ? (
-        <p class="hint">
-          The job has changed since this run started, so its payload may have been another one.{" "}
-          <a href={to(["jobs", job.job_id, "history"])}>What has changed</a>
-        </p>
       ) : (
-        <Waiting lines={2} />
+        <NoPayload job={job} isGone={isGone} />
       )}
     </Card>
+  );
+}
+
+function NoPayload({ job, isGone }: { job: Job | undefined; isGone: boolean }): JSX.Element {
+  if (isGone) return <p class="hint">The job cannot be read.</p>;
+  if (!job) return <Waiting lines={2} />;
+  return (
+    <p class="hint">
+      The job has changed since this run started, so its payload may have been another one.{" "}
+      <a href={to(["jobs", job.job_id, "history"])}>What has changed</a>
+    </p>
   );
 }
 

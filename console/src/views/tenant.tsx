@@ -55,9 +55,8 @@ export function Tenant({ id }: { id: string }): JSX.Element {
           {dialog === "suspend" ? <Suspend tenant={tenant} close={close} changed={found.reload} /> : null}
           {dialog === "allow" ? <Change id={id} tenant={tenant} close={close} changed={found.reload} /> : null}
         </>
-      ) : found.error ? null : (
-        <Waiting />
-      )}
+      ) : null}
+      {!tenant && !found.error ? <Waiting /> : null}
     </>
   );
 }
