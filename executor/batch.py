@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, wait
 from itertools import groupby
 
 from common import telemetry
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
-from executor.redelivery import Redelivery, give_back, messages_to_deliver_again
+from executor.redelivery import (
+    FINISHED_AT_ONCE,
+    Redelivery,
+    give_back,
+    learn_handed_over,
+    messages_to_deliver_again,
+)
 from executor.stages import Delivery, Message, deliveries_of
 from executor.threads import Task, find_threads, start
 
@@ -22,18 +29,48 @@ def execute_batch(
 
     Returns the reports, and the ids of the messages to deliver again.
     """
+    messages = list(messages)
     deliveries = deliveries_of(messages, executor.clock.now())
-    tasks = [task for second in by_second(deliveries) for task in start(executor, second)]
-    hidden = redelivery.expect_death(tasks) if redelivery else None
-    for task in find_threads(tasks):
-        give_back(executor, task)
-    if redelivery and hidden:
-        redelivery.keep_hidden(hidden, tasks)
+    executor.handed_over.begin(deliveries)
+    try:
+        tasks = _execute(executor, deliveries, messages, redelivery)
+    finally:
+        executor.handed_over.end(messages)
     reports, errors = _results(tasks)
     again = messages_to_deliver_again(executor, reports, errors) if errors else {}
     if redelivery and again:
         redelivery.after_failures(again)
     return list(reports.values()), [message.message_id for message in again]
+
+
+def _execute(
+    executor: Executor,
+    deliveries: Sequence[Delivery],
+    messages: Sequence[Message],
+    redelivery: Redelivery | None,
+) -> list[Task]:
+    """Execute these deliveries, and return their tasks when all have ended."""
+    learn_handed_over(executor, deliveries)
+    if redelivery is None:
+        tasks = [task for second in by_second(deliveries) for task in start(executor, second)]
+        for task in find_threads(tasks):
+            give_back(executor, task)
+        return tasks
+    deletions: list[Future[None] | None] = []
+
+    def delete_finished(least: int = FINISHED_AT_ONCE) -> None:
+        deletions.append(redelivery.delete_finished(executor.handed_over, messages, least))
+
+    hiding = redelivery.expect_death_of_crowd(deliveries)
+    tasks = [task for second in by_second(deliveries) for task in start(executor, second, delete_finished)]
+    if hidden := redelivery.expect_death(tasks, hiding):
+        delete_finished(least=1)
+    for task in find_threads(tasks):
+        give_back(executor, task)
+    if hidden:
+        redelivery.keep_hidden(hidden, tasks)
+    wait(filter(None, deletions))
+    return tasks
 
 
 def by_second(deliveries: Iterable[Delivery]) -> list[list[Delivery]]:

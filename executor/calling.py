@@ -69,6 +69,9 @@ class AnswerPoll(Generic[Waiting]):
         self._waiting: dict[int, Waiting] = {}
         self._poll = select.poll()
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, answer: socket, value: Waiting) -> None:
         """Wait for the answer on this socket, too, and keep its value."""
         self._waiting[answer.fileno()] = value

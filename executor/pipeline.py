@@ -19,8 +19,7 @@ from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.records import Runs
-from common.runs.states import QUEUED, RETRYING
-from common.storage.table import INSERTS_A_REQUEST
+from common.runs.states import DISPATCHED, QUEUED, RETRYING
 from common.storage.wire import Item
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
@@ -29,6 +28,7 @@ from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
 from executor.due_jobs import DueJobs
+from executor.handed_over import HandedOver
 from executor.overlap import OverlapPolicy
 from executor.recorder import Recorder, Report
 from executor.stages import (
@@ -48,6 +48,8 @@ from executor.targets import Kind
 _LEASE_MARGIN_S: Final = 5
 # Sending an event takes milliseconds.
 EVENT_TIMEOUT_S: Final = 10
+# What is claimed and not yet called waits for the lease if the executor dies. A later claim notes earlier calls.
+CLAIMS_AT_ONCE: Final = 10
 
 Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
 Stage = Callable[[Sequence[Progress]], list[Progress]]
@@ -82,6 +84,7 @@ class Executor:
     # From a claim by itself to its call, and from a joint claim.
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
+    handed_over: HandedOver = field(default_factory=HandedOver)
 
     def next_stage(self, progress: Progress) -> Stage:
         """The stage that an execution takes next."""
@@ -91,7 +94,8 @@ class Executor:
     def prepare(self, deliveries: Sequence[Delivery]) -> Iterator[list[Progress]]:
         """Take the executions of one second as far as joint requests go, at most until they are claimed.
 
-        Yields them in their order: those of a request of claims go on before the next ones are claimed.
+        Yields them in their order: those of a request of claims go on before the next ones are claimed, so that an
+        executor that dies has claimed little that it has not called.
         """
         progress: list[Progress] = list(deliveries)
         if len(deliveries) < 2:
@@ -99,8 +103,8 @@ class Executor:
             return
         for stage in (self.hold, self.load, self.admit):
             progress = _together(stage, progress)
-        for first in range(0, len(progress), INSERTS_A_REQUEST):
-            yield _together(self.claim, progress[first : first + INSERTS_A_REQUEST])
+        for first in range(0, len(progress), CLAIMS_AT_ONCE):
+            yield _together(self.claim, progress[first : first + CLAIMS_AT_ONCE])
 
     def hold(self, batch: Sequence[Progress]) -> list[Progress]:
         """Wait until the executions are due. An early execution goes back to the queue.
@@ -180,6 +184,8 @@ class Executor:
 
     def _hold(self, delivery: Delivery) -> Held | Report:
         execution = delivery.execution or Execution.decode(delivery.body)
+        if self.handed_over.contains(delivery):
+            return Report("duplicate", execution, detail=DISPATCHED)
         if delivery.is_early:
             return self.recorder.send_on(execution)
         self.due_jobs.wait_until(execution.visible_at)
@@ -224,7 +230,7 @@ class Executor:
         """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or report the conflict."""
         if verdict := self._take_turn(attempt):
             return Decided(attempt.claim, attempt.job, verdict)
-        claimed = _claimed(attempt, self.clock.now(), self.call_delay)
+        claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
         is_called_once = attempt.job.on_crash == "fail"
         record = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
         if record is None:
@@ -240,11 +246,16 @@ class Executor:
         If it is not certain that a claim was written, the attempt's own request finds out by the same claim.
         """
         now = self.clock.now()
-        claimed = [_claimed(attempt, now, self.joint_call_delay) for attempt in attempts]
+        claimed = [self._claimed(attempt, now, self.joint_call_delay) for attempt in attempts]
         certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
         return {
             id(item.attempt): item for item, is_certain in zip(claimed, certain, strict=True) if is_certain
         }
+
+    def _claimed(self, attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
+        """The attempt with a claim that is sent now."""
+        bits = self.handed_over.bits(attempt.claim.message_id)
+        return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s, handed_over=bits), now, delay)
 
     def _take_turn(self, attempt: Admitted) -> Skip | Wait | ClaimConflict | None:
         """None if no other run of the job prevents the attempt."""
@@ -268,11 +279,6 @@ def _together(stage: Stage, progress: list[Progress]) -> list[Progress]:
     except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then
         telemetry.logger().warning("stage not taken together", stage=stage.__name__, error=repr(error))
         return progress
-
-
-def _claimed(attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
-    """The attempt with a claim that is sent now."""
-    return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s), now, delay)
 
 
 def _is_plain(loaded: Loaded) -> bool:

@@ -22,15 +22,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from common import telemetry
 from common.clock import Clock
 from common.runs.states import DISPATCHED
+from common.storage.wire import Item
+from executor.handed_over import HandedOver
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
 from executor.stages import Delivery, Message
-from executor.threads import MAX_THREAD_WAIT_S, Task, call_each, have_ended
+from executor.threads import MAX_THREAD_WAIT_S, Task, call_each, have_ended, in_a_thread
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-    from mypy_boto3_sqs.type_defs import ChangeMessageVisibilityBatchRequestEntryTypeDef
+    from mypy_boto3_sqs.type_defs import (
+        ChangeMessageVisibilityBatchRequestEntryTypeDef,
+        DeleteMessageBatchRequestEntryTypeDef,
+    )
 
+# A batch of so many executions is hidden at its beginning, until an event's lease is over.
+_CROWD: Final = 20
+CROWD_HIDDEN_S: Final = 25
+# So many messages are deleted at once while more executions are claimed.
+FINISHED_AT_ONCE: Final = 2
 # As long as a single message waits before its second delivery.
 _WAIT_ALONE_S: Final = 3
 # After the end of a lease, so that a living executor has recorded its run by then.
@@ -40,6 +50,25 @@ _FIRST_WAIT_S: Final = 2
 _MAX_WAIT_S: Final = 300
 # SQS hides no message for longer than 12 hours.
 _MAX_HIDDEN_S: Final = 43_200
+
+
+def learn_handed_over(executor: Executor, deliveries: Iterable[Delivery]) -> None:
+    """Learn what the claims of earlier deliveries of these packs noted. A message's first delivery costs no read."""
+    again = [delivery for delivery in deliveries if delivery.is_in_pack and delivery.message.receives > 1]
+    for delivery, record in zip(
+        again, call_each(lambda delivery: _record(executor, delivery), again), strict=True
+    ):
+        message_id = delivery.message.message_id
+        if record.get("claimed_by") == message_id:  # the bits of another message mean other executions
+            executor.handed_over.learn(message_id, int(record.get("handed_over", 0)))
+
+
+def _record(executor: Executor, delivery: Delivery) -> Item:
+    try:
+        return (executor.runs.get(delivery.execution) if delivery.execution else None) or {}
+    except Exception as error:  # noqa: BLE001  what is not known to be handed over is called again
+        telemetry.logger().warning("not known what was handed over", error=repr(error))
+        return {}
 
 
 def give_back(executor: Executor, task: Task) -> None:
@@ -144,12 +173,25 @@ class Redelivery:
         """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
-    def expect_death(self, tasks: Sequence[Task]) -> Hidden | None:
+    def expect_death_of_crowd(self, deliveries: Sequence[Delivery]) -> Future[None] | None:
+        """Have SQS deliver a crowded batch again soon if this process dies, in a thread. None: it is not crowded.
+
+        Its executions share the price of the request. The queue's own timeout is that of the function.
+        """
+        if len(deliveries) < _CROWD:
+            return None
+        messages = dict.fromkeys(delivery.message for delivery in deliveries)
+        return in_a_thread(lambda: self._hide(dict.fromkeys(messages, CROWD_HIDDEN_S)))
+
+    def expect_death(self, tasks: Sequence[Task], hiding: Future[None] | None = None) -> Hidden | None:
         """Have SQS deliver the messages of slow tasks again soon if this process dies. None: no task is slow.
 
-        Most batches end before, and pay nothing.
+        Most batches end before, and pay nothing. `hiding`: the request of `expect_death_of_crowd`.
         """
-        if have_ended(tasks, self.slow_after_s):
+        all_ended = have_ended(tasks, self.slow_after_s)
+        if hiding:
+            hiding.result()  # it must not undo what follows
+        if all_ended:
             return None
         slow = [task for task in tasks if task.lease_until and not task.future.done()]
         if not slow:
@@ -158,6 +200,25 @@ class Redelivery:
         hidden = Hidden(messages, max(task.lease_until for task in slow))
         self._hide_until(hidden)
         return hidden
+
+    def delete_finished(
+        self, handed_over: HandedOver, messages: Sequence[Message], least: int
+    ) -> Future[None] | None:
+        """Delete messages of which everything was handed over, in a thread, while their batch goes on.
+
+        None if they are fewer than `least`: a request has its price. Lambda deletes all at the end of the batch.
+        """
+        finished = handed_over.take_finished(messages, least)
+        return in_a_thread(lambda: self._delete(finished)) if finished else None
+
+    def _delete(self, messages: Sequence[Message]) -> None:
+        entries: list[DeleteMessageBatchRequestEntryTypeDef] = [
+            {"Id": str(number), "ReceiptHandle": message.receipt} for number, message in enumerate(messages)
+        ]
+        try:
+            self.client.delete_message_batch(QueueUrl=self.url, Entries=entries)
+        except Exception as error:  # noqa: BLE001  Lambda deletes them after the batch
+            telemetry.logger().warning("messages not deleted", error=repr(error))
 
     def keep_hidden(self, hidden: Hidden, tasks: Sequence[Task]) -> None:
         """Keep these messages hidden while the batch goes on. Otherwise another executor gets them after the lease.

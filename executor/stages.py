@@ -43,13 +43,14 @@ class Message:
 class Delivery:
     """One execution that a message delivers. `body` is the message that it would have alone.
 
-    `execution` is None if the body cannot be read. `received_at` is when the batch arrived.
+    `execution` is None if the body cannot be read. `received_at` is when the batch arrived. `position`: in its message.
     """
 
     message: Message
     body: str
     execution: Execution | None
     received_at: float
+    position: int = 0
 
     @property
     def is_in_pack(self) -> bool:
@@ -63,15 +64,16 @@ class Delivery:
 
 
 def deliveries_of(messages: Iterable[Message], received_at: float) -> list[Delivery]:
-    """The executions of these messages; each execution of a message once.
+    """The executions of these messages; each execution of a message once. The first ones of all messages come first.
 
     Two cut-off registrations of a job have the same executions, which can come into the same pack.
     """
-    return [
-        Delivery(message, body, _read(body), received_at)
+    deliveries = [
+        Delivery(message, body, _read(body), received_at, position)
         for message in messages
-        for body in dict.fromkeys(lines(message.body))
+        for position, body in enumerate(dict.fromkeys(lines(message.body)))
     ]
+    return sorted(deliveries, key=lambda delivery: delivery.position)
 
 
 def _read(body: str) -> Execution | None:

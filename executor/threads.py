@@ -22,6 +22,9 @@ MAX_CALLS: Final = 100
 MAX_EVENT_THREADS: Final = 32
 # One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
+# Before the next events of a second are claimed, at most so many are under way. All pauses of a second are bounded.
+FEW_UNDER_WAY: Final = 2
+MAX_PAUSE_S: Final = 0.25
 # An event that waited so long for its answer, or to be sent, gets a thread as other calls do.
 _MAX_EVENT_WAIT_S: Final = 2.0
 # A task without a thread by then goes back to the queue, for another executor.
@@ -90,6 +93,7 @@ class Task:
         """Take the remaining stages in this thread."""
         while not isinstance(self.progress, Report):
             (self.progress,) = self._executor.next_stage(self.progress)([self.progress])
+        self._executor.handed_over.note(self.delivery, self.progress)
         return self.progress
 
     def send(self, answers: AnswerPoll[Task]) -> bool:
@@ -144,7 +148,9 @@ class Task:
 Unsent = deque[tuple[Task, Future[Report]]]
 
 
-def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Task]:
+def start(
+    executor: Executor, deliveries: Sequence[Delivery], between_claims: Callable[[], object] = lambda: None
+) -> list[Task]:
     """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread.
 
     Those with a large payload come last: preparing it takes the processor from others.
@@ -152,25 +158,37 @@ def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Task]:
     answers, unsent = AnswerPoll[Task](), Unsent()
     tasks: list[Task] = []
     large: list[Task] = []
-    sent = 0
+    pause_until = time.monotonic() + MAX_PAUSE_S
     for portion in executor.prepare(deliveries):
         for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
             task = Task(executor, delivery, progress)
             tasks.append(task)
             if task.is_large:
                 large.append(task)
-            elif sent == MAX_EVENT_THREADS and task.is_ready_event:
+            elif len(answers) >= MAX_EVENT_THREADS and task.is_ready_event:
                 unsent.append((task, task.future))
             elif task.send(answers):
                 task.future.set_running_or_notify_cancel()
-                sent += 1
             else:
                 task.wait_for_thread(event_threads() if task.is_event else call_threads())
+        if len(tasks) < len(deliveries):
+            _await_answers(answers, pause_until)
+            between_claims()
     for task in large:
         task.wait_for_thread(call_threads())
-    if sent:
+    if answers or unsent:
         _in_a_thread(call_threads(), lambda: _receive(answers, unsent))
     return tasks
+
+
+def _await_answers(answers: AnswerPoll[Task], until: float) -> None:
+    """Read answers until few events are under way: an executor that dies then has few that nobody knows of."""
+    while len(answers) > FEW_UNDER_WAY:
+        for task in answers.answered_until(until):
+            task.receive()
+            if len(answers) <= FEW_UNDER_WAY:
+                return
+        return
 
 
 def _receive(answers: AnswerPoll[Task], unsent: Unsent) -> None:
@@ -225,6 +243,20 @@ def _in_a_thread(threads: ThreadPoolExecutor, work: Callable[[], None]) -> None:
     future = Future[None]()
     if not _submit(threads, future, work) and future.cancel():
         work()
+
+
+def in_a_thread(work: Callable[[], None]) -> Future[None]:
+    """Have a thread do the work, which raises nothing; this one, if none can be started."""
+    done = Future[None]()
+
+    def do() -> None:
+        try:
+            work()
+        finally:
+            done.set_result(None)
+
+    _in_a_thread(call_threads(), do)
+    return done
 
 
 def call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

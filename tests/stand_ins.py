@@ -42,6 +42,7 @@ class SimulatedQueue:
         self._hidden: dict[str, float] = {}
         self.delays: list[int] = []
         self.bodies: list[str] = []
+        self.deleted: list[str] = []
         self.refused: list[str] = []
         self._lineage: dict[str, int] = {}
         self._received_lineage = 0
@@ -94,6 +95,11 @@ class SimulatedQueue:
         for entry in Entries:
             assert 0 <= entry["VisibilityTimeout"] <= 43_200
             self._hidden[entry["ReceiptHandle"]] = self._clock.now() + entry["VisibilityTimeout"]
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    def delete_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        assert 0 < len(Entries) <= 10
+        self.deleted += [entry["ReceiptHandle"] for entry in Entries]
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
     @contextmanager

@@ -69,6 +69,8 @@ class Claim:
     retention_s: int = RETENTION_S
     # None: the call's answer is the end of the attempt.
     callback: Callback | None = None
+    # The executions of the same message that were handed over before, one bit each (`executor/handed_over.py`).
+    handed_over: int = 0
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
@@ -112,12 +114,14 @@ def claim_fields(claim: Claim, status: str) -> Item:
             # The end that the target tells comes with the same message.
             "message": execution.encode(),
         }
-    return fields
+    return fields | {"handed_over": claim.handed_over} if claim.handed_over else fields
 
 
 def claim_update(claim: Claim, status: str) -> Expression:
     """The update by which a run is claimed, for the first time or for its next attempt."""
     written = claim_fields(claim, status)
+    if claim.execution.attempt > 1:  # the claim before had another message
+        written["handed_over"] = claim.handed_over
     return Expression(_words(tuple(written), _FIRST), {f":{name}": value for name, value in written.items()})
 
 
@@ -126,7 +130,7 @@ def takeover_update(claim: Claim, status: str, record: Item) -> Expression:
 
     Nobody knows whether that one went out, so the run is as late as the call that is made now.
     """
-    written = claim_fields(claim, status)
+    written = claim_fields(claim, status) | {"handed_over": claim.handed_over}
     kept = tuple(name for name in _FIRST if name != "lateness_s" or claim.execution.attempt > 1)
     more, values = "", {f":{name}": value for name, value in written.items()}
     if len(record.get("lost_calls", ())) < MAX_LOST_CALLS:

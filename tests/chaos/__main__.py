@@ -49,7 +49,7 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
     embedded = start(state_dir, 0, auth=True, tied=True, strict=strict, tls=strict)
     os.environ.update(embedded.env())  # this process trusts its certificate
     try:
-        embedded = deploy(embedded, stage="test", params=PARAMETERS if options.faults else {})
+        embedded = deploy(embedded, stage="test", params=PARAMETERS)
         rng = random.Random(options.seed)
         play = Play(embedded, rng, say)
         play.register(options.jobs, options.every)
@@ -61,7 +61,8 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
         site = Site(embedded, state_dir / "shell")
         nightmare = Nightmare(site, rng, say, [page for page in options.pages.split(",") if page])
         play.haunt(options.seconds, nightmare)
-        verdict, problems = play.settle(), site.problems()
+        verdict = play.settle([incident.span for incident in nightmare.happened])
+        problems = site.problems()
         report(play.killed, play.redriven, verdict, options)
         print(f"\n{table(nightmare.happened)}\n")
         for alarm, pages in nightmare.beside.items():
@@ -76,6 +77,7 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
 def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argparse.Namespace) -> None:
     rows: list[tuple[str, object]] = [
         ("jobs, seconds, seed", f"{options.jobs}, {options.seconds}, {options.seed}"),
+        ("load of the machine", f"{os.getloadavg()[2]:.1f}"),
         *((f"killed: {name}", count) for name, count in sorted(killed.items())),
         ("executions that were due", verdict.due),
         *((f"ended {status}", count) for status, count in sorted(verdict.statuses.items())),
@@ -86,6 +88,7 @@ def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argpa
         ("dead letters sent again", redriven),
         ("dispatched, and lost by the embedded Lambda", verdict.lost_events),
         ("late by more than 10 s", verdict.late),
+        ("of them due during a fault", verdict.late_in_faults),
         ("problems", len(verdict.problems)),
     ]
     print()

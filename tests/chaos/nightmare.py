@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
@@ -24,8 +25,13 @@ NIGHTMARES = (
         shows_after_s=600,
     ),
 )
-# So that each tick divides its window among planners, and executions are given up as late as in production.
-PARAMETERS = {"canary": "true", "plannerShareEntries": "20", "maxReceiveCount": "20"}
+# So that each tick divides its window among planners. The limits are those of production.
+PARAMETERS = {
+    "canary": "true",
+    "plannerShareEntries": "20",
+    "maxReceiveCount": "20",
+    "executorTimeoutS": "300",
+}
 # Metrics take a minute or two to arrive, and alarms are evaluated once a minute.
 ARRIVAL_S = 120
 # A page whose fault is still there a minute later is followed again, at most so often.
@@ -54,6 +60,11 @@ class Happened:
     @property
     def stated_s(self) -> int:
         return stated_s(self.fault)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From its begin until its alarm was quiet."""
+        return self.broken_at, math.inf if self.quiet_at is None else self.quiet_at
 
     @property
     def is_over(self) -> bool:

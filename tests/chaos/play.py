@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,8 +27,8 @@ from tests.chaos.workload import TENANTS, jobs
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
 _NEXT_CUT_S = (35.0, 55.0)
-# The test stage delivers a message again after 25 s, at most five times.
-_SETTLE_S = 240
+# A message that died in its executor's first half second comes again after 1.2 × 300 s.
+_SETTLE_S = 600
 _AWS = "the embedded AWS itself"
 
 
@@ -100,8 +100,11 @@ class Play:
         except (BotoCoreError, ClientError, RuntimeError) as error:
             self._say(f"a tick was cut off: {type(error).__name__}")
 
-    def settle(self) -> Verdict:
-        """Wait until all due executions have ended; dead letters are sent again, as an operator would do."""
+    def settle(self, faults: Sequence[tuple[float, float]] = ()) -> Verdict:
+        """Wait until all due executions have ended; dead letters are sent again, as an operator would do.
+
+        `faults`: begin and end of each fault.
+        """
         due = self._due()
         self._say(f"peace; {len(due)} executions were due")
         give_up_at, next_word = time.time() + _SETTLE_S, 0.0
@@ -117,7 +120,8 @@ class Play:
                 next_word = time.time() + 15
             time.sleep(2)
         time.sleep(2)  # events that were handed over last
-        return judge(due, runs, calls_in(self._stage.target_log(self._began_at)))
+        calls = calls_in(self._stage.target_log(self._began_at))
+        return judge(due, runs, calls, self._until, faults)
 
     def _due(self) -> list[Execution]:
         return [execution for job in self._jobs for execution in expected(job, 0, self._until)]

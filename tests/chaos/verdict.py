@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.planning.execution import Execution
+from common.planning.execution import Execution, split_execution_id, split_run_name
 from common.runs.states import DISPATCHED, ENDED
 from scripts.demo.witness import Call, problems
 
@@ -26,17 +27,29 @@ class Verdict:
     retried_by_lambda: int
     lost_events: int
     late: int
+    late_in_faults: int
     problems: list[str]
 
 
-def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]) -> Verdict:
+def judge(
+    due: Iterable[Execution],
+    runs: Mapping[str, Mapping[str, Any]],
+    calls: Iterable[Call],
+    until: float = math.inf,
+    faults: Sequence[tuple[float, float]] = (),
+) -> Verdict:
     """Hold schedules, runs and the target's own log against each other.
 
-    An attempt may be called twice only if its run was taken over. What Lambda does with an event once it has taken it
-    is its own: it tries again where a function was killed, and the embedded one loses some; both are counted.
+    `due` are the executions of fire times before `until`. Calls of later ones are not judged: the jobs go on, and the
+    runs of those are not read. An attempt may be called twice only if its run was taken over. What Lambda does with an
+    event once it has taken it is its own: it tries again where a function was killed, and the embedded one loses some;
+    both are counted. So are late runs, apart from those that were due between the begin and end of one of the `faults`.
     """
-    due, calls = list(due), list(calls)
-    wrong, doubled, retried, lost_events = [], 0, 0, 0
+    due = list(due)
+    ids = {execution.execution_id for execution in due}
+    calls = [call for call in calls if call.execution_id in ids or _fire_at(call) < until]
+    wrong = [f"not due: {call.execution_id} was called" for call in calls if call.execution_id not in ids]
+    doubled, retried, lost_events = 0, 0, 0
     for problem in problems(due, runs, calls):
         execution_id = problem.split()[1]
         run = runs.get(execution_id, {})
@@ -54,6 +67,7 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
         if runs.get(e.execution_id, {}).get("status") not in (*ENDED, None)
     ]
     kept = list(runs.values())
+    late = [run for run in kept if run.get("lateness_s", 0) > _LATE_S]
     return Verdict(
         due=len(due),
         statuses=Counter(_status_of(run) for run in kept),
@@ -62,9 +76,21 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
         doubled=doubled,
         retried_by_lambda=retried,
         lost_events=lost_events,
-        late=sum(run.get("lateness_s", 0) > _LATE_S for run in kept),
+        late=len(late),
+        late_in_faults=sum(_is_within(run["due_at"], faults) for run in late),
         problems=wrong,
     )
+
+
+def _fire_at(call: Call) -> float:
+    """The fire time of a call by its execution id."""
+    name = split_execution_id(call.execution_id)
+    parts = split_run_name(name[2]) if name else None
+    return parts[0] if parts else 0
+
+
+def _is_within(at: float, spans: Iterable[tuple[float, float]]) -> bool:
+    return any(begin <= at <= end for begin, end in spans)
 
 
 def _takeovers(run: Mapping[str, Any]) -> int:

@@ -281,8 +281,9 @@ MORE = threads.MAX_EVENT_THREADS + 8
 
 @pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
 def test_an_answered_connection_sends_the_next_event(
-    world: World, service: Server, senders: list[str]
+    world: World, service: Server, senders: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(threads, "MAX_PAUSE_S", 0)
     names = [f"e-{n}" for n in range(MORE)]
     messages = events(world, *names)
     kept(service, threads.MAX_EVENT_THREADS)

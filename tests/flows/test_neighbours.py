@@ -18,10 +18,10 @@ from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.outcome import Outcome
 from common.storage import keys
-from common.storage.table import INSERTS_A_REQUEST
 from common.tenants.rules_cache import KnownTenants
 from executor import calling, threads
 from executor.batch import execute_batch
+from executor.pipeline import CLAIMS_AT_ONCE
 from executor.stages import Message
 from tests.faults.stage import send_in_steps, staged
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -268,9 +268,9 @@ def test_a_batch_with_too_few_threads_ends_and_loses_nothing(
 def test_a_claim_that_needs_more_requests_lets_the_first_ones_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A batch of 30 first attempts is claimed by two requests: the second one waits until the first are called."""
+    """A batch of fifteen first attempts is claimed by two requests: the second one waits until the first are called."""
     stage = Stage()
-    executions = [stage.add("hostile", "plain", nth) for nth in range(INSERTS_A_REQUEST + 4)]
+    executions = [stage.add("hostile", "plain", nth) for nth in range(CLAIMS_AT_ONCE + 4)]
     executions.append(stage.add("quiet", "plain", 0))
     insert = stage.world.dynamodb.batch_execute_statement
     requests: list[int] = []
@@ -283,7 +283,7 @@ def test_a_claim_that_needs_more_requests_lets_the_first_ones_go_on(
 
     monkeypatch.setattr(PartitionedDynamoDB, "batch_execute_statement", inserting)
     stage.run(executions)
-    assert (requests, stage.waited_in_vain) == ([INSERTS_A_REQUEST, 5], [])
+    assert (requests, stage.waited_in_vain) == ([CLAIMS_AT_ONCE, 5], [])
     assert len(stage.world.target.calls) == len(executions)
 
 
