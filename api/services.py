@@ -12,15 +12,17 @@ from common import telemetry
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.errors import Forbidden, Unauthenticated
+from common.history.ahead import JobsAhead
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
-from common.history.health import JobHealth, TenantHealth
+from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.next_fires import NextFires
 from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.runs_by_time import RunsByTime
+from common.history.tenant_health import TenantHealth
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.store import JobStore, job_store
@@ -106,26 +108,33 @@ class History:
     tenant_health: TenantHealth
     directory: JobDirectory
     next_fires: NextFires
+    ahead: JobsAhead
 
     @classmethod
     def of(cls, tables: Tables, index: DueIndex) -> History:
         """The history in these tables."""
         directory = JobDirectory(tables.jobs, Audit(tables.tenants))
         by_time = RunsByTime(tables.jobs, tables.runs, tables.due, directory)
+        health, listed_health = JobHealth(tables.runs), ListedHealth(tables.runs, by_time, directory)
+        summaries, tenant_runs = (
+            ProjectedSummaries(tables.runs, by_time),
+            TenantRuns(tables.jobs, tables.runs),
+        )
         return cls(
             runs=tables.runs,
             run_lists=RunLists(tables.runs),
-            tenant_runs=TenantRuns(tables.jobs, tables.runs),
+            tenant_runs=tenant_runs,
             by_time=by_time,
-            summaries=ProjectedSummaries(tables.runs, by_time),
+            summaries=summaries,
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
-            health=JobHealth(tables.runs),
-            listed_health=ListedHealth(tables.runs, by_time, directory),
+            health=health,
+            listed_health=listed_health,
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
-            tenant_health=TenantHealth(tables.jobs, tables.runs),
+            tenant_health=TenantHealth(tables.jobs, summaries, tenant_runs, directory, listed_health, health),
             directory=directory,
             next_fires=NextFires(tables.jobs),
+            ahead=JobsAhead(tables.jobs),
         )
 
 

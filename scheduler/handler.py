@@ -51,6 +51,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     compared = reconciler().compare(summary.now, projected)
     log_compared(compared)
     count_coming(summary.now, projected)
+    make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
@@ -133,6 +134,15 @@ def count_coming(began_at: float, projected: Projected) -> None:
     counted = ComingCounter.of(Tables.of(config()), SystemClock()).count(began_at, projected.asked_at)
     if counted.remaining or counted.problem:
         telemetry.logger().warning("counting what is coming left to the next tick", **asdict(counted))
+
+
+def make_outcomes(began_at: float) -> None:
+    """Make the last outcomes of jobs for those whose lists were looked at."""
+    from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
+
+    made = OutcomesMaker.of(Tables.of(config()), SystemClock()).make(began_at)
+    if made.is_cut or made.problem:
+        telemetry.logger().warning("last outcomes of jobs left to the next tick", **asdict(made))
 
 
 def log_compared(compared: Compared) -> None:

@@ -11,11 +11,13 @@ from api.http.routing import Response, Routes
 from api.routes.runs import group_view
 from api.services import Services
 from api.views import hours_view
+from common.clock import CpuBudget
 from common.errors import Busy
+from common.history.ahead import AHEAD_S, Ahead
 from common.history.failed_runs import FailureFilter
 from common.history.live_runs import LiveRuns
 from common.history.open_runs import OpenRuns, open_runs, stuck_since
-from common.history.overview import AHEAD_S, Ahead, ahead, failing, soonest
+from common.history.overview import failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.planning.execution import execution_id
@@ -26,6 +28,8 @@ from common.timing.instants import DAY_S, rfc3339
 _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
 _NEXT_SHOWN: Final = 10
+# Of a whole core; what is computed is kept for the next look.
+_NEXT_CPU_S: Final = 0.1
 _GROUPS_SHOWN: Final = 5
 _STUCK_SHOWN: Final = 10
 _FAILURES_READ: Final = 100
@@ -101,12 +105,14 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
         return {"job_counts": None, "ahead": None, "failing": None}
     states = Counter(job.state for job in jobs)
     count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
-    next_fire, keep = services.history.next_fires.of(tenant, now)
+    coming = services.history.ahead.of(tenant, jobs, now)
+    budget = CpuBudget(_NEXT_CPU_S)
+    next_fire, keep = services.history.next_fires.of(tenant, now, budget)
     next_jobs = soonest(jobs, next_fire, _NEXT_SHOWN)
     keep()
     return {
         "job_counts": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
-        "ahead": _ahead_view(ahead(tenant, jobs, now))
+        "ahead": _ahead_view(coming, is_cut=budget.is_spent)
         | {
             "jobs": [
                 {"job_id": job.job_id, "name": job.name, "fire_at": rfc3339(at)} for at, job in next_jobs
@@ -122,14 +128,14 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
     }
 
 
-def _ahead_view(coming: Ahead) -> dict[str, Any]:
+def _ahead_view(coming: Ahead, *, is_cut: bool) -> dict[str, Any]:
     return {
         "from_at": rfc3339(coming.start),
         "until_at": rfc3339(coming.start + AHEAD_S),
-        "total": coming.hours.total(),
+        "total": sum(coming.hours.values()),
         "hours": [{"at": rfc3339(at), "executions": count} for at, count in sorted(coming.hours.items())],
         "jobs_counted": coming.jobs,
-        "complete": coming.complete,
+        "complete": coming.complete and not is_cut,
     }
 
 

@@ -60,10 +60,11 @@ ROUTES = Routes()
 def tenant_health(services: Services, request: Request) -> Response:
     """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs.
 
-    Nothing of what jobs and runs contain. The last day by default, 31 days at most. It reads up to 10,000 runs of
-    1,000 jobs, and the health of up to 500 jobs.
+    Nothing of what jobs and runs contain. The last day by default, 31 days at most: what ticks wrote down of all runs,
+    and up to 10,000 runs of 1,000 jobs of a range that begins before. Overdue are those of the first 500 jobs.
     """
-    tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
+    tenant = services.tenants.get(existing_tenant(request))
+    tenant_id = tenant.tenant_id
     from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
     total, complete = services.history.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
@@ -74,7 +75,9 @@ def tenant_health(services: Services, request: Request) -> Response:
             "from_at": rfc3339(from_at),
             "until_at": rfc3339(until_at),
             "run_totals": {**total.to_json(), "complete": complete},
-            "job_counts": asdict(services.history.tenant_health.jobs(tenant_id, as_of)),
+            "job_counts": asdict(
+                services.history.tenant_health.jobs(tenant_id, as_of, tenant.rules.retention_days)
+            ),
         }
     )
 

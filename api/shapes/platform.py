@@ -111,13 +111,13 @@ class RunTotals(Totals):
 class JobCounts(ResponseBody):
     """How many of a tenant's jobs are how, now."""
 
-    read: int = Field(description="The number of jobs that were read.")
+    read: int = Field(description="The number of jobs that were looked at for overdue ones.")
     active: int = Field(description="The number of active jobs.")
     paused: int = Field(description="The number of paused jobs.")
     failing: int = Field(description="Their last scheduled run failed for good.")
     overdue: int = Field(description="A due instant has passed without a run.")
     most_late_s: Seconds = Field(description="Of the most overdue one.")
-    complete: bool = Field(description="False: of the first 500 jobs only.")
+    complete: bool = Field(description="False: overdue are those of the first 500 jobs only.")
 
 
 class TenantHealth(ResponseBody):

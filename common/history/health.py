@@ -1,9 +1,8 @@
-"""The health of jobs at a glance, and of tenants for the platform.
+"""The health of jobs at a glance: the last run, the last outcomes, failures in a row, and whether a run is overdue.
 
-A job's health: the last run, the last outcomes, failures in a row, and whether a run is overdue. It costs one query for
-each job, a second one if only manual runs are among its newest, and a read of the last run's error.
-
-A tenant's health shows no content of jobs. Each call is bounded: it says whether it has read everything."""
+It costs one query for each job, a second one if only manual runs are among its newest, and a read of the last run's
+error.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +13,10 @@ from itertools import islice
 from typing import Final
 
 from common.history.expected import NO_RECORD, OVERDUE, AsOf, InstantOutcome, Record, outcomes
-from common.history.run_lists import TenantRuns
-from common.history.runs_cursor import RunsCursor
 from common.history.schedule_history import DueInstant
-from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
+from common.jobs.calendars import MissingCalendar, RememberedCalendars
+from common.jobs.job import ACTIVE, Job
 from common.planning.execution import SCHEDULE
-from common.projection.totals import RunTotals
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.metering import in_threads
@@ -136,61 +132,3 @@ def overdue(job: Job, since: int, as_of: AsOf, excluded: Excluded) -> InstantOut
 
 def _is_scheduled(run: Record) -> bool:
     return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
-
-
-# Bounds of one tenant.
-MAX_JOBS: Final = 500
-
-
-@dataclass(slots=True)
-class JobCounts:
-    """How many of a tenant's jobs are active, paused, failing and overdue, and how late the most overdue one is."""
-
-    read: int = 0
-    active: int = 0
-    paused: int = 0
-    failing: int = 0
-    overdue: int = 0
-    most_late_s: float = 0.0
-    complete: bool = True
-
-
-class TenantHealth:
-    """Reads the health of tenants for an operator."""
-
-    def __init__(self, jobs: Table, runs: Table) -> None:
-        self._jobs = jobs
-        self._runs = runs
-        self._tenant_runs = TenantRuns(jobs, runs)
-        self._health = JobHealth(runs)
-
-    def runs(self, tenant: str, from_at: int, until_at: int, now: float) -> tuple[RunTotals, bool]:
-        """The totals of up to 10,000 runs of up to 1,000 jobs, the newest first, and whether these are all."""
-        summary, following = self._tenant_runs.summary(tenant, RunsCursor.start(now, from_at, until_at))
-        return summary.total(), following is None
-
-    def jobs(self, tenant: str, as_of: AsOf) -> JobCounts:
-        """The first MAX_JOBS jobs: how many are active, paused, failing, overdue."""
-        existing = Expression("#state <> :deleted", {":deleted": DELETED})
-        items = self._jobs.query(
-            Query(
-                tenant,
-                sk_prefix=keys.JOB_PREFIX,
-                where=existing,
-                page=MAX_JOBS + 1,
-                attributes=WITHOUT_PAYLOAD,
-            )
-        )
-        jobs = [Job.from_item(item) for item in islice(items, MAX_JOBS + 1)]
-        counts = JobCounts(complete=len(jobs) <= MAX_JOBS)
-        jobs = jobs[:MAX_JOBS]
-        counts.read = len(jobs)
-        counts.active = sum(job.state == ACTIVE for job in jobs)
-        counts.paused = counts.read - counts.active
-        counts.failing = sum(job.is_failing or job.failures_in_row > 0 for job in jobs)
-        calendars = RememberedCalendars(Calendars(self._jobs))
-        for health in self._health.of_jobs(jobs, as_of, calendars).values():
-            if health.overdue:
-                counts.overdue += 1
-                counts.most_late_s = max(counts.most_late_s, health.overdue.late_s or 0.0)
-        return counts

@@ -61,11 +61,11 @@ class ListedHealth:
         self._directory = directory
         self._outcomes = JobOutcomes(runs, by_time.states)
 
-    def last_outcomes(self, tenant: str, now: float) -> LastOutcomes | None:
+    def last_outcomes(self, tenant: str, now: float, *, leave_to_ticks: bool = False) -> LastOutcomes | None:
         """The last outcomes of all jobs as ticks wrote them down; None: they have written nothing down yet.
 
         Raises:
-            Busy: they are being read.
+            Busy: they are being read, with `leave_to_ticks` by the next tick if they are many.
         """
 
         def existing() -> Collection[str] | None:
@@ -75,7 +75,9 @@ class ListedHealth:
                 return None
 
         state = self._by_time.states.read()
-        return self._outcomes.of_tenant(tenant, state, now, existing) if state else None
+        if state is None:
+            return None
+        return self._outcomes.of_tenant(tenant, state, now, existing, leave_to_ticks=leave_to_ticks)
 
     def of_jobs(
         self,
@@ -90,7 +92,7 @@ class ListedHealth:
         if state is None:
             return {}
         with suppress(Busy):
-            last = self.last_outcomes(tenant, as_of.now)
+            last = self.last_outcomes(tenant, as_of.now, leave_to_ticks=True)
             kept_from = int(as_of.now) - retention_days * DAY_S
             live = self._by_time.live.of_tenant(tenant, state)
             if last and live.complete:

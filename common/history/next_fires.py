@@ -56,12 +56,14 @@ class NextFires:
     jobs: Table
     _known: Known = field(default_factory=dict)
 
-    def of(self, tenant: str, now: float) -> tuple[Callable[[ListedJob], int | None], Callable[[], None]]:
+    def of(
+        self, tenant: str, now: float, budget: CpuBudget | None = None
+    ) -> tuple[Callable[[ListedJob], int | None], Callable[[], None]]:
         """The next fire time of a job; None if it has none, or the budget of processor time is spent.
 
         The second function stores what was computed for other functions, if that is much.
         """
-        start, budget = math.ceil(now), CpuBudget()
+        start, budget = math.ceil(now), budget or CpuBudget()
         calendars, looked_up = RememberedCalendars(Calendars(self.jobs)), _Tenant()
 
         def next_fire(job: ListedJob) -> int | None:

@@ -1,8 +1,8 @@
 """The last outcomes of each job of a tenant, for lists of jobs.
 
-They are made of the projection's windows when somebody first asks, a day's windows in a step, and kept in a few
-compressed items. Later looks add the windows since, and what has changed in earlier ones (`late.py`). So a run
-costs nothing for it, and a tenant that nobody looks at has none.
+Ticks make them of the projection's windows after somebody has first asked, and keep them in a few compressed items.
+Later looks add the windows since, and what has changed in earlier ones (`late.py`). So a run costs nothing for it, and
+a tenant that nobody looks at has none.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _UNUSED_S: Final = 7 * DAY_S
 assert _UNUSED_S < LATE_RETENTION_S
 # A step of one request, of a whole core.
 _STEP_CPU_S: Final = 0.3
+# What is further behind is left to a tick by those who can do without.
+_CAUGHT_UP_S: Final = 2 * 3_600
 # So much later windows are read again by each look, until one of them stores them.
 _STORED_AFTER_S: Final = 12 * WINDOW_S
 # A tick writes a note at most so long before the window, and its clock may differ from ours.
@@ -160,10 +162,14 @@ class JobOutcomes:
         state: ProjectionState,
         now: float,
         existing: Callable[[], Collection[str] | None],
+        *,
+        leave_to_ticks: bool = False,
+        step_cpu_s: float | None = None,
     ) -> LastOutcomes:
         """The outcomes of all jobs up to where the projection is.
 
-        `existing` gives the jobs that are to be kept when they are stored; None: all.
+        `existing` gives the jobs that are to be kept when they are stored; None: all. With `leave_to_ticks` the next
+        tick makes them, if that is more than a few windows.
 
         Raises:
             Busy: they are being made; the next request goes on with it.
@@ -175,7 +181,10 @@ class JobOutcomes:
         if len(late_runs) > MAX_LATE_RUNS:
             known, late_runs = self._anew(tenant, state, now, known), {}
         target = max(state.until_of(tenant), known.last.until)
-        budget, reached = CpuBudget(_STEP_CPU_S), target
+        if leave_to_ticks and target - known.last.until > _CAUGHT_UP_S:
+            self.states.want_outcomes(tenant, now)
+            raise Busy("a tick will read the last outcomes of jobs; try again")
+        budget, reached = CpuBudget(_STEP_CPU_S if step_cpu_s is None else step_cpu_s), target
         windows = ProjectedRuns(self.runs)
         changes: dict[RunKey, RunEntry | None] = {}
         partial_at = known.last.partial_at

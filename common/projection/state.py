@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -68,6 +69,19 @@ class ProjectionStates:
         """Have ticks count what is coming on the whole platform, for a day."""
         if state and state.asked_at < now - _ASKED_AGAIN_S:
             self._due.update(keys.PROJECTED, Expression("SET #asked_at = :now", {":now": int(now)}))
+
+    def want_outcomes(self, tenant: str, now: float) -> None:
+        """Have the next tick make the last outcomes of the tenant's jobs."""
+        self._due.put({**keys.wanted_outcomes(tenant), "expires_at": int(now) + DAY_S})
+
+    def wanted_outcomes(self) -> Iterator[str]:
+        """The tenants whose last outcomes are wanted."""
+        query = Query(keys.WANTED_OUTCOMES, attributes=("sk",), consistent=False)
+        return (item["sk"] for item in self._due.query(query))
+
+    def forget_wish(self, tenant: str) -> None:
+        """The tenant's last outcomes are made."""
+        self._due.delete(keys.wanted_outcomes(tenant))
 
     def rebuilt_since(self, tenant: str) -> int | None:
         """From when on the tenant's runs were projected again; None: never."""

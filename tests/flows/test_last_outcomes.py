@@ -22,6 +22,8 @@ from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome, de
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
+from scheduler import listed_outcomes
+from scheduler.listed_outcomes import Made, OutcomesMaker
 from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
 from tests.worlds import World, at, job, open_world
 
@@ -163,6 +165,70 @@ def test_outcomes_are_shown_as_long_as_runs_are_kept(world: World) -> None:
     jobs = list(world.store.list_jobs("alice"))
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    world.projector.states.want_outcomes("alice", world.clock.now())
+    OutcomesMaker.of(world.tables, world.clock).make(world.clock.now())
     of_jobs = listed_health(world).of_jobs
     assert len(of_jobs("alice", jobs, as_of, calendars, 30)["daily"].outcomes) == 2
     assert len(of_jobs("alice", jobs, as_of, calendars, 1)["daily"].outcomes) == 1
+
+
+def test_a_page_leaves_what_takes_long_to_a_tick(world: World) -> None:
+    """Its first look asks each job; the next tick makes the outcomes, and the looks after it read them."""
+    start(world)
+    world.registry.create("alice", "a", job(cron="*/5 * * * *"))
+    world.run_until("2026-11-21T09:00:00Z", ticks=True)
+    world.project()
+    jobs = list(world.store.list_jobs("alice"))
+    as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
+    calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    assert listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30) == {}
+    assert list(world.projector.states.wanted_outcomes()) == ["alice"]
+    maker = OutcomesMaker.of(world.tables, world.clock)
+    assert maker.make(world.clock.now()) == Made(tenants=1)
+    assert maker.make(world.clock.now()) == Made()
+    shown = listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30)
+    exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
+    assert [short(run) for run in shown["a"].outcomes] == [short(run) for run in exact["a"].outcomes]
+    # A window or two later a look adds what is new by itself.
+    world.run_until("2026-11-21T09:30:00Z", ticks=True)
+    world.project()
+    later = AsOf(world.clock.now(), -math.inf, -math.inf)
+    assert listed_health(world).of_jobs("alice", jobs, later, calendars, 30)["a"].outcomes
+    assert list(world.projector.states.wanted_outcomes()) == []
+
+
+def test_a_tick_makes_no_outcomes_of_a_tenant_that_is_gone(world: World) -> None:
+    start(world)
+    world.registry.create("alice", "a", job(cron="*/5 * * * *"))
+    world.run_until("2026-11-21T09:00:00Z", ticks=True)
+    world.project()
+    world.projector.states.want_outcomes("alice", world.clock.now())
+    world.table("tenants").put({**keys.tenant("alice"), "tenant_id": "alice", "state": "deleted"})
+    assert OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()) == Made(tenants=1)
+    assert world.table("runs").get(keys.last_outcomes("alice")) is None
+
+
+def test_what_a_tick_has_no_time_for_is_made_by_the_next_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(world)
+    world.registry.create("alice", "a", job(cron="*/5 * * * *"))
+    world.run_until("2026-11-21T06:00:00Z", ticks=True)
+    world.project()
+    world.projector.states.want_outcomes("alice", world.clock.now())
+    monkeypatch.setattr(listed_outcomes, "_STEP_CPU_S", 0)
+    monkeypatch.setattr(listed_outcomes, "_MAX_MAKING_S", 0.5)
+    of_tenant = JobOutcomes.of_tenant
+
+    def slow(self: JobOutcomes, *args: Any, **named: Any) -> LastOutcomes:
+        world.clock.sleep(1)
+        return of_tenant(self, *args, **named)
+
+    monkeypatch.setattr(JobOutcomes, "of_tenant", slow)
+    ticks = 1
+    while OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()).is_cut:
+        ticks += 1
+    assert ticks > 5
+    monkeypatch.undo()
+    last = last_outcomes(world, JobOutcomes(world.table("runs"), world.projector.states))
+    assert last.of("a") == recounted(world, "a", last)
