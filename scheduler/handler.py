@@ -140,9 +140,9 @@ def make_outcomes(began_at: float) -> None:
     """Make the last outcomes of jobs for those whose lists were looked at."""
     from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
 
-    made = OutcomesMaker.of(Tables.of(config()), SystemClock()).make(began_at)
-    if made.is_cut or made.problem:
-        telemetry.logger().warning("last outcomes of jobs left to the next tick", **asdict(made))
+    result = OutcomesMaker.of(Tables.of(config()), SystemClock()).make(began_at)
+    if result.is_cut or result.problem:
+        telemetry.logger().warning("last outcomes of jobs left to the next tick", **asdict(result))
 
 
 def log_compared(compared: Compared) -> None:

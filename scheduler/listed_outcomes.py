@@ -48,18 +48,18 @@ class OutcomesMaker:
 
     def make(self, began_at: float) -> Made:
         """Make what is wanted in a tick that began at `began_at`. Raises nothing."""
-        made = Made()
+        result = Made()
         stop_at = min(self.clock.now() + _MAX_MAKING_S, began_at + _STOP_AFTER_S)
         try:
             for tenant in self.states.wanted_outcomes():
                 if self.clock.now() >= stop_at or not self._make(tenant, stop_at):
-                    made.is_cut = True
+                    result.is_cut = True
                     break
                 self.states.forget_wish(tenant)
-                made.tenants += 1
+                result.tenants += 1
         except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            made.problem = repr(error)[:500]
-        return made
+            result.problem = repr(error)[:500]
+        return result
 
     def _make(self, tenant: str, stop_at: float) -> bool:
         """False: there was not enough time; what is made is kept."""

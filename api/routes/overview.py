@@ -29,7 +29,7 @@ _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
 _NEXT_SHOWN: Final = 10
 # Of a whole core; what is computed is kept for the next look.
-_NEXT_CPU_S: Final = 0.1
+_NEXT_CPU_S: Final = 0.04
 _GROUPS_SHOWN: Final = 5
 _STUCK_SHOWN: Final = 10
 _FAILURES_READ: Final = 100

@@ -30,9 +30,9 @@ from common.timing.schedule import Schedule
 from common.timing.zones import TZDATA_VERSION
 
 AHEAD_S: Final = DAY_S
-# Of one look: three parts of a tenant with ten thousand jobs.
-_CPU_S: Final = 0.15
-_JOBS_OF_PART: Final = 640
+# Of one look: some five of 32 parts of a tenant with ten thousand jobs.
+_CPU_S: Final = 0.05
+_JOBS_OF_PART: Final = 320
 _MAX_PARTS: Final = 256
 # A part is counted for so long, and once in a look again if it covers less than this beyond a day.
 _COUNTED_S: Final = 2 * DAY_S

@@ -46,8 +46,7 @@
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
 | runs    | tenant##days                 | LATE#when#chance                | runs that windows got later            |
 | runs    | tenant##days                 | OUTCOMES#portion                | the last outcomes of each job          |
-| runs    | PROJECTION##                 | start of window#bucket          | the totals of each tenant in a window  |
-| runs    | PROJECTION##                 | Hstart of hour#bucket           | the same of an hour that is over       |
+| runs    | PROJECTION##                 | start of window#bucket; H…      | the totals of its tenants; of an hour  |
 | runs    | PROJECTION##                 | COMINGpartition#portion         | what is coming, of all tenants         |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
@@ -460,7 +459,6 @@ def projected_tenants_hour(start: int, bucket: int) -> Key:
 
 
 def wanted_outcomes(tenant_id: str) -> Key:
-    """Ticks are to make the last outcomes of the tenant's jobs."""
     return {"pk": WANTED_OUTCOMES, "sk": tenant_id}
 
 

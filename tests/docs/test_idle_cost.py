@@ -66,6 +66,7 @@ def idle_tick() -> Counter[str]:
     handler.publish_lag(world.scheduler)
     world.tick()
     world.reconciler.compare(world.clock.now(), world.project())
+    assert not list(world.projector.states.wanted_outcomes())
     deletions = Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index)
     remove_tenants(deletions, world.clock, world.clock.now())
     return requests
