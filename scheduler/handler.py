@@ -32,6 +32,8 @@ from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
+    from scheduler.coming import ComingCounter
+    from scheduler.listed_outcomes import OutcomesMaker
     from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
 
@@ -129,18 +131,14 @@ def count_coming(began_at: float, projected: Projected) -> None:
     """Count what is coming on the whole platform, if operators ask for it."""
     if not projected.asked_at:
         return
-    from scheduler.coming import ComingCounter  # most platforms do not need it
-
-    counted = ComingCounter.of(Tables.of(config()), SystemClock()).count(began_at, projected.asked_at)
+    counted = coming_counter().count(began_at, projected.asked_at)
     if counted.remaining or counted.problem:
         telemetry.logger().warning("counting what is coming left to the next tick", **asdict(counted))
 
 
 def make_outcomes(began_at: float) -> None:
     """Make the last outcomes of jobs for those whose lists were looked at."""
-    from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
-
-    result = OutcomesMaker.of(Tables.of(config()), SystemClock()).make(began_at)
+    result = outcomes_maker().make(began_at)
     if result.is_cut or result.problem:
         telemetry.logger().warning("last outcomes of jobs left to the next tick", **asdict(result))
 
@@ -220,6 +218,22 @@ def projector() -> Projector:
     from scheduler.projector import Projector  # planners do not need it
 
     return Projector.of(Tables.of(config()), SystemClock())
+
+
+@cache
+def coming_counter() -> ComingCounter:
+    """This process's counter of what is coming on the platform."""
+    from scheduler.coming import ComingCounter  # most platforms do not need it
+
+    return ComingCounter.of(Tables.of(config()), SystemClock())
+
+
+@cache
+def outcomes_maker() -> OutcomesMaker:
+    """This process's maker of the last outcomes of jobs."""
+    from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
+
+    return OutcomesMaker.of(Tables.of(config()), SystemClock())
 
 
 def _queue() -> ExecutionsQueue:

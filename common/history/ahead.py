@@ -13,6 +13,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from common.clock import CpuBudget
@@ -30,8 +31,9 @@ from common.timing.schedule import Schedule
 from common.timing.zones import TZDATA_VERSION
 
 AHEAD_S: Final = DAY_S
-# Of one look: some five of 32 parts of a tenant with ten thousand jobs.
+# Of one look: some five of 32 parts of a tenant with ten thousand jobs. A part that is begun may take longer.
 _CPU_S: Final = 0.05
+_PART_CPU_S: Final = 0.3
 _JOBS_OF_PART: Final = 320
 _MAX_PARTS: Final = 256
 # A part is counted for so long, and once in a look again if it covers less than this beyond a day.
@@ -103,8 +105,17 @@ class _Tenant:
         return cls(rows, members, [_digest(jobs) for jobs in members])
 
     def counted(self, start: int) -> list[int]:
-        """The parts that have the day from `start` on."""
-        return [number for number, part in self.parts.items() if part.covers(self.digests[number], start)]
+        """The parts with jobs that have the day from `start` on."""
+        return [
+            number
+            for number, part in self.parts.items()
+            if self.members[number] and part.covers(self.digests[number], start)
+        ]
+
+    @property
+    def used(self) -> list[int]:
+        """The parts with jobs."""
+        return [number for number, jobs in enumerate(self.members) if jobs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +129,21 @@ class JobsAhead:
         """What is due in the 24 hours from the next whole minute on, within a budget of processor time."""
         start = int(now) // MINUTE_S * MINUTE_S + MINUTE_S
         known = self._known(tenant, rows)
-        missing = set(range(len(known.members))) - set(known.counted(start))
-        if missing:
+        if missing := set(known.used) - set(known.counted(start)):
             self._read(tenant, known, missing)
         self._count(tenant, known, start)
         counted = known.counted(start)
-        if len(counted) < len(known.members):
-            known.total = None
-        elif known.total is None:
-            known.total = _total(known.parts.values())
-        total = known.total or _total(known.parts[number] for number in counted)
+        is_complete = len(counted) == len(known.used)
+        total = known.total
+        if total is None or not is_complete:
+            total = _total(known.parts[number] for number in counted)
+            known.total = total if is_complete else None
         hours: Counter[int] = Counter()
         for at, count in total.items():
             if start <= at < start + AHEAD_S:
                 hours[at - at % HOUR_S] += count
         jobs = sum(len(known.members[number]) for number in counted)
-        return Ahead(start, hours, jobs, len(counted) == len(known.members))
+        return Ahead(start, hours, jobs, is_complete)
 
     def _known(self, tenant: str, rows: Sequence[ListedJob]) -> _Tenant:
         known = self._remembered.pop(tenant, None)
@@ -157,21 +167,22 @@ class JobsAhead:
     def _count(self, tenant: str, known: _Tenant, start: int) -> None:
         """Count the parts that are missing, as long as there is time, or one that soon will be."""
         parts, digests, budget = known.parts, known.digests, CpuBudget(_CPU_S)
-        missing = [number for number in range(len(digests)) if number not in set(known.counted(start))]
-        ending = (
-            number
-            for number, digest in enumerate(digests)
-            if number not in missing and not parts[number].covers(digest, start, _MARGIN_S)
-        )
-        for number in missing or [number for number, _ in zip(ending, range(1), strict=False)]:
+        counted = set(known.counted(start))
+        # Each minute begins with another one: a part that takes too long stops no other.
+        used = known.used
+        first = start // MINUTE_S % max(1, len(used))
+        missing = [number for number in (*used[first:], *used[:first]) if number not in counted]
+        ending = (number for number in counted if not parts[number].covers(digests[number], start, _MARGIN_S))
+        for number in missing or list(islice(ending, 1)):
+            if budget.is_spent:
+                return
             begin = start - start % HOUR_S
-            minutes = _minutes(tenant, known.members[number], begin, budget)
+            minutes = _minutes(tenant, known.members[number], begin, CpuBudget(_PART_CPU_S))
             if minutes is None:
                 return
             part = parts[number] = _Part(digests[number], begin, minutes)
             known.total = None
-            if known.members[number]:
-                self.jobs.put(part.to_item(self._key(tenant, known, number)))
+            self.jobs.put(part.to_item(self._key(tenant, known, number)))
 
     def _key(self, tenant: str, known: _Tenant, number: int) -> keys.Key:
         return keys.job_directory(tenant, f"ahead{len(known.members)}.{number}")

@@ -62,6 +62,8 @@ def test_the_hours_ahead_are_those_of_the_schedules(
 ) -> None:
     """Also of a later request, in this function or another one, which finds what an earlier one has counted."""
     monkeypatch.setattr(ahead, "_JOBS_OF_PART", jobs_of_part)
+    monkeypatch.setattr(ahead, "_CPU_S", 1_000)
+    monkeypatch.setattr(ahead, "_PART_CPU_S", 1_000)
     schedules = [parse_schedule(fields, job_key="a/job", now=NOW - 10**6) for fields in SCHEDULES]
     jobs = [listed(number, schedule) for number, schedule in enumerate([*schedules, *schedules[:4]])]
     kept = reader(world)
@@ -115,8 +117,8 @@ def test_what_there_is_no_time_for_is_said_and_done_by_the_next_looks(
 
     monkeypatch.setattr(ahead, "CpuBudget", OnePart)
     seen = []
-    for _ in range(16):
-        shown = reader(world).of("alice", jobs, NOW)
+    for minute in range(16):
+        shown = reader(world).of("alice", jobs, NOW + 60 * minute)
         seen.append((shown.jobs, shown.complete))
         assert shown.hours.keys() <= expected(jobs, shown.start).keys()
     assert seen == sorted(seen)
