@@ -22,7 +22,7 @@ _STOP_AFTER_S: Final = 220
 
 
 @dataclass(slots=True)
-class Made:
+class MadeOutcomes:
     """The result: for how many tenants they were made, whether more are left, and what went wrong."""
 
     tenants: int = 0
@@ -46,9 +46,9 @@ class OutcomesMaker:
         living = LivingTenants(tables.tenants, clock)
         return cls(states, JobOutcomes(tables.runs, states), living, clock)
 
-    def make(self, began_at: float) -> Made:
+    def make(self, began_at: float) -> MadeOutcomes:
         """Make what is wanted in a tick that began at `began_at`. Raises nothing."""
-        result = Made()
+        result = MadeOutcomes()
         stop_at = min(self.clock.now() + _MAX_MAKING_S, began_at + _STOP_AFTER_S)
         try:
             for tenant in self.states.wanted_outcomes():

@@ -23,7 +23,7 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
 from scheduler import listed_outcomes
-from scheduler.listed_outcomes import Made, OutcomesMaker
+from scheduler.listed_outcomes import MadeOutcomes, OutcomesMaker
 from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
 from tests.worlds import World, at, job, open_world
 
@@ -184,8 +184,8 @@ def test_a_page_leaves_what_takes_long_to_a_tick(world: World) -> None:
     assert listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30) == {}
     assert list(world.projector.states.wanted_outcomes()) == ["alice"]
     maker = OutcomesMaker.of(world.tables, world.clock)
-    assert maker.make(world.clock.now()) == Made(tenants=1)
-    assert maker.make(world.clock.now()) == Made()
+    assert maker.make(world.clock.now()) == MadeOutcomes(tenants=1)
+    assert maker.make(world.clock.now()) == MadeOutcomes()
     shown = listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30)
     exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
     assert [short(run) for run in shown["a"].outcomes] == [short(run) for run in exact["a"].outcomes]
@@ -204,7 +204,7 @@ def test_a_tick_makes_no_outcomes_of_a_tenant_that_is_gone(world: World) -> None
     world.project()
     world.projector.states.want_outcomes("alice", world.clock.now())
     world.table("tenants").put({**keys.tenant("alice"), "tenant_id": "alice", "state": "deleted"})
-    assert OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()) == Made(tenants=1)
+    assert OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()) == MadeOutcomes(tenants=1)
     assert world.table("runs").get(keys.last_outcomes("alice")) is None
 
 
