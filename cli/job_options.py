@@ -22,6 +22,7 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "cron": Annotated[Text, typer.Option(help="Five fields, or six with the seconds first; in quotes.")],
     "every": Annotated[Text, typer.Option(help="An interval: 90m, PT90M.")],
     "at": Annotated[Text, typer.Option(help="One time: RFC 3339, or local with --timezone.")],
+    "schedules": Annotated[Text, typer.Option(help="Several schedules: a JSON list, or @file.json.")],
     "timezone": Annotated[Text, typer.Option("--timezone", "--tz", help="An IANA zone.")],
     "dialect": Annotated[Text, typer.Option(help="How --cron is read: minute8 or eventbridge.")],
     "dst": Annotated[Text, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")],
@@ -161,7 +162,9 @@ def definition_of(**options: Any) -> dict[str, Any]:
     values = {name: value for name, value in options.items() if value not in (None, [])}
     definition = _of(_JOB, values)
     if "payload" in definition:
-        definition["payload"] = read_payload(definition["payload"])
+        definition["payload"] = read_json(definition["payload"], "--payload")
+    if "schedules" in values:
+        values["schedules"] = read_json(values["schedules"], "--schedules")
     schedule = _without_empty(_of(_SCHEDULE, values), exclude=_of(_EXCLUDE, values), pace=_of(_PACE, values))
     parts = {"retry": _of(_RETRY, values), "alert": _of(_ALERT, values)}
     return _without_empty(definition, schedule=schedule, target=_target(values), **parts)
@@ -207,7 +210,9 @@ _TARGET_FIELDS = (
     *("arn", "url", "role_arn", "external_id", "invocation", "method", "headers", "subject"),
     *("message_group_id", "deduplication_id", "source", "detail_type"),
 )
-_TIMINGS = ("cron", "every", "at")
+_TIMINGS = ("cron", "every", "at", "schedules")
+# What goes into each of several schedules, and not beside them.
+_OF_ONE = ("timezone", "dialect", "dst", "anchor", "exclude", "include_calendars", "on_excluded")
 
 
 def as_patch(changes: dict[str, Any], old_kind: str) -> dict[str, Any]:
@@ -222,6 +227,8 @@ def as_patch(changes: dict[str, Any], old_kind: str) -> dict[str, Any]:
     if not timings:
         return changes
     removed = {kind: None for kind in _TIMINGS if kind not in timings}
+    if "schedules" in timings:
+        removed |= dict.fromkeys(_OF_ONE)
     removed |= {"anchor": None} if "every" not in timings else {"timezone": None}
     return changes | {"schedule": removed | schedule}
 
@@ -293,12 +300,10 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
         return read_json_file(str(path))
 
 
-def read_payload(text: str) -> Any:
-    """The JSON of `--payload`, or of its @file. Raises typer.BadParameter."""
+def read_json(text: str, option: str) -> Any:
+    """The JSON of an option, or of its @file. Raises typer.BadParameter."""
     try:
         return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
     except (OSError, ValueError) as error:
-        quoted = f"; the text itself is --payload '{json.dumps(text)}'" if text[:1] not in '@{["' else ""
-        raise typer.BadParameter(
-            f"--payload is neither JSON nor @file: {unreadable(error)}{quoted}"
-        ) from None
+        quoted = f"; the text itself is {option} '{json.dumps(text)}'" if text[:1] not in '@{["' else ""
+        raise typer.BadParameter(f"{option} is neither JSON nor @file: {unreadable(error)}{quoted}") from None

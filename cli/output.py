@@ -85,6 +85,8 @@ def seconds(value: float | None) -> str:
 
 def schedule_words(schedule: Mapping[str, Any]) -> str:
     """A schedule in one line, as the client wrote it."""
+    if "schedules" in schedule:
+        return "; ".join(map(schedule_words, schedule["schedules"]))
     if "cron" in schedule:
         zone, cron = schedule.get("timezone", "UTC"), schedule["cron"]
         return f"{f'cron({cron})' if schedule.get('dialect') == EVENTBRIDGE else cron} ({zone})"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from common.cache import FairCache
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
-from common.jobs.job import Job
+from common.jobs.job import PAYLOAD_PATCH, Job
 from common.jobs.stored_text import StoredText
-from common.planning.execution import BACKFILL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
+from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
 from common.storage import keys
 from common.storage.table import Table
@@ -66,17 +66,40 @@ class DueJobs:
             return None
         # Most jobs name no calendar, and their executions compute no times.
         from common.jobs.calendars import Calendars, MissingCalendar
-        from common.timing.fires import local_date
+        from common.timing.excluded_days import of_parts
+        from common.timing.fires import first_firing, local_date
 
-        date = local_date(job.schedule, execution.fire_at)
+        at = execution.fire_at
         try:
-            dates = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+            excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
         except MissingCalendar as missing:
             return Skip(states.INVALID, str(missing))
-        if date in dates:
-            or_outside = ", or in none that it includes" if job.schedule.include_calendars else ""
-            return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
+        for part, days in of_parts(job.schedule, excluded):
+            date = local_date(part, at)
+            if date in days and first_firing(job.schedule, at, excluded=excluded) is None:
+                or_outside = ", or in none that it includes" if part.include_calendars else ""
+                return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
         return None
+
+    def as_scheduled(self, execution: Execution, job: Job) -> Job:
+        """The job with that one of its schedules that fired: the first in order, by the calendars of now.
+
+        No schedule fired what a person starts. Nor does one if it has changed since: then no patch applies.
+        """
+        schedules = job.schedule_given.get("schedules")
+        if not schedules or execution.trigger_id.startswith((MANUAL_PREFIX, OWN_PAYLOAD_PREFIX)):
+            return job
+        # Most jobs have one schedule, and their executions compute no times.
+        from common.jobs.calendars import Calendars, MissingCalendar
+        from common.timing.excluded_days import NO_DAYS, Excluded
+        from common.timing.fires import first_firing
+
+        excluded: Excluded = NO_DAYS
+        if job.schedule.named_calendars:
+            with suppress(MissingCalendar):
+                excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+        place = first_firing(job.schedule, execution.fire_at, excluded=excluded)
+        return job if place is None else replace(job, schedule_given=schedules[place])
 
     def overridden(self, execution: Execution, job: Job) -> Job | Skip:
         """The job with what a person requested for this run: a payload of its own, or that its backfill ends.
@@ -95,7 +118,7 @@ class DueJobs:
             item = self.jobs.get(keys.backfill(tenant, job_id, trigger_id.removeprefix(BACKFILL_PREFIX)))
             if item and item.get("cancelled_at"):
                 return Skip(states.CANCELLED, "its backfill was cancelled")
-        return job
+        return self.as_scheduled(execution, job)
 
 
 class Payloads:
@@ -106,7 +129,18 @@ class Payloads:
         self._kept: FairCache[str] = FairCache(most_bytes, lambda text: len(text.encode()))
 
     def of(self, job: Job) -> str:
-        """The text of the job's payload. Raises MissingText, Busy, and whatever else a read raises."""
+        """The text of the job's payload, with the patch of the schedule that fired.
+
+        Raises MissingText, Busy, and whatever else a read raises.
+        """
+        text = self._stored(job)
+        if (patch := job.schedule_given.get(PAYLOAD_PATCH)) is None:
+            return text
+        from common.jobs.payload_patch import patched_text  # few jobs have a patch
+
+        return patched_text(text, patch)
+
+    def _stored(self, job: Job) -> str:
         payload = job.payload
         if payload.text is not None:
             return payload.text

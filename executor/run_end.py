@@ -9,6 +9,7 @@ died before.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,6 +144,7 @@ class DeadLetters:
     rules: RulesOf
     payload_formats: PayloadFormats
     payload_of: PayloadReader
+    as_scheduled: Callable[[Execution, Job], Job]
     clock: Clock
 
     def send(
@@ -170,6 +172,7 @@ class DeadLetters:
     def _send_or_repeat(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
         for remaining_tries in reversed(range(_MAX_TRIES)):
             try:
+                job = self.as_scheduled(execution, job)
                 payload = self.payload_of(job)
                 event = calling.event(job, payload, execution, None, self.payload_formats)
                 parts = self._parts(job, execution, event)

@@ -49,12 +49,15 @@ def executor(
     batches do not need them.
     """
     runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
+    due_jobs = DueJobs(tables.jobs, clock)
     postponed = _postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
     run_end = RunEnd(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
-        dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, payloads.of, clock),
+        dead_letters=DeadLetters(
+            RunChanges(tables.runs), rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock
+        ),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
         removals=removals,
@@ -73,7 +76,7 @@ def executor(
         clock=clock,
     )
     return Executor(
-        due_jobs=DueJobs(tables.jobs, clock),
+        due_jobs=due_jobs,
         runs=runs,
         overlap=overlap,
         recorder=recorder,

@@ -24,7 +24,6 @@ from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
 from common.timing.fires import newest_fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import CronTiming
 
 PAGE: Final = 500
 MAX_PAGE: Final = 5_000
@@ -249,8 +248,7 @@ def _explained_instant(services: Services, request: Request, job_id: str) -> int
 
 
 def _zone(job: Job) -> str:
-    timing = job.schedule.timing
-    return timing.timezone if isinstance(timing, CronTiming) else "UTC"
+    return job.schedule.timezone
 
 
 def _blocks(services: Services, request: Request, job: Job | None) -> list[Reason]:

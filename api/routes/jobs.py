@@ -34,7 +34,6 @@ from common.tenants.rules import TenantRules
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
-from common.timing.schedule import CronTiming
 
 if TYPE_CHECKING:
     from api.shapes.jobs import Pause
@@ -296,11 +295,10 @@ def next_fires(services: Services, request: Request) -> Response:
     """
     count = request.number("count", _DEFAULT_FIRES, _MAX_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
-    timing = job.schedule.timing
     times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
     executions = [Execution(job.tenant, job.job_id, at, at, job.schedule_revision) for at in times]
     records = services.runs.of_executions(executions)
-    zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
+    zone = ZoneInfo(job.schedule.timezone)
     fires = [
         {
             "fire_at": rfc3339(at),

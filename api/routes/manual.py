@@ -15,7 +15,7 @@ from common.errors import NotFound
 from common.ids import NONCE_CHARS
 from common.jobs.backfill import Backfill
 from common.planning.execution import Execution
-from common.registration.definition import payload_text
+from common.registration.payload_checks import payload_text
 from common.timing.instants import rfc3339
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run_job_now(services: Services, request: Request) -> Response:
     body: RunNow = request.shaped()
     nonce, payload = body.nonce or _new_name(), None
     if "payload" in body.model_fields_set:
-        payload = payload_text(body.payload, services.registry.validator(request.tenant).limits)
+        payload = payload_text(body.payload, services.registry.validator(request.tenant).limits.payload_bytes)
         # It is stored for weeks, so it costs what it takes.
         services.count_as(request.tenant, request.now, 1 + len(payload.encode()) // _BYTES_A_REQUEST)
     execution = services.manual.run_now(request.tenant, existing_id(request), nonce, payload)

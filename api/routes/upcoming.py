@@ -294,7 +294,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
             "moved": [
                 {
                     "job_id": job.job_id,
-                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "timezone": job.schedule.timezone,
                     "change_at": rfc3339(at),
                     "text": text,
                 }
@@ -337,8 +337,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     changes: list[tuple[ScheduledJob, Moved]] = []
     budget = CpuBudget()
     for number, job in enumerate(jobs):
-        if timing := compared(job.schedule, since):
-            timings.add(timing)
+        timings.update(compared(job.schedule, since))
         if number and (len(timings) > MAX_COMPARED or budget.is_spent):
             after_job = jobs[number - 1].job_id
             break
@@ -351,7 +350,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
             "moved": [
                 {
                     "job_id": job.job_id,
-                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "timezone": job.schedule.timezone,
                     "before_at": rfc3339(change.before_at) if change.before_at is not None else None,
                     "after_at": rfc3339(change.after_at) if change.after_at is not None else None,
                 }

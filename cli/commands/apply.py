@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
@@ -17,11 +17,12 @@ from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.planning.execution import job_key
 from common.preview.preview import resolved_as_given
+from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
 from common.timing.durations import duration_text
 from common.timing.fires import next_fires
 from common.timing.instants import rfc3339
-from common.timing.schedule import EveryTiming, Schedule
+from common.timing.schedule import Schedule
 from minute8_client import Client, Minute8Problem
 
 _TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
@@ -118,18 +119,17 @@ def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int]
 
 
 def schedule_of(
-    definition: Mapping[str, Any], job_key: str, now: int, before: Schedule | None
+    definition: Mapping[str, Any], job_key: str, now: int, stored: Mapping[str, Any] | None = None
 ) -> Schedule | None:
-    """The schedule of a definition; an unchanged interval keeps its anchor. None if it cannot be read."""
+    """The schedule of a definition; an interval that is in the `stored` job keeps its anchor. None if unreadable."""
     try:
         schedule = parse_schedule(definition.get("schedule", {}), job_key=job_key, now=now)
     except InvalidInput:
         return None
-    if before and "anchor" not in definition["schedule"]:
-        old, new = before.timing, schedule.timing
-        if isinstance(old, EveryTiming) and isinstance(new, EveryTiming) and old.interval_s == new.interval_s:
-            return replace(schedule, timing=old)
-    return schedule
+    if stored is None:
+        return schedule
+    before = resolved_schedule(stored["schedule_resolved"])
+    return anchored_as(before, stored["schedule"], schedule, definition["schedule"])
 
 
 def resolved_schedule(resolved: Mapping[str, Any]) -> Schedule:
@@ -227,12 +227,13 @@ def _step(
 ) -> Step:
     key = job_key(tenant, job.job_id)
     if stored is None:
-        changes = consequences(None, _fires(schedule_of(job.definition, key, now, None), job.state), now)
+        changes = consequences(None, _fires(schedule_of(job.definition, key, now), job.state), now)
         return Step(
             "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
         )
-    before = resolved_schedule(client.get_job(job.job_id)["schedule_resolved"])
-    after = schedule_of(job.definition, key, now, before) if "schedule" in changed else before
+    stored_job = client.get_job(job.job_id)
+    before = resolved_schedule(stored_job["schedule_resolved"])
+    after = schedule_of(job.definition, key, now, stored_job) if "schedule" in changed else before
     was = stored.get("state", "active")
     becomes = job.state or was
     changes = consequences(_fires(before, was), _fires(after, becomes), now)

@@ -330,7 +330,7 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: Wr
     job = client.get_job(job_id)
     revision, past = conditions.revision or job["revision"], conditions.past
     if "payload" in changes:  # a patch would merge it with the stored one
-        from common.registration.defined_job import merge_patch  # only here: slow to load
+        from common.jobs.payload_patch import merge_patch
 
         rest = {name: value for name, value in changes.items() if name != "payload"}
         definition = merge_patch(definition_in(job), as_patch(rest, job["target"]["kind"]))
@@ -349,7 +349,12 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
     from common.preview.preview import preview, resolved_as_given  # only here: slow to load
 
     named = ("calendars", "include_calendars")  # the API has taken their dates out
-    resolved = {name: value for name, value in job["schedule_resolved"].items() if name not in named}
+    of_all = job["schedule_resolved"]
+    resolved = {name: value for name, value in of_all.items() if name not in named}
+    if schedules := of_all.get("schedules"):
+        resolved["schedules"] = [
+            {name: value for name, value in part.items() if name not in named} for part in schedules
+        ]
     ahead = preview(resolved_as_given(resolved), now=int(now) + 1, count=1)
     out = console()
     out.print(job["schedule_words"], soft_wrap=True, markup=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.job_options import read_payload
+from cli.job_options import read_json
 from cli.options import AsJson, ExitCode, JobId, Yes, with_options
 from cli.output import console, plural, print_json, table, why
 from cli.session import session
@@ -36,7 +36,7 @@ def run_now(
     as_json: AsJson = False,
 ) -> None:
     """Run a job now, paused or not."""
-    sent_payload = JOBS_PAYLOAD if payload is None else read_payload(payload)
+    sent_payload = JOBS_PAYLOAD if payload is None else read_json(payload, "--payload")
     with session(ctx).client() as client:
         started = client.run_job(job_id, payload=sent_payload)
         if not wait:

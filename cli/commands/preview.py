@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
-from cli.job_options import read_json_file
+from cli.job_options import read_json, read_json_file
 from cli.options import AsJson, with_options
 from common.clock import SystemClock
 from common.errors import InvalidInput
@@ -55,6 +55,9 @@ class ScheduleOptions:
         None
     )
     anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None
+    schedules: Annotated[str | None, typer.Option(help="Several schedules: a JSON list, or @file.json.")] = (
+        None
+    )
     max_runs: Annotated[int | None, typer.Option(help="It ends after so many fire times.")] = None
     exclude_dates: Annotated[
         list[str] | None,
@@ -78,9 +81,12 @@ class ScheduleOptions:
         if self.cron and self.cron_option:
             raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
         names = ("every", "at", "timezone", "anchor", "dialect", "dst", "max_runs", "on_excluded")
-        exclude = {"exclude": {"dates": self.exclude_dates}} if self.exclude_dates else {}
         fields = {name: getattr(self, name) for name in names}
-        return {"cron": self.cron or self.cron_option} | fields | exclude
+        if self.exclude_dates:
+            fields["exclude"] = {"dates": self.exclude_dates}
+        if self.schedules:
+            fields["schedules"] = read_json(self.schedules, "--schedules")
+        return {"cron": self.cron or self.cron_option} | fields
 
     def calendar_days(self, now: int) -> ExcludedDays:
         """What the calendar files exclude. Raises InvalidInput."""

@@ -10,7 +10,7 @@ from common.jobs.job import ScheduledJob
 from common.timing.cron import runs_freely
 from common.timing.density import MINUTE_S
 from common.timing.fires import fires
-from common.timing.schedule import MINUTE8, CronTiming, EveryTiming
+from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, ManyTiming
 
 # How far ahead the lists of what is coming reach.
 MAX_AHEAD_DAYS: Final = 2
@@ -42,6 +42,6 @@ def proposal(job: ScheduledJob) -> dict[str, Any] | None:
             return {"cron": " ".join(["H", hour, day, month, weekday])}
         if not seconds and (step := minute.removeprefix("*/")).isdecimal() and runs_freely(minute):
             return {"cron": " ".join([f"H/{step}", hour, day, month, weekday])}
-    if isinstance(timing, CronTiming | EveryTiming):
+    if isinstance(timing, CronTiming | EveryTiming | ManyTiming):
         return {"jitter_s": _PROPOSED_JITTER_S}
     return None

@@ -30,9 +30,9 @@ from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
 from common.timing.excluded_days import Dates, calendar_days
-from common.timing.fires import cron_fires, fires, local_date
+from common.timing.fires import cron_fires, fires, first_firing, local_date
 from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
-from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.zones import Change, changes, iso_date, offset_at
 
 NOT_MATCHED: Final = "not_matched"
@@ -99,6 +99,11 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
     """Why a schedule does not fire at an instant."""
     timing = schedule.timing
     match timing:
+        case ManyTiming(schedules):
+            if not _fires(schedule, at, dates_of):
+                for place, part in enumerate(schedules):
+                    for reason in schedule_reasons(part, at, dates_of):
+                        yield replace(reason, text=f"schedules.{place}: {reason.text}")
         case CronTiming():
             is_plain = schedule.on_excluded == SKIP and not schedule.interval
             if is_plain or not _fires(schedule, at, dates_of):
@@ -112,7 +117,8 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
             if at != once_at:
                 yield _not_matched("at", f"It fires once, at {rfc3339(once_at)}.", rfc3339(once_at))
     yield from _outside_bounds(schedule, at)
-    yield from _excluded(schedule, at, dates_of)
+    if not isinstance(timing, ManyTiming):
+        yield from _excluded(schedule, at, dates_of)
 
 
 def _outside_bounds(schedule: Schedule, at: int) -> Iterator[Reason]:
@@ -247,8 +253,12 @@ def _not_matched(field: str, text: str, *values: Any) -> Reason:
     return Reason(NOT_MATCHED, text, {"field": field, "values": list(values)})
 
 
-def why_there(schedule: Schedule, at: int) -> str:
-    """A sentence if a fire stands for local times that the clock skipped, or was moved; else empty."""
+def why_there(schedule: Schedule, at: int, dates_of: DatesOf) -> str:
+    """Which of several schedules fires, and whether a fire stands for skipped local times, or was moved; else empty."""
+    if isinstance(schedule.timing, ManyTiming):
+        place = first_firing(schedule, at, excluded=calendar_days(schedule, dates_of))
+        why = why_there(schedule.parts[place], at, dates_of) if place is not None else ""
+        return f"Its schedules.{place} fires then. {why}".rstrip() if place is not None else ""
     if not isinstance(schedule.timing, CronTiming):
         return ""
     zone = schedule.timing.timezone
@@ -302,7 +312,9 @@ def explain(
     due = next((instant for instant in instants if instant.is_due), None)
     outside = [instant for instant in instants if not instant.is_due]
     if reasons is None and due is not None:
-        return _due(history, at, due, instants, now, blocks)
+        version = history.at(at)
+        why = why_there(version.times.schedule, at, dates_of) if version and version.times else ""
+        return _due(due, why, instants, now, blocks)
     reasons = reasons or []
     if any(instant.code == UNKNOWN for instant in reasons):
         status, begin = UNKNOWN, "It is not known whether it was due."
@@ -313,17 +325,13 @@ def explain(
 
 
 def _due(
-    history: ScheduleHistory,
-    at: int,
     due: InstantOutcome,
+    why: str,
     instants: Sequence[InstantOutcome],
     now: float,
     blocks: Sequence[Reason],
 ) -> Explanation:
-    version = history.at(at)
-    words = [_became(due, now)]
-    if version and version.times and (why := why_there(version.times.schedule, at)):
-        words.append(why)
+    words = [_became(due, now), *([why] if why else [])]
     waits = due.status in (TO_COME, OVERDUE)
     stops = list(blocks) if waits else []
     words += (

@@ -14,7 +14,7 @@ from common.jobs.calendars import Calendars, stored_dates
 from common.jobs.job import ACTIVE, PAUSED, Job
 from common.jobs.ledger import JobTimes, decode_times
 from common.tenants.audit import Entry
-from common.timing.excluded_days import Dates, ExcludedDays, calendar_days
+from common.timing.excluded_days import Dates, DaysOfEach, ExcludedDays, calendar_days
 from common.timing.fires import due_at, fires
 from common.timing.schedule import Schedule
 
@@ -23,7 +23,7 @@ ALWAYS: Final = -math.inf
 # How far ahead windows can be planned already: they keep to the calendars as they were.
 _CALENDAR_SETTLES_S: Final = 1_500
 # Takes names of calendars, returns their dates and the time of the latest change of any of them.
-CalendarDates = Callable[[Schedule], tuple[ExcludedDays, float]]
+CalendarDates = Callable[[Schedule], tuple[ExcludedDays | DaysOfEach, float]]
 # Takes authors as the audit has them, returns the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 
@@ -197,7 +197,7 @@ class CalendarReader:
     tenant: str
     _read: dict[str, tuple[Dates, float]] = field(default_factory=dict)
 
-    def __call__(self, schedule: Schedule) -> tuple[ExcludedDays, float]:
+    def __call__(self, schedule: Schedule) -> tuple[ExcludedDays | DaysOfEach, float]:
         changed = [self._dates_of(name)[1] for name in schedule.named_calendars]
         return calendar_days(schedule, self.dates), max(changed, default=-math.inf)
 

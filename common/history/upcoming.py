@@ -19,7 +19,7 @@ from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.density import Density, by_minute, due_times
-from common.timing.excluded_days import ExcludedDays
+from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires
 
 MAX_JOBS: Final = 1_000
@@ -182,7 +182,7 @@ def _coming(
         yield UpcomingExecution(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
-def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> ExcludedDays | None:
+def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> Excluded | None:
     try:
         return calendars.excluded(job.tenant, job.schedule)
     except MissingCalendar:  # it cannot be planned

@@ -15,7 +15,15 @@ from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
-from common.timing.excluded_days import NO_DAYS, Dates, ExcludedDays, calendar_days
+from common.timing.excluded_days import (
+    NO_DAYS,
+    Dates,
+    DaysOfEach,
+    ExcludedDays,
+    calendar_days,
+    days_of,
+    single_days,
+)
 from common.timing.schedule import Schedule
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
@@ -99,7 +107,7 @@ class Calendars:
                     accepted="the name of a stored calendar",
                 )
 
-    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays:
+    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays | DaysOfEach:
         """The dates that a schedule's calendars exclude now. Raises MissingCalendar."""
         return calendar_days(schedule, lambda name: self.dates(tenant, name))
 
@@ -137,14 +145,17 @@ class RememberedCalendars:
         self._merged: dict[tuple[str, frozenset[str], frozenset[str]], ExcludedDays] = {}
         self._weight = 0
 
-    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays:
+    def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays | DaysOfEach:
         """As `Calendars.excluded`."""
+        return days_of(schedule, lambda part: self._excluded(tenant, part))
+
+    def _excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays:
         if not schedule.calendars and not schedule.include_calendars:
             return NO_DAYS
         combination = tenant, frozenset(schedule.calendars), frozenset(schedule.include_calendars)
         days = self._merged.get(combination)
         if days is None:
-            days = calendar_days(schedule, lambda name: self._dates_of(tenant, name))
+            days = single_days(schedule, lambda name: self._dates_of(tenant, name))
             if len(self._merged) == self.MAX_COMBINATIONS:
                 self._merged.clear()
             self._merged[combination] = days

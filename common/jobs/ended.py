@@ -83,7 +83,12 @@ def fires_again(schedule: Schedule, after: int, excluded: Excluded) -> bool:
     """Whether a fire time is later than `after`. Pure."""
     if isinstance(schedule.timing, AtTiming):
         return schedule.timing.at > after
-    if schedule.end_at is None and not names_years(schedule.timing):
+    if schedule.end_at is None and any(map(_is_endless, schedule.parts)):
         return True
     first = max(after + 1, schedule.start_at or 0)
     return bool(next_fires(schedule, first, 1, until=schedule.end_at, excluded=excluded))
+
+
+def _is_endless(schedule: Schedule) -> bool:
+    is_one_off = isinstance(schedule.timing, AtTiming)
+    return not is_one_off and schedule.end_at is None and not names_years(schedule.timing)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
@@ -27,6 +28,8 @@ DELETED = "deleted"
 MAX_ATTEMPTS = 186
 
 NO_PAYLOAD = StoredText("null")
+# The field of one of several schedules that changes the payload of its runs: a JSON merge patch (RFC 7396).
+PAYLOAD_PATCH = "payload_patch"
 
 # The attribute that stores the origin of a job that another API no longer has: it knows former requests alone.
 FORMER_REQUESTS = "former_requests"
@@ -149,7 +152,7 @@ class Job:
         item: dict[str, Any] = {
             "tenant": self.tenant,
             "job_id": self.job_id,
-            "schedule_given": dict(self.schedule_given),
+            "schedule_given": _with_patches(self.schedule_given, json.dumps),
             "schedule": self.schedule.to_item(),
             "target": dict(self.target),
             "payload": self.payload.attribute,
@@ -198,7 +201,7 @@ class Job:
         return cls(
             tenant=item["tenant"],
             job_id=item["job_id"],
-            schedule_given=item["schedule_given"],
+            schedule_given=_with_patches(item["schedule_given"], json.loads),
             schedule=Schedule.from_item(item["schedule"]),
             target=item["target"],
             payload=StoredText.from_attribute(item.get("payload", "null")),  # see WITHOUT_PAYLOAD
@@ -234,6 +237,17 @@ class Job:
             or {name: item[name] for name in (FORMER_REQUESTS,) if name in item}
             or None,
         )
+
+
+def _with_patches(written: Mapping[str, Any], form: Callable[[Any], Any]) -> dict[str, Any]:
+    """The schedule with its payload patches in another form. Stored is JSON text, since items keep no null members."""
+    if "schedules" not in written:
+        return dict(written)
+    schedules = [
+        {name: form(value) if name == PAYLOAD_PATCH else value for name, value in part.items()}
+        for part in written["schedules"]
+    ]
+    return {**written, "schedules": schedules}
 
 
 def _origin_item(origin: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
-from common.timing.schedule import AtTiming, EveryTiming, Schedule
+from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule
 
 _COUNTED: Final = ("jobs", "executions_per_day")
 # Attributes of a job's item that are internal; the audit leaves them out.
@@ -149,6 +149,8 @@ def most_per_day(schedule: Schedule) -> int:
     Exclusions, bounds and days without fires are ignored, so the estimate is cheap and never too low.
     """
     timing = schedule.timing
+    if isinstance(timing, ManyTiming):
+        return sum(map(most_per_day, schedule.parts))
     if isinstance(timing, AtTiming):
         return 1
     if isinstance(timing, EveryTiming):

@@ -10,7 +10,6 @@ from common.planning.execution import Execution, job_key
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
 from common.timing.groups import group_can_fire, group_key
-from common.timing.schedule import SKIP
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
 # `catch_up: all` runs the newest missed executions, up to this many; the others are recorded as skipped.
@@ -73,7 +72,7 @@ def fires_soon(entry: DueEntry, now: float) -> bool:
     Its calendars are not read: without them it fires more often, unless they move its fire times.
     """
     start, end = math.floor(now), math.floor(now) + _NEAR_S
-    if entry.schedule.on_excluded != SKIP:
+    if entry.schedule.moves:
         return group_can_fire(group_key(entry.schedule), start, end)
     return bool(plan(entry, start, end, now).executions)
 

@@ -12,7 +12,7 @@ from common.platform.tenants import Tenant
 from common.tenants.allowed_targets import is_allowed
 from common.timing.compiled import compiled
 from common.timing.cron import shortest_interval_s
-from common.timing.schedule import AtTiming, EveryTiming, Schedule
+from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule
 
 # In one request.
 MAX_JOBS: Final = 2_000
@@ -71,6 +71,8 @@ def _reached(job: Job) -> str:
 
 def _interval_s(schedule: Schedule) -> int | None:
     timing = schedule.timing
+    if isinstance(timing, ManyTiming):
+        return min((each for each in map(_interval_s, schedule.parts) if each is not None), default=None)
     if isinstance(timing, AtTiming):
         return None
     if isinstance(timing, EveryTiming):

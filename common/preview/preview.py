@@ -20,11 +20,20 @@ from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.date_interval import DateInterval, steps_of
 from common.timing.durations import duration_text
-from common.timing.excluded_days import NO_DAYS, Excluded
+from common.timing.excluded_days import NO_DAYS, Excluded, of_parts
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.max_runs import limited
-from common.timing.schedule import EVENTBRIDGE, MINUTE8, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import (
+    EVENTBRIDGE,
+    MINUTE8,
+    SKIP,
+    AtTiming,
+    CronTiming,
+    EveryTiming,
+    ManyTiming,
+    Schedule,
+)
 from common.timing.zones import (
     REPEATED,
     SKIPPED,
@@ -78,17 +87,19 @@ def read_schedule(
     Unlike at registration, a timezone next to `every` or an instant is the zone to show.
     """
     schedule_fields = {key: value for key, value in raw.items() if value is not None}
-    zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else "UTC"
+    zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else None
     every = schedule_fields.get("every")
     if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")) and not steps_of(every):
         schedule_fields.pop("timezone", None)
     schedule = parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s)
-    return limited(schedule, schedule_fields, 0, now), zone
+    return limited(schedule, schedule_fields, 0, now), zone or schedule.timezone
 
 
 def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """A schedule as answers show it (`schedule_resolved`), in the form that `preview` reads."""
     fields = {name: value for name, value in resolved.items() if name in _SAME_FORM}
+    if schedules := resolved.get("schedules"):
+        fields["schedules"] = [resolved_as_given(each) for each in schedules]
     if "every_s" in resolved:
         fields |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
     if interval := resolved.get("interval"):
@@ -158,20 +169,12 @@ def local_text(at: int, zone: str) -> str:
 
 def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iterator[str]:
     """What the schedule's owner may not expect, most surprising first."""
-    upcoming = next_fires(schedule, now, 3, excluded=excluded)
-    if not upcoming:
+    if not next_fires(schedule, now, 1, excluded=excluded):
         yield "It does not fire any more: nothing is left after now."
-    match schedule.timing:
-        case CronTiming() as timing:
-            yield from _text_warnings(timing)
-            yield from _rarity_warnings(upcoming, now)
-            yield from _clock_warnings(schedule, timing, now)
-            cron = compiled(timing)
-            shortest = shortest_interval_s(cron if schedule.on_excluded == SKIP else on_any_date(cron))
-        case EveryTiming(interval_s, _):
-            shortest = interval_s
-        case AtTiming():
-            shortest = None
+    for place, (part, days) in enumerate(of_parts(schedule, excluded)):
+        of_which = f"schedules.{place}: " if isinstance(schedule.timing, ManyTiming) else ""
+        yield from (f"{of_which}{warning}" for warning in _timing_warnings(part, now, days))
+    shortest = _shortest_s(schedule)
     if shortest is not None and schedule.jitter_s > shortest:
         yield f"Jitter of up to {schedule.jitter_s} s is longer than the {shortest} s between two fires: they may swap."
     if schedule.pace:
@@ -184,6 +187,26 @@ def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iter
     if schedule.named_calendars and not excluded:
         names = " and ".join(schedule.named_calendars)
         yield f"The dates of {names} are not taken out here: they are stored with the tenant."
+
+
+def _timing_warnings(schedule: Schedule, now: int, excluded: Excluded) -> Iterator[str]:
+    """What may surprise about a single schedule's times."""
+    if isinstance(schedule.timing, CronTiming):
+        yield from _text_warnings(schedule.timing)
+        yield from _rarity_warnings(next_fires(schedule, now, 3, excluded=excluded), now)
+        yield from _clock_warnings(schedule, schedule.timing, now)
+
+
+def _shortest_s(schedule: Schedule) -> int | None:
+    """The shortest time between two fires; None if it fires once, and for several schedules, where it is not known."""
+    match schedule.timing:
+        case CronTiming() as timing:
+            cron = compiled(timing)
+            return shortest_interval_s(cron if schedule.on_excluded == SKIP else on_any_date(cron))
+        case EveryTiming(interval_s, _):
+            return interval_s
+        case AtTiming() | ManyTiming():
+            return None
 
 
 def _text_warnings(timing: CronTiming) -> Iterator[str]:
@@ -271,6 +294,8 @@ def _back_effect(
 
 def next_clock_change(schedule: Schedule, now: int) -> tuple[int, str] | None:
     """The next clock change of its zone in the coming year, if it moves, doubles or drops a fire; and how."""
+    if isinstance(schedule.timing, ManyTiming):
+        return min(filter(None, (next_clock_change(part, now) for part in schedule.parts)), default=None)
     if not isinstance(schedule.timing, CronTiming):
         return None
     change = next(iter(changes(schedule.timing.timezone, now, now + _YEAR_S)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import Final
 
@@ -22,24 +23,15 @@ from common.timing.date_bits import (
 )
 from common.timing.durations import duration_text
 from common.timing.instants import rfc3339
-from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.zones import iso_date
 
 
 def describe(schedule: Schedule, max_runs: object = None) -> str:
     """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure."""
-    match schedule.timing:
-        case CronTiming(timezone=timezone, dst=dst) as timing:
-            sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
-            if interval := schedule.interval:
-                step = f"every {interval.days} days" if interval.days else f"every {interval.months} months"
-                sentence += f", {step} from {iso_date(interval.from_day)} on"
-            if dst == EVENTBRIDGE and timezone != "UTC":
-                sentence += ", skipping times that the clock skips and repeating none"
-        case EveryTiming(interval_s, anchor_at):
-            sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
-        case AtTiming(at):
-            sentence = f"Once, at {rfc3339(at)}"
+    sentence = _timing_words(schedule)
+    if isinstance(schedule.timing, ManyTiming) and _has_more(schedule, max_runs):
+        sentence += "; all together"
     if max_runs is not None:
         sentence += f", {'once' if max_runs == 1 else f'{max_runs} times'} in all"
     sentence += _limits(schedule)
@@ -53,6 +45,30 @@ def describe(schedule: Schedule, max_runs: object = None) -> str:
             f", at most {pace.per_second} a second of all {shared}, and so up to {pace.tolerance_s} s later"
         )
     return sentence
+
+
+def _timing_words(schedule: Schedule) -> str:
+    """When it fires, without its bounds and delays."""
+    match schedule.timing:
+        case ManyTiming(schedules):
+            return "; ".join(map(describe, schedules))
+        case CronTiming(timezone=timezone, dst=dst) as timing:
+            sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
+            if interval := schedule.interval:
+                step = f"every {interval.days} days" if interval.days else f"every {interval.months} months"
+                sentence += f", {step} from {iso_date(interval.from_day)} on"
+            if dst == EVENTBRIDGE and timezone != "UTC":
+                sentence += ", skipping times that the clock skips and repeating none"
+            return sentence
+        case EveryTiming(interval_s, anchor_at):
+            return f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
+        case AtTiming(at):
+            return f"Once, at {rfc3339(at)}"
+
+
+def _has_more(schedule: Schedule, max_runs: object) -> bool:
+    """Whether several schedules have something in common that is to be said."""
+    return max_runs is not None or replace(schedule, timing=ManyTiming(())) != Schedule(ManyTiming(()))
 
 
 def _limits(schedule: Schedule) -> str:

@@ -60,18 +60,19 @@ def check_release(version: str | None) -> str:
 def moved(schedule: Schedule, release: str, now: int) -> Moved | None:
     """The first fire of the coming year that is at another time than by an earlier release; None if all are the same.
 
+    Of several schedules, that of the first one that has one.
+
     Bounds and excluded dates are left out: they can only hide a moved fire.
     """
-    timing = compared(schedule, release)
-    return _moved(timing, release, now - now % DAY_S) if timing else None
+    moves = (_moved(timing, release, now - now % DAY_S) for timing in compared(schedule, release))
+    return next(filter(None, moves), None)
 
 
-def compared(schedule: Schedule, release: str) -> CronTiming | None:
-    """The timing whose fires `moved` compares; None if the release does not affect it. Takes some 20 ms."""
-    timing = schedule.timing
-    if isinstance(timing, CronTiming) and timing.timezone in _file()["releases"][release]:
-        return timing
-    return None
+def compared(schedule: Schedule, release: str) -> list[CronTiming]:
+    """The timings whose fires `moved` compares: those that the release affects. Each takes some 20 ms."""
+    timings = (part.timing for part in schedule.parts)
+    zones = _file()["releases"][release]
+    return [timing for timing in timings if isinstance(timing, CronTiming) and timing.timezone in zones]
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
 from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits
+from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import AtTiming, Schedule
 
 
 def build_job(
@@ -91,15 +92,10 @@ def _schedule(
         shortest_interval_s=limits.shortest_interval_s,
         default_spread_s=limits.spread_s,
     )
-    if isinstance(schedule.timing, AtTiming) and schedule.timing.at <= int(now) and not limits.past_at:
-        raise InvalidInput(
-            "schedule.at",
-            "is past, so the job would never fire",
-            value=written["at"],
-            accepted="a later instant; with past=true also a past one",
-        )
-    if before and "anchor" not in written and "anchor" not in before.schedule_given:
-        schedule = _anchored_as(before.schedule, schedule)
+    if not limits.past_at:
+        _check_future(schedule, written, before.schedule.parts if before else (), now)
+    if before:
+        schedule = anchored_as(before.schedule, before.schedule_given, schedule, written)
     return _paced_by(schedule, written, target), written
 
 
@@ -111,22 +107,21 @@ def _paced_by(schedule: Schedule, written: Mapping[str, Any], target: Mapping[st
     return replace(schedule, pace=replace(schedule.pace, key=key))
 
 
-def _anchored_as(before: Schedule, schedule: Schedule) -> Schedule:
-    """An unchanged interval keeps its anchor."""
-    old, new = before.timing, schedule.timing
-    if isinstance(old, EveryTiming) and isinstance(new, EveryTiming) and old.interval_s == new.interval_s:
-        return replace(schedule, timing=old)
-    is_same_zone = (
-        isinstance(old, CronTiming) and isinstance(new, CronTiming) and old.timezone == new.timezone
-    )
-    if (
-        is_same_zone
-        and before.interval
-        and schedule.interval
-        and before.interval.text == schedule.interval.text
-    ):
-        return replace(schedule, timing=old, interval=before.interval)
-    return schedule
+def _check_future(
+    schedule: Schedule, written: Mapping[str, Any], known: Sequence[Schedule], now: float
+) -> None:
+    """A past `at` is probably a mistake, unless it is one of several that the job has had. Raises InvalidInput."""
+    for place, part in enumerate(schedule.parts):
+        if isinstance(part.timing, AtTiming) and part.timing.at <= int(now):
+            several = written.get("schedules")
+            if several and part in known:
+                continue
+            raise InvalidInput(
+                f"schedule.schedules.{place}.at" if several else "schedule.at",
+                "is past, so it would never fire" if several else "is past, so the job would never fire",
+                value=(several[place] if several else written)["at"],
+                accepted="a later instant; with past=true also a past one",
+            )
 
 
 def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
@@ -168,19 +163,6 @@ def _same(value: Any, other: Any) -> bool:
 def same_json(value: Any, other: Any) -> bool:
     """Whether both are the same JSON. Unlike Python's ==, true is not 1, and 1 is not 1.0."""
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-def merge_patch(value: Any, patch: Any) -> Any:
-    """`value` with a JSON merge patch: RFC 7396, section 2."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(value) if isinstance(value, Mapping) else {}
-    for name, change in patch.items():
-        if change is None:
-            result.pop(name, None)
-        else:
-            result[name] = merge_patch(result.get(name), change)
-    return result
 
 
 def _plain(value: Any) -> Any:

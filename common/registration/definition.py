@@ -5,9 +5,8 @@ pydantic is imported by the API and the CLI only; the stages read the stored `Jo
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
@@ -20,16 +19,17 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
-from common.jobs.job import MAX_ATTEMPTS, Retry
-from common.jobs.payload_formats import PayloadFormats, format_of
-from common.jobs.placeholders import RENDERED_BYTES, check_payload
+from common.jobs.job import MAX_ATTEMPTS, PAYLOAD_PATCH, Retry
+from common.jobs.payload_formats import PayloadFormats
 from common.registration import target_definitions
+from common.registration.payload_checks import PayloadChecks
 from common.registration.problems import invalid_input
 from common.registration.schedule_text import TOLERANCE_S
-from common.storage.aws_operations import check_parameters
+from common.registration.several_schedules import MAX_SCHEDULES
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
@@ -117,19 +117,18 @@ class PaceDefinition(Strict):
     )
 
 
-class ScheduleDefinition(Strict):
-    """When the job fires: exactly one of `cron`, `every` and `at`."""
+# For OpenAPI; `common.registration.schedule_text` checks the meaning of a schedule.
+_ONE_TIMING: Final[list[JsonDict]] = [
+    {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
+    {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
+    {"required": ["at"], "properties": {"at": {"type": "string"}}},
+]
 
-    # For OpenAPI; `common.timing.schedule` checks the meaning of a schedule.
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
-                {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
-                {"required": ["at"], "properties": {"at": {"type": "string"}}},
-            ]
-        }
-    )
+
+class SingleSchedule(Strict):
+    """Fire times: exactly one of `cron`, `every` and `at`."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": list(_ONE_TIMING)})
 
     cron: str | None = Field(
         default=None,
@@ -156,10 +155,6 @@ class ScheduleDefinition(Strict):
     anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
     end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
-    max_runs: int | None = Field(
-        default=None,
-        description="The job ends after so many fire times; pauses, also with edits, do not count.",
-    )
     exclude: ExcludeDefinition | None = None
     include_calendars: list[str] = Field(
         default=[], description="Names of calendars: the job fires only on dates that are in one of them."
@@ -167,6 +162,39 @@ class ScheduleDefinition(Strict):
     on_excluded: Literal["skip", "next", "previous"] = Field(
         default="skip",
         description="On an excluded date the job does not fire, or at that time on the next or previous other date.",
+    )
+
+
+class OneOfSchedules(SingleSchedule):
+    """One of a job's schedules, with what it changes of the payload."""
+
+    payload_patch: JsonValue = Field(
+        default=None,
+        description="A JSON merge patch (RFC 7396) of the payload, for the runs of this schedule.",
+    )
+
+
+class ScheduleDefinition(SingleSchedule):
+    """When the job fires: exactly one of `cron`, `every`, `at` and `schedules`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                *_ONE_TIMING,
+                {"required": ["schedules"], "properties": {"schedules": {"type": "array"}}},
+            ]
+        }
+    )
+
+    schedules: list[OneOfSchedules] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_SCHEDULES,
+        description="Several schedules; an instant that some share fires once, with the patch of the first.",
+    )
+    max_runs: int | None = Field(
+        default=None,
+        description="The job ends after so many fire times; pauses, also with edits, do not count.",
     )
     spread_s: int | None = Field(
         default=None,
@@ -178,6 +206,19 @@ class ScheduleDefinition(Strict):
     def written(self) -> dict[str, Any]:
         """The schedule as the client wrote it, without absent fields."""
         return self.model_dump(exclude_none=True, exclude_defaults=True)
+
+    def singles(self) -> Iterator[tuple[str, SingleSchedule]]:
+        """Each of several schedules, or itself, with its place in the definition."""
+        if self.schedules is None:
+            yield "schedule", self
+        for place, schedule in enumerate(self.schedules or ()):
+            yield f"schedule.schedules.{place}", schedule
+
+    def patches(self) -> Iterator[tuple[int, JsonValue]]:
+        """The payload patches, with the places of their schedules."""
+        for place, schedule in enumerate(self.schedules or ()):
+            if schedule.payload_patch is not None:
+                yield place, schedule.payload_patch
 
 
 class RetryDefinition(Strict):
@@ -312,9 +353,10 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         )
     target = definition.target
     stored_target = target_definitions.stored(target)
-    payload_text(
-        definition.payload, limits, placeholders=format_of(stored_target, limits.payload_formats) is None
-    )
+    payloads = PayloadChecks(stored_target, limits.payload_formats, limits.payload_bytes)
+    payloads.check(definition.payload)
+    for place, patch in definition.schedule.patches():
+        payloads.check_patch(definition.payload, patch, f"schedule.schedules.{place}.{PAYLOAD_PATCH}")
     _check_completion(definition)
     ends_known = definition.completion == "callback" or target_definitions.is_awaited(target)
     if definition.overlap != "allow" and not ends_known:
@@ -326,7 +368,6 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         )
     if definition.alert:
         _check_alert(definition.alert, ends_known)
-    check_fits(stored_target, definition.payload, limits.payload_formats)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
     return definition
@@ -393,46 +434,3 @@ def check_url(url: str, limits: Limits) -> None:
             value=url,
             accepted="such as https://hooks.example.com/minute8",
         )
-
-
-def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadFormats) -> None:
-    """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
-    payload_format = format_of(target, formats)
-    if payload_format:
-        payload_format.check(target["kind"], payload)
-    if target["kind"] == "aws_operation":
-        check_parameters(target["arn"], payload_format.sample(payload) if payload_format else payload)
-    if payload_format or target["kind"] == "aws_operation":
-        return
-    if target.get("envelope", True):
-        return
-    if target["kind"] == "event_bus" and not isinstance(payload, Mapping):
-        raise InvalidInput(
-            "payload",
-            "is the whole event on the bus, because envelope is false",
-            value=payload,
-            accepted="a JSON object",
-        )
-    if target["kind"] in ("sqs", "sns") and payload in (None, ""):
-        raise InvalidInput(
-            "payload",
-            "is the whole message, because envelope is false, and a message cannot be empty",
-            accepted="a text, or other JSON",
-        )
-
-
-def payload_text(payload: object, limits: Limits, *, placeholders: bool = True) -> str:
-    """The payload as compact JSON. Raises InvalidInput if it is too large or has unknown placeholders.
-
-    Without placeholders it is a text that the target gets as it is, so its own bytes count.
-    """
-    if placeholders:
-        check_payload(payload)
-    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    sent, most = text, min(limits.payload_bytes, RENDERED_BYTES)
-    if not placeholders and isinstance(payload, str):
-        sent, most = payload, limits.payload_bytes
-    size = len(sent.encode(errors="replace"))
-    if size > most:
-        raise InvalidInput("payload", f"has {size} bytes", accepted=f"at most {most} bytes of JSON")
-    return text

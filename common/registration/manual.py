@@ -29,7 +29,7 @@ from common.planning.execution import (
     parse_execution_id,
 )
 from common.planning.queue import ExecutionsQueue
-from common.registration.definition import check_fits
+from common.registration.payload_checks import check_fits
 from common.runs.changes import Commit, RunChanges, execution_of
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, RETRYING, RUNNING
@@ -37,10 +37,11 @@ from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
+from common.timing.excluded_days import SimpleExcluded, of_parts
 from common.timing.fires import due_at, fires, local_date, next_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.moved_days import MAX_MOVE_DAYS
-from common.timing.schedule import SKIP, Schedule
+from common.timing.schedule import SKIP, ManyTiming, Schedule
 from common.timing.zones import iso_date
 
 # How long a nonce is remembered.
@@ -458,16 +459,25 @@ def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
         excluded = Calendars(jobs).excluded(job.tenant, schedule)
     except MissingCalendar as missing:
         raise Conflict(f"job {job.job_id!r} cannot be planned: {missing}") from None
-    around = 0 if schedule.on_excluded == SKIP else MAX_MOVE_DAYS
-    first, last = (date.fromisoformat(local_date(schedule, at)).toordinal() for at in (start, end))
-    days = range(first - around, last + around + 1)
-    dates = list(islice((iso_date(day) for day in days if excluded.has(day)), BACKFILL_EXCLUDED_DATES + 1))
-    if len(dates) > BACKFILL_EXCLUDED_DATES:
+    parts = tuple(_with_dates(part, days, start, end) for part, days in of_parts(schedule, excluded))
+    before = sum(len(part.exclude_dates) for part in schedule.parts)
+    if sum(len(part.exclude_dates) for part in parts) - before > BACKFILL_EXCLUDED_DATES:
         raise InvalidInput(
             "start_at",
             f"the range holds over {BACKFILL_EXCLUDED_DATES} dates of calendars",
             value=rfc3339(start),
             accepted="a shorter range",
         )
-    all_dates = tuple(sorted({*dates, *schedule.exclude_dates}))
+    return (
+        replace(schedule, timing=ManyTiming(parts)) if isinstance(schedule.timing, ManyTiming) else parts[0]
+    )
+
+
+def _with_dates(schedule: Schedule, excluded: SimpleExcluded, start: int, end: int) -> Schedule:
+    """A single schedule with the dates as its own exclusions: at most one more than a backfill may have."""
+    around = 0 if schedule.on_excluded == SKIP else MAX_MOVE_DAYS
+    first, last = (date.fromisoformat(local_date(schedule, at)).toordinal() for at in (start, end))
+    days = map(iso_date, range(first - around, last + around + 1))
+    new = (day for day in days if day in excluded and day not in schedule.exclude_dates)
+    all_dates = tuple(sorted((*islice(new, BACKFILL_EXCLUDED_DATES + 1), *schedule.exclude_dates)))
     return replace(schedule, exclude_dates=all_dates, calendars=(), include_calendars=())

@@ -11,10 +11,11 @@ from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
+from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
 from common.registration import target_definitions
-from common.registration.defined_job import build_job, definition_of, merge_patch, old_if_same
-from common.registration.definition import JobDefinition, Limits, parse_definition
+from common.registration.defined_job import build_job, definition_of, old_if_same
+from common.registration.definition import JobDefinition, Limits, SingleSchedule, parse_definition
 from common.registration.origins import Origins
 from common.registration.schedule_text import read_exclusions, read_included
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -186,13 +187,21 @@ class JobValidator:
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
         check_allowed(target_definitions.stored(definition.target), self.rules)
-        schedule = definition.schedule
-        _, excluding = read_exclusions(schedule.exclude.model_dump() if schedule.exclude else {})
-        self._check_calendars("schedule.exclude.calendars", excluding)
-        self._check_calendars("schedule.include_calendars", read_included(schedule.include_calendars))
+        for where, schedule in definition.schedule.singles():
+            self._check_calendars(where, schedule)
         return definition
 
-    def _check_calendars(self, field: str, names: tuple[str, ...]) -> None:
+    def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:
+        """The calendars of a single schedule exist. Raises InvalidInput, which names its place."""
+        try:
+            _, excluding = read_exclusions(schedule.exclude.model_dump() if schedule.exclude else {})
+            self._check_named("schedule.exclude.calendars", excluding)
+            self._check_named("schedule.include_calendars", read_included(schedule.include_calendars))
+        except InvalidInput as error:
+            error.field = error.field.replace("schedule", where, 1)
+            raise
+
+    def _check_named(self, field: str, names: tuple[str, ...]) -> None:
         self.calendars.check_named(self.tenant, set(names) - self._known_calendars, field)
         self._known_calendars.update(names)
 

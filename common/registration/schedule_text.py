@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from typing import Final
 
 from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
+from common.registration import several_schedules
 from common.registration.cron_text import check_fires, read_cron
 from common.registration.hints import duration_hint, meant_key, seconds_hint
 from common.timing.compiled import compiled
@@ -46,10 +49,7 @@ MAX_PER_SECOND: Final = 1_000
 TOLERANCE_S: Final = 60
 MAX_TOLERANCE_S: Final = 600
 _MAX_HINTED_CHARS: Final = 128
-KEYS: Final = (
-    *("cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at", "exclude"),
-    *("max_runs", "include_calendars", "on_excluded", "jitter_s", "spread_s", "pace"),
-)
+KEYS: Final = (*several_schedules.OF_ONE, "start_at", "end_at", *several_schedules.OF_ALL)
 
 
 def parse_schedule(
@@ -62,11 +62,11 @@ def parse_schedule(
 ) -> Schedule:
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
-    Keys: exactly one of cron, every, at; timezone (with cron, a local `at`, or days), dialect and dst (with cron;
-    MINUTE8 or EVENTBRIDGE), anchor (with every). Also start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
-    include_calendars (names), on_excluded (with cron; SKIP, NEXT or PREVIOUS), jitter_s, spread_s,
+    Keys: exactly one of cron, every, at, schedules; timezone (with cron, a local `at`, or days), dialect and dst
+    (with cron; MINUTE8 or EVENTBRIDGE), anchor (with every). Also start_at, end_at, include_calendars (names),
+    exclude ({"dates": [...], "calendars": [...]}), on_excluded (with cron; SKIP, NEXT or PREVIOUS), jitter_s, spread_s,
     pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). `max_runs` is checked; `max_runs.limited` applies it.
-    None counts as absent.
+    None counts as absent. Each of `schedules` has the same keys, but those of all, and its `payload_patch`.
 
     A cron expression that names no second gets `default_spread_s`, unless a spread is given. The default ends before
     the next fire time. A time in the past is accepted: it never fires. Raises InvalidInput and nothing else.
@@ -85,25 +85,58 @@ def parse_schedule(
             value=fields["end_at"],
             accepted="a time after start_at",
         )
+    if "schedules" in fields:
+        parse = partial(
+            parse_schedule,
+            job_key=job_key,
+            now=now,
+            shortest_interval_s=shortest_interval_s,
+            default_spread_s=default_spread_s,
+        )
+        schedule = several_schedules.read(fields, parse)
+        _check_together(schedule)
+    else:
+        schedule = _single(fields, job_key, now, shortest_interval_s, default_spread_s)
+    if "max_runs" in fields:
+        _check_max_runs(fields, schedule)
+    return replace(
+        schedule,
+        start_at=start_at,
+        end_at=end_at,
+        jitter_s=_whole_number("jitter_s", fields.get("jitter_s", 0), 0, MAX_JITTER_S),
+        spread_s=_whole_number("spread_s", fields.get("spread_s", schedule.spread_s), 0, MAX_SPREAD_S),
+        pace=_pace(fields["pace"]) if "pace" in fields else None,
+    )
+
+
+def _check_together(schedule: Schedule) -> None:
+    """Several schedules may name no more dates and calendars than one: ticks read them. Raises InvalidInput."""
+    dates = sum(len(part.exclude_dates) for part in schedule.parts)
+    for count, most, named in (
+        (dates, MAX_EXCLUDED_DATES, "excluded dates"),
+        (len(schedule.named_calendars), 2 * MAX_CALENDARS, "calendars"),
+    ):
+        if count > most:
+            raise InvalidInput(
+                "schedule.schedules", f"name {count} {named}", accepted=f"at most {most} in all"
+            )
+
+
+def _single(
+    fields: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int, default_spread_s: int
+) -> Schedule:
+    """The timing and the exclusions, with the default spread."""
     dates, calendars = read_exclusions(fields.get("exclude", {}))
     timing, interval = _timing(fields, job_key, now, shortest_interval_s)
     on_excluded = _on_excluded(fields, timing, shortest_interval_s)
-    if "max_runs" in fields:
-        _check_max_runs(fields, timing, calendars)
-    default_spread_s = 0 if interval else default_spread_s
-    spread_s = fields.get("spread_s", _default_spread(timing, on_excluded, default_spread_s))
     return Schedule(
         timing=timing,
-        start_at=start_at,
-        end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
         interval=interval,
         include_calendars=read_included(fields.get("include_calendars", ())),
         on_excluded=on_excluded,
-        jitter_s=_whole_number("jitter_s", fields.get("jitter_s", 0), 0, MAX_JITTER_S),
-        spread_s=_whole_number("spread_s", spread_s, 0, MAX_SPREAD_S),
-        pace=_pace(fields["pace"]) if "pace" in fields else None,
+        spread_s=_default_spread(timing, on_excluded, 0 if interval else default_spread_s),
     )
 
 
@@ -151,14 +184,14 @@ def _pace(raw: object) -> Pace:
     )
 
 
-def _check_max_runs(fields: Mapping[str, object], timing: Timing, calendars: tuple[str, ...]) -> None:
+def _check_max_runs(fields: Mapping[str, object], schedule: Schedule) -> None:
     """Its end is found when the job is stored, and calendars may change afterwards. Raises InvalidInput."""
     runs = _whole_number("max_runs", fields["max_runs"], 1, MAX_RUNS)
-    if isinstance(timing, AtTiming):
+    if isinstance(schedule.timing, AtTiming):
         raise InvalidInput(
             "schedule.max_runs", "`at` fires once", value=runs, accepted="no max_runs, or cron or every"
         )
-    if calendars or fields.get("include_calendars"):
+    if schedule.named_calendars:
         raise InvalidInput(
             "schedule.max_runs",
             "goes without calendars: a change of theirs would change which fire time is the last",
@@ -204,7 +237,7 @@ def _timing(
     kinds = [kind for kind in ("cron", "every", "at") if kind in fields]
     if len(kinds) != 1:
         problem = f"{' and '.join(kinds)} together" if kinds else "no timing"
-        raise InvalidInput("schedule", problem, accepted="exactly one of cron, every, at")
+        raise InvalidInput("schedule", problem, accepted="exactly one of cron, every, at, schedules")
     if "anchor" in fields and kinds != ["every"]:
         raise InvalidInput(
             "schedule.anchor", "goes with `every` only", value=fields["anchor"], accepted="no anchor"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from common.timing.date_bits import year_days
@@ -117,8 +118,13 @@ class OutsideDays(ExcludedDays):
         return ((1 << end - first) - 1) & ~super().of_year(year)
 
 
-def calendar_days(schedule: Schedule, dates_of: Callable[[str], Dates]) -> ExcludedDays:
-    """What the calendars exclude that a schedule names."""
+def calendar_days(schedule: Schedule, dates_of: Callable[[str], Dates]) -> ExcludedDays | DaysOfEach:
+    """What the calendars exclude that a schedule names, or each of several ones."""
+    return days_of(schedule, lambda part: single_days(part, dates_of))
+
+
+def single_days(schedule: Schedule, dates_of: Callable[[str], Dates]) -> ExcludedDays:
+    """What the calendars exclude that a single schedule names."""
     excluded = ExcludedDays(map(dates_of, schedule.calendars))
     if not schedule.include_calendars:
         return excluded
@@ -144,9 +150,36 @@ class _Sum(ExcludedDays):
         return self._calendar_days.of_year(year) | self._own_days.of_year(year)
 
 
+class DaysOfEach:
+    """What the calendars exclude of each of several schedules, in their order."""
+
+    __slots__ = ("each",)
+
+    def __init__(self, each: Iterable[ExcludedDays]) -> None:
+        self.each = tuple(each)
+
+    def __bool__(self) -> bool:
+        return any(self.each)
+
+
+def days_of(schedule: Schedule, excluded: Callable[[Schedule], ExcludedDays]) -> ExcludedDays | DaysOfEach:
+    """What is excluded of a schedule, or of each of several ones."""
+    return (
+        DaysOfEach(map(excluded, schedule.parts)) if len(schedule.parts) > 1 else excluded(schedule.parts[0])
+    )
+
+
 NO_DAYS: Final = ExcludedDays()
-# What searches take: merged days, or ISO dates that are merged for one search.
-Excluded = ExcludedDays | Collection[str]
+# What searches take: merged days, or ISO dates that are merged for one search; of several schedules those of each.
+Excluded = ExcludedDays | DaysOfEach | Collection[str]
+SimpleExcluded = ExcludedDays | Collection[str]
+
+
+def of_parts(schedule: Schedule, excluded: Excluded) -> Iterator[tuple[Schedule, SimpleExcluded]]:
+    """Each of several schedules with what is excluded of it; dates without a schedule are excluded of all."""
+    if isinstance(excluded, DaysOfEach):
+        return zip(schedule.parts, excluded.each, strict=True)
+    return zip(schedule.parts, repeat(excluded))
 
 
 @lru_cache(maxsize=1024)

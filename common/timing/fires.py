@@ -17,19 +17,27 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import lru_cache
+from heapq import merge
 from itertools import islice
 from typing import Final
 
 from common.timing.compiled import compiled
 from common.timing.cron import DATE_MARGIN_S, Cron, matching_days, on_any_date
 from common.timing.date_bits import date_bits, year_days
-from common.timing.excluded_days import NO_DAYS, Excluded, ExcludedDays, own_days
+from common.timing.excluded_days import (
+    NO_DAYS,
+    DaysOfEach,
+    Excluded,
+    ExcludedDays,
+    of_parts,
+    own_days,
+)
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire, NamedDays
-from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, Span, gaps, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
@@ -48,6 +56,8 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_D
     excluded by its local date (its date in UTC for `every` and `at`). It is left out, or `on_excluded` moves it.
     """
     start, end = _bounded(schedule, start, end)
+    if isinstance(schedule.timing, ManyTiming):
+        return _merged(fires(part, start, end, excluded=days) for part, days in of_parts(schedule, excluded))
     dates = _dates(schedule, excluded)
     match schedule.timing:
         case CronTiming() as timing:
@@ -60,8 +70,13 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_D
 
 
 def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded = NO_DAYS) -> int:
-    """The number of fires that `fires` yields. Its time depends on the number of days, not of fires."""
+    """The number of fires that `fires` yields. Its time depends on the number of days, not of fires.
+
+    Of several schedules, which may share instants, all are counted.
+    """
     start, end = _bounded(schedule, start, end)
+    if isinstance(schedule.timing, ManyTiming):
+        return sum(1 for _ in fires(schedule, start, end, excluded=excluded))
     dates = _dates(schedule, excluded)
     match schedule.timing:
         case CronTiming() as timing:
@@ -71,6 +86,23 @@ def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Excluded 
             return _count_every(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
             return _count_every(DAY_S, at, max(start, at), min(end, at + 1), dates)
+
+
+def _merged(streams: Iterable[Iterator[int]]) -> Iterator[int]:
+    """Ascending streams as one, without duplicates."""
+    last = None
+    for at in merge(*streams):
+        if at != last:
+            yield at
+            last = at
+
+
+def first_firing(schedule: Schedule, at: int, *, excluded: Excluded = NO_DAYS) -> int | None:
+    """The place of the first of several schedules that fires at this instant; None if none does."""
+    for place, (part, days) in enumerate(of_parts(schedule, excluded)):
+        if next(fires(part, at, at + 1, excluded=days), None) is not None:
+            return place
+    return None
 
 
 def newest_fires(
@@ -97,6 +129,7 @@ def _dates(schedule: Schedule, excluded: Excluded) -> ExcludedDays | None:
     """The excluded dates from both sources; None if there are none."""
     if not excluded and not schedule.exclude_dates:
         return None
+    assert not isinstance(excluded, DaysOfEach)
     days = excluded if isinstance(excluded, ExcludedDays) else ExcludedDays.of(excluded)
     return days + own_days(schedule.exclude_dates) if schedule.exclude_dates else days
 
@@ -322,6 +355,14 @@ def next_fires(
 
     Searches at most 41 years for each; if a cron names years, as far as these. It ends in the year 9998.
     """
+    if isinstance(schedule.timing, ManyTiming):
+        after = max(after, schedule.start_at or after)
+        ends_at = [end for end in (until, schedule.end_at) if end is not None]
+        of_each = (
+            next_fires(part, after, count, min(ends_at, default=None), excluded=days)
+            for part, days in of_parts(schedule, excluded)
+        )
+        return sorted({at for times in of_each for at in times})[:count]
     fire_times: list[int] = []
     while len(fire_times) < count:
         end = _horizon(schedule, after) if until is None else min(until, _horizon(schedule, after))
@@ -336,6 +377,8 @@ def next_fires(
 def _horizon(schedule: Schedule, after: int) -> int:
     horizon = min(after + _HORIZON_S, _LAST_AT)
     timing = schedule.timing
+    if isinstance(timing, AtTiming):
+        return max(horizon, timing.at + 1)
     if not isinstance(timing, CronTiming):
         return horizon
     return compiled(timing).comes_until(horizon) + (0 if schedule.on_excluded == SKIP else MAX_MOVE_S)

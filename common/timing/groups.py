@@ -6,7 +6,8 @@ A key is readable text:
   A number at the end: its entries fire up to so often in ten minutes, where that is more than each minute;
 - `every|7200|4`: the interval, and the ten minutes in it that the phase falls in. Short intervals and odd ones share
   the groups of ten round intervals up to ten minutes, which are due in every window;
-- `at|1763694600`: the beginning of the window.
+- `at|1763694600`: the beginning of the window;
+- `many|` and the keys of several schedules. Above 900 characters the group is due in every window.
 
 Bounds, exclusions, jitter and years are not in the key, nor is EventBridge's rule for clock changes, by which less
 fires. `L-3` is the days that it can be, and a schedule whose excluded fires move names all dates. So a group may be due
@@ -15,6 +16,7 @@ when a member is not, but never the reverse.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -32,7 +34,7 @@ from common.timing.date_bits import (
     with_days_for_before_last,
 )
 from common.timing.fires import can_fire
-from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import spans
 
@@ -47,6 +49,9 @@ _SHORT_S: Final = (600, 300, 120, 60, 30, 20, 10, 5, 2, 1)
 _ROUND_S: Final = 300
 _ODD_SHARE_S: Final = 8 * 3600
 _ALL_MONTHS: Final = (1 << 13) - 2
+# Between the keys of several schedules. No zone and no expression has it. A sort key holds 1,024 bytes.
+_SEPARATOR: Final = ";"
+_MAX_CHARS: Final = 900
 
 
 def group_key(schedule: Schedule) -> str:
@@ -63,6 +68,17 @@ def group_key(schedule: Schedule) -> str:
             return f"every|{interval_s}|{anchor_at % interval_s // WINDOW_S}"
         case AtTiming(at):
             return f"at|{window_start(at)}"
+        case ManyTiming(schedules):
+            return _joined(sorted(set(map(group_key, schedules))))
+
+
+def _joined(keys: Sequence[str]) -> str:
+    """The key of several; if it were too long for a sort key, a short interval's that plans as many executions."""
+    key = f"many|{_SEPARATOR.join(keys)}"
+    if len(key) <= _MAX_CHARS:
+        return key
+    most_s = max(1, 60 // entry_weight(key, WINDOW_S))
+    return f"every|{next(short for short in _SHORT_S if short <= most_s)}|0"
 
 
 def group_can_fire(key: str, start: int, end: int) -> bool:
@@ -74,6 +90,8 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
     if start >= end:
         return False
     group = parsed_group(key)
+    if isinstance(group, tuple):
+        return any(group_can_fire(part, start, end) for part in group)
     if isinstance(group, CronGroup):
         for span in spans(group.zone, start, end):  # noqa: SIM110  as in can_fire
             if can_fire(group.cron, span):
@@ -88,6 +106,8 @@ def entry_weight(key: str, span_s: int) -> int:
     A cron group's rate is in its key. Those of earlier versions have none, and weigh 1.
     """
     kind, _, rest = key.partition("|")
+    if kind == "many":
+        return sum(entry_weight(part, span_s) for part in rest.split(_SEPARATOR))
     interval, _, last = rest.rpartition("|")
     if kind == "every" and interval.isdecimal():
         return max(1, span_s // (10 * max(1, int(interval))))
@@ -125,9 +145,11 @@ class Stretch:
 
 
 @lru_cache(maxsize=1 << 18)
-def parsed_group(key: str) -> CronGroup | Stretch:
-    """When the members of a group can fire. Raises ValueError for text that is not a key."""
+def parsed_group(key: str) -> CronGroup | Stretch | tuple[str, ...]:
+    """When the members of a group can fire; of several schedules their keys. Raises ValueError for other text."""
     kind, _, rest = key.partition("|")
+    if kind == "many":
+        return tuple(rest.split(_SEPARATOR))
     if kind == "cron":
         zone, _, text = rest.partition("|")
         return CronGroup(zone, _read(text))

@@ -60,7 +60,17 @@ class AtTiming:
     at: int
 
 
-Timing = CronTiming | EveryTiming | AtTiming
+@dataclass(frozen=True, slots=True)
+class ManyTiming:
+    """Several schedules of one job: it fires when one of them does, once at an instant that they share.
+
+    Jitter, spread and pace are those of the schedule that has this timing.
+    """
+
+    schedules: tuple[Schedule, ...]
+
+
+Timing = CronTiming | EveryTiming | AtTiming | ManyTiming
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,26 @@ class Schedule:
         return self.pace.tolerance_s if self.pace else 0
 
     @property
+    def parts(self) -> tuple[Schedule, ...]:
+        """Its schedules, in order; itself if it is a single one."""
+        return self.timing.schedules if isinstance(self.timing, ManyTiming) else (self,)
+
+    @property
+    def timezone(self) -> str:
+        """The zone of its cron; of several schedules that of the first. Others are in UTC."""
+        timing = self.parts[0].timing
+        return timing.timezone if isinstance(timing, CronTiming) else "UTC"
+
+    @property
+    def moves(self) -> bool:
+        """Whether some of its fire times move from excluded dates."""
+        return any(part.on_excluded != SKIP for part in self.parts)
+
+    @property
     def named_calendars(self) -> tuple[str, ...]:
         """All calendars on which its fire times depend."""
+        if isinstance(self.timing, ManyTiming):
+            return tuple(dict.fromkeys(name for part in self.parts for name in part.named_calendars))
         return self.calendars + self.include_calendars
 
     def to_item(self) -> dict[str, Any]:
@@ -131,6 +159,8 @@ class Schedule:
         """The stored form as answers show it: an expression is always under `cron`."""
         item = self.to_item()
         item = item.pop(_NEWER_TIMING, {}) | item
+        if isinstance(self.timing, ManyTiming):
+            item["schedules"] = [part.to_view() for part in self.parts]
         return {"cron" if name == _BY_EVENTBRIDGE else name: value for name, value in item.items()}
 
     @classmethod
@@ -167,6 +197,8 @@ def _timing_item(timing: Timing) -> dict[str, Any]:
             return {"every_s": interval_s, "anchor_at": anchor_at}
         case AtTiming(at):
             return {"at": at}
+        case ManyTiming(schedules):
+            return {"schedules": [schedule.to_item() for schedule in schedules]}
 
 
 def _timing_of(item: Mapping[str, Any]) -> Timing:
@@ -175,4 +207,6 @@ def _timing_of(item: Mapping[str, Any]) -> Timing:
         return CronTiming(expression, item.get("timezone", "UTC"), *rules)
     if "every_s" in item:
         return EveryTiming(int(item["every_s"]), int(item["anchor_at"]))
+    if "schedules" in item:
+        return ManyTiming(tuple(map(Schedule.from_item, item["schedules"])))
     return AtTiming(int(item["at"]))

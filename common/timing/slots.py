@@ -8,8 +8,9 @@ of the kind in which ticks read it least often. A tick reads four places for eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import gcd
+from operator import or_
 from typing import Final
 
 from common.timing.date_bits import ALL_WEEKDAYS, LAST, weekday_bit, weekday_bits
@@ -66,6 +67,8 @@ def _places(mask: int) -> tuple[str, ...]:
 def _slots(key: str) -> int:
     """The slots of the week in which the group can fire, as bits."""
     group = parsed_group(key)
+    if isinstance(group, tuple):
+        return reduce(or_, map(_slots, group))
     if isinstance(group, CronGroup):
         cron = group.cron
         weekdays = ALL_WEEKDAYS if cron.either_day else cron.weekdays

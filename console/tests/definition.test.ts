@@ -18,9 +18,9 @@ function examples(heading: string): Definition {
   );
 }
 
-const { cron, every, at, ...always } = examples("Schedule");
+const { cron, every, at, schedules, ...always } = examples("Schedule");
 const KINDS = ["lambda", "http", "sqs", "sns", "event_bus", "step_functions"];
-const FULL: [string, Definition][] = [{ cron }, { every }, { every: 90 }, { at }].flatMap((when) =>
+const FULL: [string, Definition][] = [{ cron }, { every }, { every: 90 }, { at }, { schedules }].flatMap((when) =>
   KINDS.map((kind): [string, Definition] => [
     `${JSON.stringify(when)} ${kind}`,
     {
@@ -71,8 +71,10 @@ describe("a form of a stored job", () => {
       const { anchor, timezone, dialect, dst, ...both } = definition.schedule as Definition;
       const ofZone = both.at ? { timezone } : { timezone, dialect, dst };
       const hidden = both.every ? { anchor } : ofZone;
-      const made = definitionOf(formOf("x", { ...definition, schedule: { ...both, ...hidden } }));
-      expect(made.definition).toEqual({ ...definition, schedule: { ...both, ...hidden } });
+      const { exclude: _, include_calendars: __, on_excluded: ___, ...ofAll } = both;
+      const schedule = both.schedules ? ofAll : { ...both, ...hidden };
+      const made = definitionOf(formOf("x", { ...definition, schedule }));
+      expect(made.definition).toEqual({ ...definition, schedule });
     }
   });
 

@@ -82,3 +82,61 @@ def test_an_invalid_schedule_is_refused(settled: Office, body: Any, field: str) 
     refused = settled.alice("POST", URL, body)
     assert (refused.status, refused.problem) == (400, "invalid-input")
     assert refused.json["errors"][0]["field"].startswith(field)
+
+
+def test_several_schedules_are_shown_everywhere(office: Office) -> None:
+    """2026-11-21 is a Saturday: the world begins at 03:12."""
+    office.alice("PUT", "/v1/calendars/feasts", {"dates": ["2026-11-21"]})
+    paris = {"cron": "0 5 * * *", "timezone": "Europe/Paris", "include_calendars": ["feasts"]}
+    schedule = {
+        "schedules": [
+            {**paris, "payload_patch": {"a": None}},
+            {"every": "30m", "anchor": "2026-11-21T03:30:00Z", "end_at": "2026-11-21T04:31:00Z"},
+        ],
+        "jitter_s": 0,
+    }
+    created = office.alice("PUT", "/v1/jobs/report", job(**schedule))
+    assert (created.status, created.json["schedule"]) == (201, schedule)
+    assert created.json["schedule_resolved"] == {
+        "schedules": [
+            paris,
+            {"every_s": 1800, "anchor_at": "2026-11-21T03:30:00Z", "end_at": "2026-11-21T04:31:00Z"},
+        ]
+    }
+    assert created.json["next_fire_at"] == "2026-11-21T03:30:00Z"
+    times = ["2026-11-21T03:30:00Z", "2026-11-21T04:00:00Z", "2026-11-21T04:30:00Z"]
+    coming = office.alice("GET", "/v1/jobs/report/next?count=5").json
+    assert ([fire["fire_at"] for fire in coming["fires"]], coming["timezone"]) == (times, "Europe/Paris")
+    span = "from_at=2026-11-21T03:00:00Z&until_at=2026-11-21T06:00:00Z"
+    upcoming = office.alice("GET", f"/v1/upcoming?{span}").json["executions"]
+    assert [execution["fire_at"] for execution in upcoming] == times
+    assert office.alice("GET", "/v1/clock-changes").status == 200
+    assert office.alice("GET", "/v1/tzdata-changes").status == 200
+    explain = "/v1/jobs/report/explain?at="
+    assert "Its schedules.0 fires then." in office.alice("GET", f"{explain}2026-11-21T04:00:00Z").json["text"]
+    not_due = office.alice("GET", f"{explain}2026-11-21T04:10:00Z").json["text"]
+    assert "schedules.0: Its minutes do not include 10." in not_due
+    assert "schedules.1: It fires at" in not_due
+    office.world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    runs = office.alice("GET", "/v1/jobs/report/runs").json["runs"]
+    assert [run["fire_at"] for run in reversed(runs)] == times
+    expected = office.alice("GET", f"/v1/jobs/report/expected?{span}").json
+    assert [instant["status"] for instant in expected["expected"]] == ["on_time"] * 3
+    patched = office.alice("PATCH", "/v1/jobs/report", {"schedule": {"schedules": [{"every": "1h"}]}})
+    assert patched.json["schedule"] == {"schedules": [{"every": "1h"}], "jitter_s": 0}
+
+
+def test_a_preview_of_several(settled: Office) -> None:
+    body = {"schedule": {"schedules": [{"cron": "0 5 * * *"}, {"cron": "H 5 * * *"}]}, "count": 3}
+    shown = settled.alice_reads("POST", URL, body)
+    assert (shown.status, len(shown.json["fires"])) == (200, 3)
+    refused = settled.alice_reads("POST", URL, {"schedule": {"schedules": [{"cron": "0 5 * * *"}, {}]}})
+    assert refused.json["errors"][0]["field"] == "schedule.schedules.1"
+
+
+def test_eleven_schedules_and_a_shared_quota_are_refused(office: Office) -> None:
+    refused = office.alice("PUT", "/v1/jobs/report", job(schedules=[{"every": "1h"}] * 11))
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "schedule.schedules")
+    often = job(schedules=[{"every": "1s"}] * 6)  # half of the quota
+    answers = [office.alice("PUT", f"/v1/jobs/{name}", often) for name in ("one", "two")]
+    assert [answer.status for answer in answers] == [201, 403], answers[1]

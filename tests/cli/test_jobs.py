@@ -410,3 +410,24 @@ def test_a_payload_that_is_not_json_is_refused_without_the_words_of_the_parser(d
 def test_delete_takes_yes(desk: Desk) -> None:
     desk("jobs", "create", "report", "--every", "1h", "--target", ARN)
     assert desk("jobs", "delete", "report", "--yes").code == 0
+
+
+def test_several_schedules_take_the_place_of_one_and_back(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "two.json").write_text('[{"cron": "0 5 * * *"}, {"every": "2h", "payload_patch": {"a": 1}}]')
+    options = ("--cron", "0 4 * * *", "--tz", "Europe/Paris", "--exclude-date", "2026-12-24", "--spread", "5")
+    desk("jobs", "create", "report", *options, "--target", ARN)
+    several = desk("jobs", "edit", "report", "--schedules", f"@{tmp_path}/two.json", "--json").json
+    assert several["schedule"] == {
+        "schedules": json.loads((tmp_path / "two.json").read_text()),
+        "spread_s": 5,
+    }
+    shown = desk("jobs", "show", "report")
+    assert (shown.code, "0 5 * * * (UTC); every 2h" in shown.out) == (0, True), shown
+    again = desk("jobs", "edit", "report", "--cron", "0 4 * * *", "--json").json
+    assert again["schedule"] == {"cron": "0 4 * * *", "spread_s": 5}
+    ahead = desk(
+        "preview", "--schedules", '[{"cron": "0 5 * * *"}, {"cron": "0 6 * * *"}]', "-n", "2", "--json"
+    )
+    assert len(json.loads(ahead.out)["fires"]) == 2
+    wrong = desk("jobs", "edit", "report", "--schedules", "0 5 * * *")
+    assert (wrong.code, "--schedules is neither JSON nor @file" in wrong.err) == (2, True)

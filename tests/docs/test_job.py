@@ -136,11 +136,13 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
 
 
 def test_the_whole_example_is_accepted() -> None:
-    (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    example, several = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     raw = json.loads(example)
     definition = parse_definition(raw, Limits())
     assert schedule_text.parse_schedule(raw["schedule"], job_key="a/b", now=0)
     assert definition.retry.base_s == 60
+    written = parse_definition({**raw, "schedule": json.loads(several)}, Limits()).schedule.written()
+    assert len(schedule_text.parse_schedule(written, job_key="a/b", now=0).parts) == 2
 
 
 def test_fields_that_answers_add_are_listed() -> None:

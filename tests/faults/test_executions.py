@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
 from tests.faults.stage import Stage, deliver_one, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
@@ -82,6 +83,19 @@ def given_up(stage: Stage) -> None:
     stage.world.store.delete(*KEY)
 
 
+def several_schedules(stage: Stage) -> None:
+    """A calendar says which of two fired: only its patch makes the target succeed."""
+    CalendarStore(stage.world.table("jobs"), stage.world.store.audited).put(
+        "alice", "feasts", {"dates": [DUE[:10]]}, stage.world.clock.now()
+    )
+    stage.world.target.answer = lambda event: Outcome(ok=event["payload"] == '{"kind":"feast"}')
+    workday = {"at": DUE, "exclude": {"calendars": ["feasts"]}}
+    feast = {"at": DUE, "include_calendars": ["feasts"], "payload_patch": {"kind": "feast"}}
+    definition = job(schedules=[workday, feast], retry={"max_attempts": 1})
+    stage.world.registry.create(*KEY, definition)
+    stage.world.clock.move_to(at(DUE))
+
+
 @dataclass(frozen=True)
 class Flow:
     """One path through the executor: its preparation, its calls, and the run's final state."""
@@ -98,6 +112,10 @@ FLOWS = {
     "second attempt": Flow(second_attempt, ["get_item", CLAIM, "target", FINISH], "succeeded"),
     "event": Flow(event, ["get_item", CLAIM, "target"], "dispatched"),
     "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
+    # Both decisions read the calendar: whether a schedule still fires, and which.
+    "several schedules": Flow(
+        several_schedules, ["get_item", "get_item", "get_item", CLAIM, "target", FINISH], "succeeded"
+    ),
     # The second read finds the deleted job.
     "skip": Flow(skip, ["get_item", "get_item", "put_item"], "skipped(deleted)"),
     "taken over": Flow(taken_over, ["get_item", CLAIM, TAKE_OVER, "target", FINISH], "succeeded"),

@@ -6,10 +6,12 @@ export interface Form {
   tags: string;
   owner: string;
   runbook: string;
-  mode: "cron" | "every" | "at";
+  mode: "cron" | "every" | "at" | "schedules";
   cron: string;
   every: string;
   at: string;
+  /** Several schedules as JSON. */
+  schedules: string;
   timezone: string;
   dialect: string;
   dst: string;
@@ -64,6 +66,7 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   cron: ["schedule.cron", "text"],
   every: ["schedule.every", "number"],
   at: ["schedule.at", "text"],
+  schedules: ["schedule.schedules", "json"],
   timezone: ["schedule.timezone", "text"],
   dialect: ["schedule.dialect", "text"],
   dst: ["schedule.dst", "text"],
@@ -109,13 +112,15 @@ const EMPTY = Object.fromEntries(["job_id", ...NAMES].map((name) => [name, ""]))
 export const BLANK: Form = {
   ...EMPTY,
   ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
+  schedules: '[\n  {"cron": "0 9 * * 1-5"},\n  {"cron": "0 12 * * 6", "payload_patch": {}}\n]',
   ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null" },
   ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep", completion: "answer" },
 };
 
 /** The form of a definition. Boxes for what a job does not have stay empty. */
 export function formOf(id: string, definition: Definition): Form {
-  const mode = (["every", "at"] as const).find((kind) => valueAt(definition, `schedule.${kind}`) != null) ?? "cron";
+  const mode =
+    (["every", "at", "schedules"] as const).find((kind) => valueAt(definition, `schedule.${kind}`) != null) ?? "cron";
   const texts = NAMES.map((name) => [name, textOf(name, valueAt(definition, BOXES[name][0]))]);
   return { ...BLANK, ...Object.fromEntries(texts), job_id: id, mode };
 }
@@ -123,6 +128,7 @@ export function formOf(id: string, definition: Definition): Form {
 function textOf(name: Box, value: unknown): string {
   const [, kind] = BOXES[name];
   if (name === "target") return JSON.stringify(withoutNulls(value ?? {}), null, 2);
+  if (name === "schedules" && value == null) return "";
   if (kind === "json") return JSON.stringify(value ?? null, null, 2);
   if (value === null || value === undefined) return kind === "choice" ? BLANK[name] : "";
   return kind === "list" && Array.isArray(value) ? value.join(", ") : String(value);
@@ -155,12 +161,16 @@ export function definitionOf(form: Form, stored?: Definition): Written {
   return { definition, schedule, problems };
 }
 
+/** What goes into each of several schedules, and not beside them. */
+const OF_ONE: readonly Box[] = ["timezone", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"];
+
 /** The form without the boxes that its kind of schedule does not have. */
 function said(form: Form): Form {
   const hidden: Box[] = [
-    ...(["cron", "every", "at"] as const).filter((mode) => mode !== form.mode),
+    ...(["cron", "every", "at", "schedules"] as const).filter((mode) => mode !== form.mode),
     form.mode === "every" ? "timezone" : "anchor",
     ...(form.mode === "cron" ? [] : (["dialect", "dst"] as const)),
+    ...(form.mode === "schedules" ? OF_ONE : []),
   ];
   return { ...form, ...Object.fromEntries(hidden.map((name) => [name, ""])) };
 }

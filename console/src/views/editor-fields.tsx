@@ -71,10 +71,10 @@ export function EditorFields(props: Props): JSX.Element {
       <Card title="Schedule">
         <fieldset class="actions modes">
           <legend class="sr">Kind of schedule</legend>
-          {(["cron", "every", "at"] as const).map((mode) => (
+          {(["cron", "every", "at", "schedules"] as const).map((mode) => (
             <label key={mode} class="check">
               <input type="radio" name="mode" checked={form.mode === mode} onChange={() => set({ mode })} />
-              {{ cron: "Cron", every: "Every so long", at: "Once" }[mode]}
+              {{ cron: "Cron", every: "Every so long", at: "Once", schedules: "Several" }[mode]}
             </label>
           ))}
         </fieldset>
@@ -129,28 +129,50 @@ export function EditorFields(props: Props): JSX.Element {
               <Zone {...props} />
             </>
           ) : null}
+          {form.mode === "schedules" ? (
+            <Line
+              {...props}
+              name="schedules"
+              label="Schedules"
+              hint="JSON. Each may have a payload_patch; an instant that some share fires once, with the patch of the first."
+              rows={8}
+              mono
+            />
+          ) : null}
         </div>
         <Fold {...props} title="Bounds, excluded dates, spread, pace" names={BOUNDS}>
           <When {...props} name="start_at" label="Not before" hint="An instant." />
           <When {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." />
           <Line {...props} name="max_runs" label="Ends after so many fire times" mono />
-          <DatesField {...fieldOf(props, "exclude_dates")} label="Not on these dates" hint="2026-12-24, 2026-12-25" />
-          <CalendarsField
-            {...fieldOf(props, "exclude_calendars")}
-            label="Not on the dates of these calendars"
-            hint="Names, separated by commas."
-          />
-          <CalendarsField
-            {...fieldOf(props, "include_calendars")}
-            label="Only on the dates of these calendars"
-            hint="Names, separated by commas."
-          />
-          <Choice
-            {...props}
-            name="on_excluded"
-            label="On an excluded date"
-            of={{ "": "leave the fire time out", next: "fire on the next date", previous: "fire on the date before" }}
-          />
+          {form.mode === "schedules" ? null : (
+            <>
+              <DatesField
+                {...fieldOf(props, "exclude_dates")}
+                label="Not on these dates"
+                hint="2026-12-24, 2026-12-25"
+              />
+              <CalendarsField
+                {...fieldOf(props, "exclude_calendars")}
+                label="Not on the dates of these calendars"
+                hint="Names, separated by commas."
+              />
+              <CalendarsField
+                {...fieldOf(props, "include_calendars")}
+                label="Only on the dates of these calendars"
+                hint="Names, separated by commas."
+              />
+              <Choice
+                {...props}
+                name="on_excluded"
+                label="On an excluded date"
+                of={{
+                  "": "leave the fire time out",
+                  next: "fire on the next date",
+                  previous: "fire on the date before",
+                }}
+              />
+            </>
+          )}
           <Line
             {...props}
             name="spread_s"
