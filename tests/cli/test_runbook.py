@@ -13,8 +13,9 @@ from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from common.storage import aws
 from tests.cli.conftest import Desk
+from tests.flows import test_export
 from tests.runbook.pages import commands
-from tests.worlds import ARN, at, damage_entry, job
+from tests.worlds import ARN, World, at, damage_entry, job
 
 
 def follow(desk: Desk, page: str, *parts: str, **variables: str) -> str:
@@ -124,3 +125,20 @@ def test_a_region_is_lost(desk: Desk, tmp_path: Path, monkeypatch: pytest.Monkey
     assert "1 to create" in follow(desk, "region-lost", "Fix")
     desk.office.world.run_until("2026-11-21T03:15:00Z", ticks=True)
     assert "2026-11-21T03:15:00Z" in desk.office.world.target.fire_times("report")
+
+
+def test_the_export_of_runs_fails(world: World) -> None:
+    """The bucket refuses; once it takes files again, a round writes the days that are missing."""
+    platform = test_export.of_world(world)
+    platform.pass_time("2026-11-23T02:10:00Z")
+
+    def refuse() -> None:
+        raise PermissionError("AccessDenied")
+
+    platform.bucket.before = refuse
+    failed = platform.exporter().export(world.clock.now())
+    assert any("AccessDenied" in problem for problem in failed.problems)
+    assert all(command.startswith("aws ") for command in commands("exporter-errors", "prod"))
+    platform.bucket.before = lambda: None
+    platform.round()
+    assert platform.exported() == platform.over() != set()

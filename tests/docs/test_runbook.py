@@ -26,7 +26,7 @@ PAGES = sorted({path.stem for path in RUNBOOK.glob("*.md")} - {"README"})
 # What the embedded AWS, or a world in memory, can have a part of; each page says which.
 IN_PART = {
     *("api-latency", "burn-slow", "concurrency", "lateness", "tick-duration"),
-    *("cost-jump", "region-lost", "restore"),
+    *("cost-jump", "region-lost", "restore", "exporter-errors"),
 }
 
 
