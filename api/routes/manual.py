@@ -186,10 +186,11 @@ def get_backfill(services: Services, request: Request) -> Response:
 def list_backfills(services: Services, request: Request) -> Response:
     """A job's backfills of the last 90 days, the newest first; 200 at most.
 
-    One query, and one read of the job. A deleted job is `not-found`.
+    `more`: there are others, whose runs `GET /v1/jobs/{job_id}/runs?trigger=backfill` lists. One query of up to 2,000
+    backfills, and one read of the job. A deleted job is `not-found`.
     """
-    backfills = services.manual.backfills.listed(request.tenant, existing_id(request))
-    return Response({"backfills": [_backfill_view(backfill) for backfill in backfills]})
+    backfills, more = services.manual.backfills.listed(request.tenant, existing_id(request))
+    return Response({"backfills": [_backfill_view(backfill) for backfill in backfills], "more": more})
 
 
 @ROUTES.add(

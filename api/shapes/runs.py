@@ -385,3 +385,4 @@ class Backfills(ResponseBody):
     """The backfills of a job, the newest first."""
 
     backfills: list[Backfill] = Field(description="The backfills, the newest first.")
+    more: bool = Field(description="There are more than these 200.")

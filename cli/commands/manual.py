@@ -12,6 +12,7 @@ from cli.options import AsJson, ExitCode, JobId, Yes, with_options
 from cli.output import console, plural, print_json, table, why
 from cli.session import session
 from cli.time_range import since_at
+from common.jobs.backfill import MAX_LISTED
 from common.timing.instants import relative, rfc3339
 from minute8_client import Client
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
@@ -209,6 +210,9 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
     console().print(
         table(("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""), rows) if rows else "no backfills"
     )
+    if len(listed) >= MAX_LISTED:
+        rest = f"minute8 runs list {job_id} --trigger backfill"
+        typer.echo(f"minute8: there may be more backfills; the runs of all: {rest}", err=True)
 
 
 def cancel_backfill(

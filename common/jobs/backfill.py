@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
@@ -25,6 +25,8 @@ from common.timing.schedule import Schedule
 
 # A backfill has at most 100 runs at once. All may end together, and each try lets one of them move the pointer.
 _MAX_TRIES = 100
+# The most backfills of a job that a list shows.
+MAX_LISTED: Final = 200
 # Counted from the end of its last run.
 _RETENTION_S = 90 * DAY_S
 # An attribute of a run's record: the end of this run has moved its backfill's pointer. It holds the fire time that was

@@ -13,7 +13,7 @@ from typing import Final
 
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.backfill import Backfill, first_steps
+from common.jobs.backfill import MAX_LISTED, Backfill, first_steps
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
 from common.jobs.payload_formats import PayloadFormats
@@ -332,8 +332,8 @@ def _cancelled(note: str) -> str:
 BACKFILL_LIMIT: Final = 10_000
 # The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
 BACKFILL_EXCLUDED_DATES: Final = 1_000
-# The most backfills of a job that a list shows.
-MAX_LISTED: Final = 200
+# A list of a job's backfills looks at so many.
+MAX_READ: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,11 +440,16 @@ class BackfillCommands:
                 )
         return schedule, times
 
-    def listed(self, tenant: str, job_id: str) -> list[Backfill]:
-        """The kept backfills of a job, the newest first, at most MAX_LISTED. Raises NotFound."""
+    def listed(self, tenant: str, job_id: str) -> tuple[list[Backfill], bool]:
+        """The newest MAX_LISTED backfills of a job, and whether there are more. Raises NotFound.
+
+        They are stored by their ids: of more than MAX_READ, those with the first ids are looked at.
+        """
         self.store.get(tenant, job_id)
-        items = self.store.jobs.query(Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_LISTED))
-        return sorted(map(Backfill.from_item, items), key=lambda backfill: backfill.created_at, reverse=True)
+        query = Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_READ)
+        found = map(Backfill.from_item, self.store.jobs.query(query))
+        newest = sorted(found, key=lambda backfill: backfill.created_at, reverse=True)
+        return newest[:MAX_LISTED], len(newest) > MAX_LISTED
 
 
 def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:

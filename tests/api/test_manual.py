@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.views import job_view
+from common.registration import manual
 from common.runs.outcome import Outcome
 from common.timing.fires import next_fires
 from tests.api.calls import Office
@@ -255,9 +256,9 @@ def test_a_large_payload_of_a_run_costs_requests(office: Office) -> None:
     assert set(small) == {202}
 
 
-def test_backfills_are_listed_the_newest_first(office: Office) -> None:
+def test_backfills_are_listed_the_newest_first(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 * * * *"))
-    assert office.alice("GET", "/v1/jobs/report/backfills").json == {"backfills": []}
+    assert office.alice("GET", "/v1/jobs/report/backfills").json == {"backfills": [], "more": False}
     backfill = {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T03:00:00Z"}
     for name in ("one", "two"):
         office.alice("POST", "/v1/jobs/report/backfills", backfill | {"backfill_id": name})
@@ -269,3 +270,6 @@ def test_backfills_are_listed_the_newest_first(office: Office) -> None:
         ("one", 3, True),
     ]
     assert office.bob("GET", "/v1/jobs/report/backfills").status == 404
+    monkeypatch.setattr(manual, "MAX_LISTED", 1)
+    cut = office.alice("GET", "/v1/jobs/report/backfills").json
+    assert ([entry["backfill_id"] for entry in cut["backfills"]], cut["more"]) == (["two"], True)

@@ -42,6 +42,16 @@ def test_a_backfill_is_counted_and_then_started(desk: Desk) -> None:
     assert desk("backfill", "report", "--from", "nonsense", "--to", "2026-11-21T01:00:00Z").code == 2
 
 
+def test_a_cut_list_of_backfills_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
+    span = ("--from", "2026-11-21T00:00:00Z", "--to", "2026-11-21T00:20:00Z")
+    desk("backfill", "report", *span)
+    whole = desk("jobs", "backfills", "report")
+    assert "2 of 2" in whole.out and "more" not in whole.err
+    monkeypatch.setattr("cli.commands.manual.MAX_LISTED", 1)
+    assert "minute8 runs list report --trigger backfill" in desk("jobs", "backfills", "report").err
+
+
 def test_a_tenant_may_call_what_the_platform_allows(desk: Desk) -> None:
     stage = ("--stage", "test")
     assert desk("tenants", "create", "carol", "--allow-target", "*", *stage).code == 0
