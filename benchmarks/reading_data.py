@@ -33,6 +33,7 @@ from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.timing.windows import WINDOW_S, window_start
 from scheduler.coming import ComingCounter
+from scheduler.listed_outcomes import OutcomesMaker
 from scripts.measure.rounds import track
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
@@ -221,6 +222,13 @@ def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:
         for bucket, of_bucket in buckets.items():
             platform.set(bucket, {(name, start): _window(start, a_window, rng) for name in of_bucket})
     _directory(tables, jobs)
+
+
+def make_outcomes(tables: ReadTables) -> None:
+    """Have a tick make the last outcomes of jobs that looks asked for."""
+    maker = OutcomesMaker.of(tables.named, SystemClock())
+    while (result := maker.make(time.time())).is_cut or result.problem:
+        assert not result.problem, result.problem
 
 
 def count_coming(tables: ReadTables, now: int) -> float:
