@@ -24,8 +24,8 @@ from common.timing.instants import DAY_S
 MAX_AGE_S: Final = 3 * 3_600
 # Of a window the tenants with the most executions are named.
 _TENANTS: Final = 2_000
-# Of a portion: a window with most tenants has 200 KB before compression.
-_PORTION_CHARS: Final = 30_000
+# Of a portion before compression, to which a window and a total of up to 140 KB each are added. An item holds 400 KB.
+_PORTION_CHARS: Final = 120_000
 _MAX_TRIES: Final = 3
 
 
@@ -53,14 +53,15 @@ class ComingCounts:
             )
             if not is_known:
                 return None
-            portion_keys = [
-                keys.coming(number, name)
+            wholes = {
+                keys.coming(number, name)["sk"]: is_whole
                 for number, head in heads.items()
-                for name in _portions_between(head, start, end)
-            ]
+                for name, is_whole in _portions_between(head, start, end)
+            }
+            portion_keys: list[keys.Key] = [{"pk": keys.PROJECTION, "sk": sk} for sk in wholes]
             items = list(self.runs.get_many(portion_keys, consistent=False))
             if len(items) == len(portion_keys):
-                return _coming(start, end, heads.values(), items)
+                return _coming(start, end, heads.values(), [(item, wholes[item["sk"]]) for item in items])
         return None  # a tick replaces them faster than they are read
 
     def counted_at(self) -> dict[int, int]:
@@ -94,38 +95,50 @@ class ComingCounts:
         return {head_keys[item["sk"]]: item for item in items}
 
 
-def _portions_between(head: Mapping[str, Any], start: int, end: int) -> Iterator[str]:
+def _portions_between(head: Mapping[str, Any], start: int, end: int) -> Iterator[tuple[str, bool]]:
+    """The names of the portions with windows in [start, end), and whether all of their windows are."""
     spans = pairwise([*head["firsts"], head["end"]])
     for name, (first, until) in zip(head["portions"], spans, strict=True):
         if first < end and start < until:
-            yield name
+            yield name, start <= first and until <= end
 
 
 def _coming(
-    start: int, end: int, heads: Collection[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]
+    start: int,
+    end: int,
+    heads: Collection[Mapping[str, Any]],
+    items: Sequence[tuple[Mapping[str, Any], bool]],
 ) -> Coming:
     density = PlatformDensity(start, end)
     density.jobs = sum(head["jobs"] for head in heads)
     density.unreadable = sum(head["unreadable"] for head in heads)
-    for item in items:
-        for at, minutes, tenants in json.loads(unpacked(item["data"])):
+    for item, is_whole in items:
+        total, _, windows = unpacked(item["data"]).partition("\n")
+        for at, minutes, tenants in json.loads(total if is_whole else windows):
             if start <= at < end:
                 density.windows[at].merge(WindowDensity(Counter(dict(minutes)), Counter(tenants)))
     return Coming(density, min(head["counted_at"] for head in heads))
 
 
 def _texts(density: PlatformDensity) -> Iterator[tuple[int, str]]:
-    """The windows as texts of portions, each with the start of its first window."""
+    """The windows as texts of portions, each with the start of its first window.
+
+    A text has the total of its windows in a line of its own, for those who read all of them.
+    """
     portion: list[str] = []
-    first = size = 0
+    total, first, size = WindowDensity(), 0, 0
     for start, window in sorted(density.windows.items()):
-        tenants = dict(window.tenants.most_common(_TENANTS))
-        shown = [start, sorted(window.minutes.items()), tenants]
-        portion.append(json.dumps(shown, separators=(",", ":")))
+        portion.append(_text(start, window))
+        total.merge(window)
         first = first or start
         size += len(portion[-1])
         if size > _PORTION_CHARS:
-            yield first, f"[{','.join(portion)}]"
-            portion, first, size = [], 0, 0
+            yield first, f"[{_text(first, total)}]\n[{','.join(portion)}]"
+            portion, total, first, size = [], WindowDensity(), 0, 0
     if portion:
-        yield first, f"[{','.join(portion)}]"
+        yield first, f"[{_text(first, total)}]\n[{','.join(portion)}]"
+
+
+def _text(start: int, window: WindowDensity) -> str:
+    shown = [start, sorted(window.minutes.items()), dict(window.tenants.most_common(_TENANTS))]
+    return json.dumps(shown, separators=(",", ":"))

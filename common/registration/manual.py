@@ -447,8 +447,8 @@ class BackfillCommands:
         """
         self.store.get(tenant, job_id)
         query = Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_READ)
-        found = map(Backfill.from_item, self.store.jobs.query(query))
-        newest = sorted(found, key=lambda backfill: backfill.created_at, reverse=True)
+        backfills = map(Backfill.from_item, self.store.jobs.query(query))
+        newest = sorted(backfills, key=lambda backfill: backfill.created_at, reverse=True)
         return newest[:MAX_LISTED], len(newest) > MAX_LISTED
 
 

@@ -46,8 +46,8 @@ def test_a_cut_list_of_backfills_says_so(desk: Desk, monkeypatch: pytest.MonkeyP
     desk.office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
     span = ("--from", "2026-11-21T00:00:00Z", "--to", "2026-11-21T00:20:00Z")
     desk("backfill", "report", *span, "--json")
-    whole = desk("jobs", "backfills", "report")
-    assert "of 2" in whole.out and "more" not in whole.err
+    uncut = desk("jobs", "backfills", "report")
+    assert "of 2" in uncut.out and "more" not in uncut.err
     monkeypatch.setattr("cli.commands.manual.MAX_LISTED", 1)
     assert "minute8 runs list report --trigger backfill" in desk("jobs", "backfills", "report").err
 
