@@ -22,7 +22,7 @@ from scripts.embedded.process import ROOT
 from scripts.screenshots import Keys, in_browser, prepared
 
 _DIRECTORY: Final = ROOT / "build" / "pictures"
-_SOURCES: Final = ("console", "clients/typescript")
+_SOURCES: Final = ("package.json", "package-lock.json", "tsconfig.base.json", "console", "clients/typescript")
 
 
 def main() -> int:
@@ -30,6 +30,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.pictures", description=__doc__)
     parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
     parser.add_argument("--against", default="main", help="the commit to compare with")
+    parser.add_argument(
+        "--only", default="", help="a part of the views' names, such as jobs/; all if left out"
+    )
     options = parser.parse_args()
     embedded = find(options.state_dir)
     if embedded is None or not embedded.api_url:
@@ -42,34 +45,34 @@ def main() -> int:
     }
     keys = Keys.create(embedded)
     job, run = prepared(embedded, keys.lively)
-    job_views = [f"jobs/{job}{tab}" for tab in ("", "/schedule", "/definition", "/history", "/edit")]
-    lists = ["", "jobs", "new-job", "runs", "failures", "upcoming"]
-    tenant_views = ["calendars", "subscriptions", "keys", "audit", "quota", "api"]
+    groups = [
+        ("tenant", keys.lively, _tenant_views(job, run)),
+        ("operator", keys.operator, ["", "keys", "audit", f"tenants/{keys.lively_tenant}"]),
+    ]
     stage = {
         "url": f"{embedded.api_url}/console",
         "directory": str(_DIRECTORY),
         "consoles": {name: str(path) for name, path in consoles.items()},
         "views": [
-            {
-                "who": "tenant",
-                "key": keys.lively,
-                "views": [*lists, *job_views, f"runs/{run}", *tenant_views],
-            },
-            {
-                "who": "operator",
-                "key": keys.operator,
-                "views": ["", "keys", "audit", f"tenants/{keys.lively_tenant}"],
-            },
+            {"who": who, "key": key, "views": chosen}
+            for who, key, views in groups
+            if (chosen := [view for view in views if options.only in view])
         ],
     }
     return in_browser("tests/pictures.ts", stage)
+
+
+def _tenant_views(job: str, run: str) -> list[str]:
+    of_job = [f"jobs/{job}{tab}" for tab in ("", "/schedule", "/definition", "/history", "/edit")]
+    lists = ["", "jobs", "new-job", "runs", "failures", "upcoming"]
+    return [*lists, *of_job, f"runs/{run}", "calendars", "subscriptions", "keys", "audit", "quota", "api"]
 
 
 def _checkout(commit: str) -> Path:
     """The console's sources of a commit, beside the packages of this checkout."""
     folder = _DIRECTORY / "sources"
     archive = subprocess.run(
-        ["git", "archive", commit, "package.json", "package-lock.json", *_SOURCES],
+        ["git", "archive", commit, *_SOURCES],
         cwd=ROOT,
         capture_output=True,
         check=True,

@@ -57,6 +57,21 @@ describe("a view that is not whole", () => {
     await page.context().close();
   });
 
+  it("says at once that the requests of the minute are used up, and that they are not any more", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    await settled(page);
+    const json = { type: "urn:minute8:problem:too-many-requests", title: "too many", status: 429 };
+    await page.route("**/v1/**", (route) => route.fulfill({ status: 429, headers: { "retry-after": "5" }, json }));
+    await show(page, "calendars");
+    await page.getByText("The tenant’s requests of this minute are used up").waitFor({ timeout: 4000 });
+    expect(await page.getByRole("alert").count()).toBe(1);
+    await page.unroute("**/v1/**");
+    await page.getByText("No calendars yet").waitFor();
+    await page.getByText("The tenant’s requests of this minute are used up").waitFor({ state: "detached" });
+    await page.context().close();
+  });
+
   it("is none for a name that objects have by themselves", async () => {
     const page = await newPage();
     await signIn(page, stage.keys.bob);

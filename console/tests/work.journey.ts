@@ -269,7 +269,8 @@ describe("a page", () => {
     await settled(page);
     const row = await page.getByRole("table", { name: "Jobs" }).locator("[data-row]").first().boundingBox();
     expect(row?.y).toBeLessThan(440);
-    await page.emulateMedia({ media: "print" });
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toBe("light");
     expect(await page.getByRole("navigation").first().isVisible()).toBe(false);
     expect(await page.getByRole("table", { name: "Jobs" }).isVisible()).toBe(true);
     await end(page);

@@ -1,26 +1,16 @@
 /** Data of the API in a view: loaded when it is shown, again while updates are live, and never after it has gone. */
 
 import { effect, signal } from "@preact/signals";
-import { Minute8Problem, Unreachable } from "minute8-client";
+import { Minute8Problem } from "minute8-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { session, signOut } from "./session";
 import { now } from "./time";
+import { trouble, troubleOf } from "./trouble";
 
 /** Whether views load by themselves. */
 export const live = signal(true);
 /** Grows when everything shown is to be loaded again. */
 export const round = signal(0);
-
-/** What is wrong with all requests alike: it is said once, not by each part of a view. */
-export type Trouble = "offline" | "failing" | "throttled";
-export const trouble = signal<Trouble | null>(null);
-
-export function troubleOf(error: unknown): Trouble | null {
-  if (error instanceof Unreachable) return "offline";
-  if (!(error instanceof Minute8Problem)) return null;
-  if (error.status === 429) return "throttled";
-  return error.status >= 500 ? "failing" : null;
-}
 
 export interface Loaded<T> {
   data: T | undefined;

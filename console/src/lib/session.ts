@@ -6,6 +6,7 @@
 import { signal } from "@preact/signals";
 import { Minute8, Minute8Problem, type Shapes } from "minute8-client";
 import { dropDrafts } from "./drafts";
+import { noticing } from "./trouble";
 
 export type Tenant = Shapes["Tenant"];
 export type Role = "read" | "write" | "admin" | "operator";
@@ -37,7 +38,7 @@ export function addressOfApi(page: string): string {
 
 /** Sign in with a key or token. Throws what the API refuses, Unreachable. */
 export async function signIn(key: string): Promise<void> {
-  const api = new Minute8({ url: addressOfApi(location.href), key });
+  const api = new Minute8({ url: addressOfApi(location.href), key, fetch: noticing });
   session.value = await sessionOf(api);
   signedOutBecause.value = "";
   sessionStorage.setItem(PLACE, key);

@@ -59,15 +59,17 @@ export function Months(props: {
   return (
     <fieldset class="months" ref={box} onKeyDown={press}>
       <legend class="sr">{props.label}</legend>
-      <button type="button" class="quiet" aria-label="Earlier months" onClick={() => turn(-count)}>
-        ‹
-      </button>
+      <div class="turn">
+        <button type="button" class="quiet" aria-label="Earlier months" onClick={() => turn(-count)}>
+          ‹
+        </button>
+        <button type="button" class="quiet" aria-label="Later months" onClick={() => turn(count)}>
+          ›
+        </button>
+      </div>
       {Array.from({ length: count }, (_, n) => monthAfter(first, n)).map((month) => (
         <Month key={month} month={month} days={days} />
       ))}
-      <button type="button" class="quiet" aria-label="Later months" onClick={() => turn(count)}>
-        ›
-      </button>
     </fieldset>
   );
 }

@@ -4,9 +4,10 @@ import { Minute8Problem, Unreachable } from "minute8-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { linked } from "../lib/links";
-import { type Loaded, trouble, troubleOf } from "../lib/load";
+import type { Loaded } from "../lib/load";
 import { lookOf } from "../lib/states";
 import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
+import { trouble, troubleOf } from "../lib/trouble";
 import { Icon } from "./icons";
 
 /** A state: its shape, its colour and its word. */

@@ -3,11 +3,12 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import icon from "../icon.svg";
-import { live, refresh, type Trouble, trouble } from "../lib/load";
+import { live, refresh } from "../lib/load";
 import { go, place, to } from "../lib/router";
 import { hasRole, type Role, rereadTenant, session, signOut } from "../lib/session";
 import { nextTheme, nextZone } from "../lib/settings";
 import { BROWSER_ZONE, relative, zoneChoice } from "../lib/time";
+import { type Trouble, trouble } from "../lib/trouble";
 import { Messages } from "./actions";
 import { Text } from "./parts";
 
