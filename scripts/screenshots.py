@@ -56,6 +56,7 @@ def in_browser(script: str, stage: Mapping[str, object]) -> int:
     command = [
         str(ROOT / "node_modules" / ".bin" / "vitest"),
         "run",
+        "--bail=0",
         "--config",
         "console/journeys.config.mts",
     ]
@@ -105,8 +106,9 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
         {"name": "phone", "key": lively, "view": f"runs/{run}", **phone},
         *(
             {"name": name, "key": lively, "view": name, "height": 400}
-            for name in ("calendars", "subscriptions", "keys", "quota")
+            for name in ("subscriptions", "keys", "quota")
         ),
+        {"name": "calendars", "key": lively, "view": "calendars", "height": 620},
         {"name": "audit", "key": lively, "view": "audit", "height": 600},
         {"name": "platform", "key": operator, "view": "", "height": 1100},
         {"name": "tenant", "key": operator, "view": f"tenants/{LIVELY_TENANT}", "height": 700},

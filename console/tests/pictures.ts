@@ -28,9 +28,12 @@ const present = Date.now();
 /** What the API answered to each request, in any of the pages. */
 const answers = new Map<string, Promise<{ status: number; headers: Record<string, string>; body: Buffer }>>();
 
+let underWay = 0;
+
 async function answer(route: Route): Promise<void> {
   const request = route.request();
   const asked = [request.headers().authorization, request.method(), request.url(), request.postData()].join(" ");
+  underWay++;
   const known =
     answers.get(asked) ??
     route.fetch({ headers: { ...request.headers(), "if-none-match": "" } }).then(async (found) => ({
@@ -38,6 +41,7 @@ async function answer(route: Route): Promise<void> {
     }));
   answers.set(asked, known);
   await route.fulfill(await known);
+  underWay--;
 }
 
 /** A page with one of the consoles instead of the deployed one. */
@@ -56,7 +60,8 @@ async function pageWith(built: string, theme: "light" | "dark", width: number): 
 
 async function picture(page: Page, view: string): Promise<Buffer> {
   await show(page, view);
-  await page.waitForLoadState("networkidle");
+  // One answer may lead to the next request.
+  for (let quiet = 0; quiet < 3; quiet = underWay ? 0 : quiet + 1) await page.waitForTimeout(100);
   await settled(page);
   return page.screenshot({ fullPage: true, animations: "disabled", caret: "hide" });
 }
