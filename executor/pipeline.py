@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common import telemetry
 from common.clock import Clock
@@ -44,6 +44,9 @@ from executor.stages import (
 )
 from executor.targets import Kind
 
+if TYPE_CHECKING:
+    from executor.slots import Slot, Slots
+
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
 # Sending an event takes milliseconds.
@@ -73,6 +76,7 @@ class Executor:
     due_jobs: DueJobs
     runs: Runs
     overlap: OverlapPolicy
+    slots: Slots
     recorder: Recorder
     clock: Clock
     kinds: Mapping[str, Kind]
@@ -208,7 +212,13 @@ class Executor:
         timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
-            execution, loaded.message_id, now, lease_until, retention_s=retention_s, callback=callback
+            execution,
+            loaded.message_id,
+            now,
+            lease_until,
+            retention_s=retention_s,
+            callback=callback,
+            slot=job.concurrency.key if job.concurrency else "",
         )
         return Admitted(claim, job, kind, timeout_s, is_awaited)
 
@@ -228,13 +238,20 @@ class Executor:
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or report the conflict."""
+        slot = self._take_slot(attempt)
+        if isinstance(slot, Skip | Wait | ClaimConflict):
+            return Decided(attempt.claim, attempt.job, slot)
         if verdict := self._take_turn(attempt):
+            self._leave_slot(attempt, slot)
             return Decided(attempt.claim, attempt.job, verdict)
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
         is_called_once = attempt.job.on_crash == "fail"
         record = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
         if record is None:
+            if slot and not slot.is_new:  # of its executor that died
+                self.slots.renew(attempt.claim.slot, attempt.claim)
             return claimed
+        self._leave_slot(attempt, slot)
         no_takeover = "the job's on_crash is fail" if is_called_once else ""
         return Decided(
             claimed.claim, attempt.job, ClaimConflict(record, no_takeover, permanent=is_called_once)
@@ -256,6 +273,23 @@ class Executor:
         """The attempt with a claim that is sent now."""
         bits = self.handed_over.bits(attempt.claim.message_id)
         return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s, handed_over=bits), now, delay)
+
+    def _take_slot(self, attempt: Admitted) -> Slot | Skip | Wait | ClaimConflict | None:
+        """The attempt's slot of its concurrency key; None if the job has none. Otherwise why it has no slot."""
+        claim, concurrency = attempt.claim, attempt.job.concurrency
+        if concurrency is None:
+            return None
+        slot: Slot | Skip | Wait = self.slots.take(concurrency, claim)
+        if isinstance(slot, Skip | Wait):
+            record = self.runs.get(claim.execution)
+            if record is not None and not _awaits_attempt(record, claim.execution):
+                return ClaimConflict(record, no_takeover="other runs have the slots of its concurrency key")
+        return slot
+
+    def _leave_slot(self, attempt: Admitted, slot: Slot | None) -> None:
+        """Free the slot that this message has just taken: the attempt is not made."""
+        if slot and slot.is_new:
+            self.slots.free(attempt.claim.slot, attempt.claim.execution, attempt.claim.token)
 
     def _take_turn(self, attempt: Admitted) -> Skip | Wait | ClaimConflict | None:
         """None if no other run of the job prevents the attempt."""
@@ -290,6 +324,7 @@ def _is_plain(loaded: Loaded) -> bool:
         and execution.attempt == 1
         and not execution.not_before_at
         and job.overlap == "allow"
+        and job.concurrency is None
         and not job.schedule.named_calendars
     )
 

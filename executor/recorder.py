@@ -27,6 +27,7 @@ from executor.stages import Accepted, ClaimConflict, Dispatched, Verdict
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from executor.late_ends import Stops
+    from executor.slots import Slots
 
 Recorded = TypeVar("Recorded")
 _FIRST_WAIT_S: Final = 0.2
@@ -120,6 +121,7 @@ class Recorder:
     run_end: RunEnd
     queue: ExecutionsQueue
     postponed: Postponed
+    slots: Slots
     stops: Stops
     clock: Clock
 
@@ -198,13 +200,17 @@ class Recorder:
             + conflict.no_takeover,
         )
         earlier = replace(
-            claim, message_id=record["claimed_by"], started_at=record["started_at"], called_at=None
+            claim, message_id=record["claimed_by"], started_at=record["started_at"], called_at=None, slot=""
         )
-        return self._outcome(earlier, job, died)
+        report = self._outcome(earlier, job, died)
+        self._free_slot(record.get("slot", ""), claim.execution, record["claim_token"])
+        return report
 
     def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
         """The attempt is claimed already: by another message, or by an earlier delivery of this message."""
         execution = claim.execution
+        if record.get("status") in (RETRYING, *ENDED) and "slot" in record:
+            self._free_slot(record["slot"], execution, record["claim_token"])
         if _is_own(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
@@ -250,6 +256,8 @@ class Recorder:
                 again_at = int(record["lease_until"]) + 1
                 if job:
                     self.overlap.keep(job, execution, again_at)
+                if slot := record.get("slot"):
+                    self.slots.renew(slot, replace(claim, token=record["claim_token"], lease_until=again_at))
                 self.postponed.send(replace(execution, not_before_at=again_at))
                 return Report("duplicate", execution, detail="its target has accepted it")
             earlier = replace(
@@ -258,6 +266,7 @@ class Recorder:
                 token=record["claim_token"],
                 started_at=record["started_at"],
                 called_at=None,
+                slot=record.get("slot", ""),
             )
             ended_at = min(now, record.get("report", {}).get("at", now))
             settlement = Settlement(claim.message_id, record["signs"], max(ended_at, record["started_at"]))
@@ -280,6 +289,7 @@ class Recorder:
             claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement)
         ):
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
+        self._free_slot(claim.slot, execution, claim.token)
         if next_at is not None:
             self._retry(job, execution, next_at, throttled=outcome.throttled)
             return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
@@ -290,6 +300,11 @@ class Recorder:
         return Report(
             "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
         )
+
+    def _free_slot(self, slot: str, execution: Execution, claim_token: str) -> None:
+        """The attempt with this claim has ended: another run of its concurrency key may begin."""
+        if slot:
+            self.slots.free(slot, execution, claim_token)
 
     def _retry(self, job: Job | None, execution: Execution, next_at: int, *, throttled: bool) -> None:
         """Enqueue the next attempt. The run keeps its job's lock."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
     from executor.late_ends import Stops
+    from executor.slots import Slots
 
 
 def executor(
@@ -51,7 +52,7 @@ def executor(
     runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
     due_jobs = DueJobs(tables.jobs, clock)
     postponed = _postponed(tables.due, queue, clock)
-    overlap = OverlapPolicy(Locks(tables.runs), runs)
+    overlap, slots = OverlapPolicy(Locks(tables.runs), runs), _slots(tables.runs, queue, clock)
     run_end = RunEnd(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
@@ -72,6 +73,7 @@ def executor(
         run_end=run_end,
         queue=queue,
         postponed=postponed,
+        slots=slots,
         stops=_stops(rules, clock),
         clock=clock,
     )
@@ -79,6 +81,7 @@ def executor(
         due_jobs=due_jobs,
         runs=runs,
         overlap=overlap,
+        slots=slots,
         recorder=recorder,
         clock=clock,
         kinds=kinds,
@@ -94,6 +97,15 @@ def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
         from common.planning.postponed import Postponed
 
         return Postponed(due, queue, clock)
+
+    return on_first_use(build)
+
+
+def _slots(runs: Table, queue: ExecutionsQueue, clock: Clock) -> Slots:
+    def build() -> Slots:
+        from executor.slots import Slots
+
+        return Slots(runs, queue, clock)
 
     return on_first_use(build)
 

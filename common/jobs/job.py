@@ -71,6 +71,19 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
+class Concurrency:
+    """At most `limit` attempts of all the tenant's jobs with this key go at a time, by this job's limit.
+
+    A run without a slot is skipped, or waits for `max_wait_s` seconds at most.
+    """
+
+    key: str
+    limit: int
+    when_full: Literal["wait", "skip"] = "wait"
+    max_wait_s: int = 3_600
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One job of one tenant.
 
@@ -97,6 +110,7 @@ class Job:
     after_completion: AfterCompletion = "keep"
     dead_letter: str | None = None
     alert: Alert | None = None
+    concurrency: Concurrency | None = None
     owner: str = ""
     runbook: str = ""
     name: str = ""
@@ -177,6 +191,7 @@ class Job:
             "after_completion": self.after_completion if self.after_completion != "keep" else None,
             "dead_letter": self.dead_letter,
             "alert": self.alert.to_item() if self.alert else None,
+            "concurrency": asdict(self.concurrency) if self.concurrency else None,
         }
         item |= {name: value for name, value in optional.items() if value is not None}
         often_empty = {
@@ -220,6 +235,7 @@ class Job:
             after_completion=item.get("after_completion", "keep"),
             dead_letter=item.get("dead_letter"),
             alert=Alert(**item["alert"]) if item.get("alert") else None,
+            concurrency=Concurrency(**item["concurrency"]) if item.get("concurrency") else None,
             owner=item.get("owner", ""),
             runbook=item.get("runbook", ""),
             name=item.get("name", ""),

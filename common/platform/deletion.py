@@ -230,7 +230,12 @@ class Deletions:
     def _remove_projection(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove what is projected of the tenant's runs."""
         items_read = 0
-        for partition in (keys.projected_windows, keys.projected_portions, keys.projected_days):
+        for partition in (
+            keys.projected_windows,
+            keys.projected_portions,
+            keys.projected_days,
+            keys.slots_of,
+        ):
             if (room := most - items_read) > 0:
                 query = Query(partition(tenant_id), limit=room, attributes=("pk", "sk"))
                 items = list(self.runs.query(query))

@@ -74,6 +74,7 @@ _LETTERS: Final[Mapping[tuple[str, str], str]] = {
             states.SUSPENDED_TENANT: "U",
             states.TARGET_NOT_ALLOWED: "W",
             states.HELD: "H",
+            states.CONCURRENCY: "K",
             states.INVALID: "V",
         }.items()
     },

@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from common.errors import InvalidInput
-from common.jobs.job import ACTIVE, DELETED, Alert, Job, Retry
+from common.jobs.job import ACTIVE, DELETED, Alert, Concurrency, Job, Retry
 from common.jobs.revisions import next_second
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
@@ -47,6 +47,7 @@ def build_job(
         after_completion=definition.after_completion,
         dead_letter=definition.dead_letter,
         alert=_alert(definition),
+        concurrency=Concurrency(**definition.concurrency.model_dump()) if definition.concurrency else None,
         owner=definition.owner,
         runbook=definition.runbook,
         name=definition.name,

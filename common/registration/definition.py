@@ -41,6 +41,8 @@ RUNBOOK_CHARS: Final = 500
 MIN_CALLBACK_TIMEOUT_S: Final = 60
 MAX_CALLBACK_TIMEOUT_S: Final = 7 * DAY_S
 _CALLBACK_S: Final = 3_600
+# Each take and end writes the item of the key, which names the runs that go.
+MAX_CONCURRENCY: Final = 100
 
 _RETRY = Retry()
 _LINK: Final = re.compile(r"https?://[!-~]+", re.ASCII)
@@ -114,6 +116,21 @@ class PaceDefinition(Strict):
     key: str | None = Field(
         default=None,
         description="Jobs with the same key share the pace; without it those with the same target.",
+    )
+
+
+class ConcurrencyDefinition(Strict):
+    """How many attempts of all jobs with the same key go at a time, and what a run does that finds no place."""
+
+    key: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
+        description="Jobs of the tenant with the same key share the places."
+    )
+    limit: int = Field(ge=1, le=MAX_CONCURRENCY, description="A run of this job begins if fewer go.")
+    when_full: Literal["wait", "skip"] = Field(
+        default="wait", description="What a run does that finds no place."
+    )
+    max_wait_s: int = Field(
+        default=3_600, ge=1, le=DAY_S, description="After so long a run that waits is skipped."
     )
 
 
@@ -322,6 +339,9 @@ class JobDefinition(Strict):
         default=None,
         description="When subscribers hear of runs that are too long, too short, or do not succeed.",
     )
+    concurrency: ConcurrencyDefinition | None = Field(
+        default=None, description="How many attempts of several jobs go at a time."
+    )
     owner: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
         default="", description="Who answers for the job; failure events contain it."
     )
@@ -365,6 +385,13 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             "needs to know when a run ends, and this target only takes the event",
             value=definition.overlap,
             accepted=f"allow; or {_KNOWN_ENDS}",
+        )
+    if definition.concurrency and not ends_known:
+        raise InvalidInput(
+            "concurrency",
+            "needs to know when a run ends, and this target only takes the event",
+            value=definition.concurrency.model_dump(),
+            accepted=f"null; or {_KNOWN_ENDS}",
         )
     if definition.alert:
         _check_alert(definition.alert, ends_known)

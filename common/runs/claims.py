@@ -71,6 +71,8 @@ class Claim:
     callback: Callback | None = None
     # The executions of the same message that were handed over before, one bit each (`executor/handed_over.py`).
     handed_over: int = 0
+    # The concurrency key of the slot that the attempt holds.
+    slot: str = ""
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
@@ -106,6 +108,8 @@ def claim_fields(claim: Claim, status: str) -> Item:
         "first_started_at": claim.starts_at,
         "claims": 1,
     }
+    if claim.slot:
+        fields["slot"] = claim.slot
     if claim.callback:
         fields["callback"] = {
             "hash": callback_hash(claim.token, claim.callback.token),

@@ -62,6 +62,7 @@ TARGET_NOT_ALLOWED: Final = "target_not_allowed"
 HELD: Final = "held"
 INVALID: Final = "invalid"
 OVERLAP: Final = "overlap"
+CONCURRENCY: Final = "concurrency"
 CANCELLED: Final = "cancelled"
 REASONS: Final[dict[str, str]] = {
     DELETED_JOB: "since this was planned, the job or its tenant was deleted, or was deleted and created again",
@@ -71,6 +72,7 @@ REASONS: Final[dict[str, str]] = {
     MISFIRE: "it could not start within the job's `start_deadline_s`",
     MISSED: "no tick planned it within ten minutes; one record stands for all, see `skipped_count`",
     OVERLAP: "the job's previous run was still going",
+    CONCURRENCY: "as many runs of its concurrency key as the job allows were going; `detail` says how long it waited",
     CANCELLED: "a person or program cancelled it",
     SUSPENDED_TENANT: "the platform has suspended the tenant",
     TARGET_NOT_ALLOWED: "the platform does not let the tenant call this target (any more)",

@@ -305,6 +305,15 @@ def overlap_lock(tenant: str, job_id: str) -> Key:
     return {"pk": f"{tenant}#{job_id}#lock", "sk": "LOCK"}
 
 
+def slots(tenant: str, concurrency_key: str) -> Key:
+    return {"pk": slots_of(tenant), "sk": concurrency_key}
+
+
+def slots_of(tenant: str) -> str:
+    """The partition, in the runs table, of all the tenant's concurrency keys."""
+    return f"{tenant}##slots"
+
+
 def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:
     return {"pk": tenant, "sk": f"{backfills_of(job_id)}{backfill_id}"}
 

@@ -1,0 +1,110 @@
+"""A limit across jobs is exact: every fault at every call, kills, and every order of two executors' calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from common.runs.outcome import Outcome
+from common.storage import keys
+from tests.faults.interleaving import play, some_orders
+from tests.faults.stage import Stage, deliver_one, staged
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, DUE, END = "2026-11-21T03:12:00Z", "2026-11-21T03:15:00Z", "2026-11-21T04:30:00Z"
+JOBS = ("a", "b", "c")
+LIMIT = 1
+
+
+class Inside:
+    """How many calls of the target go at a time."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.now = self.most = 0
+        self._stage = stage
+        stage.world.target.answer = self._call
+
+    def _call(self, event: Mapping[str, Any]) -> Outcome:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            # A request, before which other processes may go on.
+            self._stage.world.table("jobs").get({"pk": "x", "sk": "x"})
+            fails = event["minute8"]["job_id"] == "b" and event["minute8"]["attempt"] == 1
+            return Outcome(ok=not fails, error_type="Boom")
+        finally:
+            self.now -= 1
+
+
+def create(world: World, **fields: Any) -> None:
+    for name in JOBS:
+        concurrency = {"key": "crm", "limit": LIMIT}
+        definition = job(at=DUE, concurrency=concurrency, timeout_s=30, retry={"base_s": 10}, **fields)
+        world.registry.create("alice", name, definition)
+    world.clock.move_to(at(DUE))
+
+
+def all_have_ended(world: World) -> None:
+    for name in JOBS:
+        assert world.statuses("alice", name) == ["succeeded"], name
+    assert len(world.sqs) == 0
+    item = world.table("runs").get(keys.slots("alice", "crm")) or {}
+    assert [name for name, lease in item["holders"].items() if lease["until"] >= world.clock.now()] == []
+
+
+def go_on(world: World) -> None:
+    world.run_until(END, ticks=True)
+
+
+def first(world: World) -> None:
+    deliver_one(world)
+
+
+def second(world: World) -> None:
+    """The first of the jobs goes; another one finds no place."""
+    deliver_one(world)
+    deliver_one(world)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("step", [first, second])
+@pytest.mark.parametrize("overlap", ["allow", "queue_one"])
+def test_every_fault_at_every_call(step: Callable[[World], None], fault: Fault, overlap: str) -> None:
+    with staged(BEGIN) as stage:
+        create(stage.world, overlap=overlap)
+        inside = Inside(stage)
+        stage.save()
+
+        def ends(world: World, died: BaseException | None) -> None:
+            inside.now = 0
+            go_on(world)
+            all_have_ended(world)
+            assert inside.most == LIMIT
+
+        assert stage.each_call(step, fault, ends) >= 6
+
+
+def test_executors_at_once_in_many_orders() -> None:
+    """Three executors with one job each; and some are killed on their way."""
+    with staged(BEGIN) as stage:
+        create(stage.world)
+        inside = Inside(stage)
+        messages = [stage.world.sqs.receive() for _ in JOBS]
+        stage.save()
+        kills: list[dict[str, tuple[str, int]]] = [{}, *({"0": ("", nth)} for nth in range(1, 12))]
+        for deaths in kills:
+            for choose in some_orders(8):
+                world = stage.restore()
+                inside.now = inside.most = 0
+                stage.wire.kill_in(deaths)
+                steps = {str(n): partial(world.deliver_one, message) for n, message in enumerate(messages)}
+                play(stage.wire, steps, choose)
+                stage.wire.kill_in({})
+                inside.now = 0
+                go_on(world)
+                all_have_ended(world)
+                assert inside.most == LIMIT
