@@ -118,6 +118,17 @@ _ALERT: Final[dict[str, Any]] = {
         typer.Option("--no-success-for", help="Subscribers hear if no run succeeds for so many seconds."),
     ],
 }
+_CONCURRENCY_: Final = "concurrency_"
+_CONCURRENCY: Final[dict[str, Any]] = {
+    f"{_CONCURRENCY_}key": Annotated[
+        Text, typer.Option("--concurrency-key", help="Jobs with the same key share --concurrency.")
+    ],
+    f"{_CONCURRENCY_}limit": Annotated[
+        Number, typer.Option("--concurrency", help="A run begins if fewer of its --concurrency-key go.")
+    ],
+    "when_full": Annotated[Text, typer.Option(help="What a run does if as many go: wait or skip.")],
+    "max_wait_s": Annotated[Number, typer.Option("--max-wait", help="Skip a run that has waited so long.")],
+}
 _JOB: Final[dict[str, Any]] = {
     "payload": Annotated[Text, typer.Option(help="JSON, or @file.json.")],
     "name": Annotated[Text, typer.Option(help="A name for people.")],
@@ -147,7 +158,16 @@ _JOB: Final[dict[str, Any]] = {
     "owner": Annotated[Text, typer.Option(help="The person or team that answers for the job.")],
     "runbook": Annotated[Text, typer.Option(help="The URL of the instructions for a failure.")],
 }
-OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_ALERT, **_JOB}
+OPTIONS: Final[dict[str, Any]] = {
+    **_SCHEDULE,
+    **_PACE,
+    **_EXCLUDE,
+    **_TARGET,
+    **_RETRY,
+    **_ALERT,
+    **_CONCURRENCY,
+    **_JOB,
+}
 _TARGET_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
 
 
@@ -167,6 +187,8 @@ def definition_of(**options: Any) -> dict[str, Any]:
         values["schedules"] = read_json(values["schedules"], "--schedules")
     schedule = _without_empty(_of(_SCHEDULE, values), exclude=_of(_EXCLUDE, values), pace=_of(_PACE, values))
     parts = {"retry": _of(_RETRY, values), "alert": _of(_ALERT, values)}
+    of_key = _of(_CONCURRENCY, values)
+    parts["concurrency"] = {name.removeprefix(_CONCURRENCY_): value for name, value in of_key.items()}
     return _without_empty(definition, schedule=schedule, target=_target(values), **parts)
 
 

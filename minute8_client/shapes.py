@@ -28,6 +28,7 @@ class Job(TypedDict):
     after_completion: Literal["keep", "delete"]
     dead_letter: str | None
     alert: dict[str, Any] | None
+    concurrency: dict[str, Any] | None
     owner: str
     runbook: str
     job_id: str

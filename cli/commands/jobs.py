@@ -200,6 +200,10 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
             "alert",
             ", ".join(f"{name} {value}" for name, value in (job.get("alert") or {}).items() if value),
         ),
+        (
+            "concurrency",
+            ", ".join(f"{name} {value}" for name, value in (job.get("concurrency") or {}).items()),
+        ),
         ("on crash", job["on_crash"]),
         ("after completion", job["after_completion"]),
         ("owner", job["owner"]),

@@ -18,7 +18,6 @@ from common.runs.claims import (
     Claim,
     Settlement,
     accept_update,
-    awaits_callback,
     claim_fields,
     claim_update,
     finish_update,
@@ -291,8 +290,6 @@ def _abandoned(claim: Claim) -> Expression:
 
 def _may_have_died(claim: Claim, record: Item) -> bool:
     """Whether it is worth trying to take the attempt over; `_abandoned` decides."""
-    if awaits_callback(record, claim.execution):
-        return False
     is_open = record.get("status") in (RUNNING, DISPATCHED)
     return (
         is_open and record["attempt"] == claim.execution.attempt and record["lease_until"] < claim.started_at

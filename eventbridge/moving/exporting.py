@@ -30,6 +30,7 @@ _OWN: Final[Mapping[str, Any]] = {
     "pause_after_failures": None,
     "on_crash": "retry",
     "alert": None,
+    "concurrency": None,
     "owner": "",
     "runbook": "",
 }

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
+from common.jobs.job import Concurrency
+from common.planning.execution import Execution
+from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.storage import keys
+from executor.admission import Wait
+from executor.slots import Slot
 from tests.faults.interleaving import play, some_orders
 from tests.faults.stage import Stage, deliver_one, staged
 from tests.faults.wire import Fault
@@ -93,7 +98,7 @@ def test_executors_at_once_in_many_orders() -> None:
     with staged(BEGIN) as stage:
         create(stage.world)
         inside = Inside(stage)
-        messages = [stage.world.sqs.receive() for _ in JOBS]
+        messages = [message for _ in JOBS if (message := stage.world.sqs.receive())]
         stage.save()
         kills: list[dict[str, tuple[str, int]]] = [{}, *({"0": ("", nth)} for nth in range(1, 12))]
         for deaths in kills:
@@ -101,10 +106,50 @@ def test_executors_at_once_in_many_orders() -> None:
                 world = stage.restore()
                 inside.now = inside.most = 0
                 stage.wire.kill_in(deaths)
-                steps = {str(n): partial(world.deliver_one, message) for n, message in enumerate(messages)}
-                play(stage.wire, steps, choose)
+                steps = {str(n): partial(world.execute, message) for n, message in enumerate(messages)}
+                died = play(stage.wire, steps, choose)
                 stage.wire.kill_in({})
+                assert inside.most <= LIMIT
+                for n, message in enumerate(messages):
+                    if died[str(n)]:
+                        world.sqs.give_back(message)
                 inside.now = 0
                 go_on(world)
                 all_have_ended(world)
                 assert inside.most == LIMIT
+
+
+def test_the_slot_of_a_run_that_never_comes_back_is_free_after_its_lease() -> None:
+    """Its executor is killed, and its message lost: the others begin a minute after its lease."""
+    with staged(BEGIN) as stage:
+        world = stage.world
+        create(world)
+        message = world.sqs.receive()
+        assert message
+        stage.wire.arm(1, Fault.KILLED_AFTER, only="put_item")
+        assert stage.attempt(lambda world: world.execute(message))
+        assert stage.wire.hit
+        (lost,) = set(JOBS) - set(jobs_with_runs(world))
+        world.run_until("2026-11-21T03:16:30Z")
+        assert [world.statuses("alice", name) for name in JOBS if name != lost] == [["queued"]] * 2
+        go_on(world)
+        assert [world.statuses("alice", name) for name in JOBS if name != lost] == [["succeeded"]] * 2
+
+
+def jobs_with_runs(world: World) -> list[str]:
+    """Those whose messages are still in the queue, or that have a run."""
+    return [name for name in JOBS if any(f'"{name}"' in waiting[3] for waiting in world.sqs._waiting)]
+
+
+def test_only_the_claim_that_holds_a_slot_frees_it() -> None:
+    with staged(BEGIN) as stage:
+        slots, concurrency = stage.world.executor.slots, Concurrency("crm", LIMIT)
+        execution = Execution("alice", "a", at(DUE), at(DUE), 1)
+        claim, copy = (Claim(execution, "m", at(DUE), at(DUE) + 30) for _ in range(2))
+        assert slots.take(concurrency, claim) == Slot(is_new=True)
+        assert slots.take(concurrency, copy) == Slot(is_new=False)
+        slots.free("crm", execution, copy.token)
+        other = Claim(Execution("alice", "b", at(DUE), at(DUE), 1), "n", at(DUE), at(DUE) + 30)
+        assert isinstance(slots.take(concurrency, other), Wait)
+        slots.free("crm", execution, claim.token)
+        assert slots.take(concurrency, other) == Slot(is_new=True)

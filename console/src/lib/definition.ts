@@ -46,6 +46,10 @@ export interface Form {
   completion: string;
   callback_timeout_s: string;
   pause_after_failures: string;
+  concurrency_key: string;
+  concurrency_limit: string;
+  when_full: string;
+  max_wait_s: string;
   longer_than_s: string;
   shorter_than_s: string;
   no_success_for_s: string;
@@ -99,6 +103,10 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   completion: ["completion", "choice"],
   callback_timeout_s: ["callback_timeout_s", "number"],
   pause_after_failures: ["pause_after_failures", "number"],
+  concurrency_key: ["concurrency.key", "text"],
+  concurrency_limit: ["concurrency.limit", "number"],
+  when_full: ["concurrency.when_full", "text"],
+  max_wait_s: ["concurrency.max_wait_s", "number"],
   longer_than_s: ["alert.longer_than_s", "number"],
   shorter_than_s: ["alert.shorter_than_s", "number"],
   no_success_for_s: ["alert.no_success_for_s", "number"],

@@ -274,6 +274,16 @@ export function EditorFields(props: Props): JSX.Element {
             hint="Never if empty."
             mono
           />
+          <Line {...props} name="concurrency_key" label="Concurrency: key" hint="Jobs with it share the limit." mono />
+          <Line
+            {...props}
+            name="concurrency_limit"
+            label="Concurrency: runs at a time"
+            hint="No limit if empty."
+            mono
+          />
+          <Line {...props} name="when_full" label="If as many go" hint="wait or skip; wait if empty." mono />
+          <Line {...props} name="max_wait_s" label="Skip after waiting (s)" hint="3,600 if empty." mono />
           <Line {...props} name="longer_than_s" label="Alert: a run takes over (s)" hint="None if empty." mono />
           <Line {...props} name="shorter_than_s" label="Alert: a success takes under (s)" hint="None if empty." mono />
           <Line {...props} name="no_success_for_s" label="Alert: no success for (s)" hint="None if empty." mono />
@@ -318,6 +328,7 @@ const BOUNDS = [
 ];
 const FOLLOWING = [
   ...(["factor", "cap_s", "max_age_s", "start_deadline_s", "pause_after_failures"] as const),
+  ...(["concurrency_key", "concurrency_limit", "when_full", "max_wait_s"] as const),
   ...(["longer_than_s", "shorter_than_s", "no_success_for_s"] as const),
   ...(["completion", "callback_timeout_s", "on_crash", "after_completion", "dead_letter"] as const),
 ];

@@ -62,6 +62,15 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           ["Time limit", `${job.timeout_s} s`],
           ["Overlap", job.overlap],
           ["Catch-up", job.catch_up],
+          ...(job.completion === "callback" ? [["Ends with", "a callback of the target"] as [string, string]] : []),
+          ...(job.concurrency
+            ? [
+                [
+                  "At a time",
+                  `${job.concurrency.limit} of ${job.concurrency.key}, else ${job.concurrency.when_full}`,
+                ] as [string, string],
+              ]
+            : []),
           ...(alert ? [["Alert", <Text key="a">{alert}</Text>] as [string, JSX.Element]] : []),
           ...(owner ? [["Owner", <Text key="o">{owner}</Text>] as [string, JSX.Element]] : []),
           ...(runbook ? [["Runbook", <Linked key="r">{runbook}</Linked>] as [string, JSX.Element]] : []),
