@@ -59,7 +59,7 @@ class Slots:
         """Take a slot for a claim, or decide what the execution does without one."""
         execution = claim.execution
 
-        def taken(item: Item, now: float) -> tuple[Item, Slot | Skip | Wait]:
+        def with_slot(item: Item, now: float) -> tuple[Item, Slot | Skip | Wait]:
             name = _name(execution)
             if name in item["holders"]:
                 return item, Slot(is_new=False)
@@ -76,7 +76,7 @@ class Slots:
             place = {"since": since, "until": now + 2 * LOOK_EVERY_S, "message": execution.encode()}
             return item | {"waiting": {**item["waiting"], name: place}}, decision
 
-        return self._change(keys.slots(execution.tenant, concurrency.key), taken)
+        return self._change(keys.slots(execution.tenant, concurrency.key), with_slot)
 
     def renew(self, key: str, claim: Claim) -> None:
         """Hold the slot for this claim, and until its lease ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -196,14 +196,8 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("catch-up", job["catch_up"]),
         ("overlap", job["overlap"]),
         ("pause after", f"{job['pause_after_failures']} failures" if job["pause_after_failures"] else "-"),
-        (
-            "alert",
-            ", ".join(f"{name} {value}" for name, value in (job.get("alert") or {}).items() if value),
-        ),
-        (
-            "concurrency",
-            ", ".join(f"{name} {value}" for name, value in (job.get("concurrency") or {}).items()),
-        ),
+        ("alert", _part_words(job.get("alert"))),
+        ("concurrency", _part_words(job.get("concurrency"))),
         ("on crash", job["on_crash"]),
         ("after completion", job["after_completion"]),
         ("owner", job["owner"]),
@@ -214,6 +208,11 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("revision", f"{job['revision']}, changed {when(job['updated_at'], now)}"),
     ]
     out.print(output.table(("", ""), [row for row in rows if str(row[1]) not in ("", "-")]))
+
+
+def _part_words(part: Mapping[str, object] | None) -> str:
+    """The fields of an object that a job may have."""
+    return ", ".join(f"{name} {value}" for name, value in (part or {}).items() if value)
 
 
 def _health_rows(health: JobHealth | None, now: float) -> list[tuple[str, object]]:

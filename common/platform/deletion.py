@@ -228,16 +228,12 @@ class Deletions:
         return items_read + self._remove_projection(tenant_id, most - items_read, removed)
 
     def _remove_projection(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Remove what is projected of the tenant's runs."""
+        """Remove what is projected of the tenant's runs, and its concurrency keys."""
         items_read = 0
-        for partition in (
-            keys.projected_windows,
-            keys.projected_portions,
-            keys.projected_days,
-            keys.slots_of,
-        ):
+        projected = (keys.projected_windows, keys.projected_portions, keys.projected_days)
+        for partition in (*(each(tenant_id) for each in projected), keys.slots(tenant_id, "")["pk"]):
             if (room := most - items_read) > 0:
-                query = Query(partition(tenant_id), limit=room, attributes=("pk", "sk"))
+                query = Query(partition, limit=room, attributes=("pk", "sk"))
                 items = list(self.runs.query(query))
                 removed["others"] += self.runs.delete_many([keys.key_of(item) for item in items])
                 items_read += len(items)

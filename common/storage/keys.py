@@ -306,12 +306,7 @@ def overlap_lock(tenant: str, job_id: str) -> Key:
 
 
 def slots(tenant: str, concurrency_key: str) -> Key:
-    return {"pk": slots_of(tenant), "sk": concurrency_key}
-
-
-def slots_of(tenant: str) -> str:
-    """The partition, in the runs table, of all the tenant's concurrency keys."""
-    return f"{tenant}##slots"
+    return {"pk": f"{tenant}##slots", "sk": concurrency_key}
 
 
 def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:

@@ -129,11 +129,11 @@ def test_the_slot_of_a_run_that_never_comes_back_is_free_after_its_lease() -> No
         stage.wire.arm(1, Fault.KILLED_AFTER, only="put_item")
         assert stage.attempt(lambda world: world.execute(message))
         assert stage.wire.hit
-        (lost,) = set(JOBS) - set(jobs_with_runs(world))
+        (lost_job,) = set(JOBS) - set(jobs_with_runs(world))
         world.run_until("2026-11-21T03:16:30Z")
-        assert [world.statuses("alice", name) for name in JOBS if name != lost] == [["queued"]] * 2
+        assert [world.statuses("alice", name) for name in JOBS if name != lost_job] == [["queued"]] * 2
         go_on(world)
-        assert [world.statuses("alice", name) for name in JOBS if name != lost] == [["succeeded"]] * 2
+        assert [world.statuses("alice", name) for name in JOBS if name != lost_job] == [["succeeded"]] * 2
 
 
 def jobs_with_runs(world: World) -> list[str]:
