@@ -159,7 +159,7 @@ class Shares:
         """The numbers of a divided window's shares that are not confirmed."""
         prefix = keys.share_prefix(mark.planning_until)
         items = self._table.query(Query(keys.SHARES, sk_prefix=prefix, attributes=("sk",)))
-        numbers = (keys.share_number(item["sk"]) for item in items)
+        numbers = (int(item["sk"].rpartition("#")[2]) for item in items)
         return [number for number in numbers if number // _MAX_DIVISION_SHARES == mark.division]
 
     def load(self, end: int, number: int) -> Share | None:

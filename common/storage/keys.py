@@ -23,6 +23,7 @@
 | due     | WINDOWS                      | end of window                   | how the planning of a window went      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
 | runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
+| runs    | tenant##slots                | concurrency key                 | the attempts that go, and who waits    |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
 | tenants | tenant                       | TENANT                          | the tenant                             |
@@ -111,6 +112,7 @@ STREAK_PREFIX = "STREAK#"
 SUBSCRIPTION_PREFIX = "SUBSCRIPTION#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
+HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
 SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
 TENANT_CHANGES = "TENANT_CHANGES#"
 DELETIONS = "DELETIONS#"
@@ -197,10 +199,6 @@ def share(end: int, number: int) -> Key:
 
 def share_prefix(end: int) -> str:
     return f"{end}#"
-
-
-def share_number(sk: str) -> int:
-    return int(sk.rpartition("#")[2])
 
 
 def planned_window(end: int) -> Key:
@@ -324,10 +322,6 @@ def asked_by_hand(tenant: str, job_id: str, nonce: str) -> Key:
 
 def tenant(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "TENANT"}
-
-
-def holds() -> Key:
-    return {"pk": "HOLDS#", "sk": "HOLDS"}
 
 
 def tenant_change(at: float, tenant_id: str) -> Key:

@@ -68,14 +68,14 @@ class Holds:
         after: Mapping[str, Any],
     ) -> list[Hold]:
         def attempt() -> list[Hold]:
-            item = self._table.get(keys.holds()) or {}
+            item = self._table.get(keys.HOLDS) or {}
             holds, revision = change(holds_of(item)), item.get("revision", 0)
             unchanged = Expression("attribute_not_exists(pk)", {})
             if revision:
                 unchanged = Expression("#revision = :old", {":old": revision})
             tx = Transaction(self._table.client)
             new = {"revision": revision + 1, "holds": [asdict(hold) for hold in holds]}
-            tx.put(self._table, {**keys.holds(), **new}, unchanged)
+            tx.put(self._table, {**keys.HOLDS, **new}, unchanged)
             Audit(self._table).add(tx, keys.OPERATORS, by, action, pattern, now, after=after)
             tx.commit()
             return holds

@@ -181,7 +181,7 @@ def changed_since(table: Table, at: float) -> set[str]:
 
 def held_targets(table: Table, *, consistent: bool = True) -> list[Hold]:
     """The holds in the tenants table, the oldest first."""
-    return holds_of(table.get(keys.holds(), consistent=consistent))
+    return holds_of(table.get(keys.HOLDS, consistent=consistent))
 
 
 def holds_of(item: Mapping[str, Any] | None) -> list[Hold]:
