@@ -15,6 +15,9 @@ _AWS_ENDPOINT = "AWS_ENDPOINT_URL"
 # The value of a parameter that is off. It is never empty: osls refuses `--param=canary=`.
 OFF = "off"
 
+# The alias by which each of a stage's functions is called (deploy/live.js).
+LIVE = "live"
+
 
 class MissingSetting(Exception):
     """The function is deployed without an environment variable that it needs."""

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from api.app import Event, resolve_for
 from api.services import Services
-from common.config import Config
+from common.config import LIVE, Config
 from common.ids import TENANT_ID_CHARS, is_id
 from common.platform.credential import Credential
 from common.storage import aws
@@ -92,7 +92,9 @@ class AsyncInProcess(httpx.AsyncBaseTransport):
 @lru_cache(_MAX_DEPLOYMENTS)
 def _services(session: Any, stage: str) -> Services:
     """The API's services, with the settings of the deployed API: no other place has its limits."""
-    function = session.client("lambda").get_function_configuration(FunctionName=f"minute8-{stage}-api")
+    function = session.client("lambda").get_function_configuration(
+        FunctionName=f"minute8-{stage}-api", Qualifier=LIVE
+    )
     return Services.of(Config.from_env(function["Environment"]["Variables"]), aws.clients_of(session))
 
 

@@ -151,8 +151,7 @@ class Deployment:
 
     def build(self) -> None:
         """Build what the package holds. Raises RuntimeError."""
-        # An embedded AWS that stands in for an account runs on this machine.
-        build_layer.build_all("local" if self.params["layerPath"].endswith("-local") else "arm64")
+        build_layer.build_all(build_layer.platform_of(self.params))
         build_layer.compile_code()
         console.build()
 

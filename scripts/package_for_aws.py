@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def package(stage: str, service: Path, osls_options: Sequence[str] = ()) -> Path:
     """Package `stage` in the directory `service`; return the directory of the archives and templates."""
-    stage_service(service, build_layer.build_all("arm64"))
+    layers = build_layer.build_all(build_layer.platform_of(parameters.given_in(osls_options)))
+    stage_service(service, layers)
     build_layer.compile_code(service)
     with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
         try:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from common.config import OFF
 from common.version import VERSION
-from scripts import audit, build_layer, parameters
+from scripts import audit, build_layer, parameters, wheel
 from scripts.embedded import EmbeddedError
 from scripts.package_for_aws import package
 
@@ -76,6 +76,7 @@ def build(params: Mapping[str, str], output: Path = OUTPUT) -> Path:
     (folder / "template.json").write_text(json.dumps(template, indent=1))
     (folder / "README.md").write_text(_README.read_text().replace("VERSION", VERSION))
     audit.write_bills_of_materials(folder)
+    wheel.build(folder)
     archive = folder.with_suffix(folder.suffix + ".zip")
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
         for path in sorted(folder.iterdir()):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from cli.doctor.deployment import LIVE
 from cli.doctor.inventory import FUNCTIONS
+from common.config import LIVE
 
 # The last few deployments can be gone back to.
 MAX_VERSIONS: Final = 6

@@ -11,6 +11,7 @@ import httpx
 
 from cli.doctor.inventory import FUNCTIONS, Feed
 from common.clock import Clock
+from common.config import LIVE
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
@@ -22,8 +23,6 @@ from common.storage.table import Table
 SERVICES: Final = (
     *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "logs", "sqs", "ssm", "sts"),
 )
-# The alias of each function, which deploy/live.js makes.
-LIVE: Final = "live"
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 
 from common.clock import SystemClock
+from common.config import LIVE
 from common.errors import AlreadyExists
 from common.jobs.job import Job
 from common.jobs.store import job_store
@@ -29,6 +30,7 @@ from common.timing.instants import DAY_S
 from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
 from eventbridge.schedule_input import PAYLOAD_FORMATS
+from scripts import versions
 from scripts.demo import functions
 from scripts.demo.workload import Registration
 
@@ -85,7 +87,12 @@ class Stage:
         return Table(self._dynamodb, f"{self.name}-{name}")
 
     def _executor_timeout_s(self) -> int:
-        return int(self._lambda.get_function_configuration(FunctionName=f"{self.name}-executor")["Timeout"])
+        return int(self._lambda.get_function_configuration(**self.called("executor"))["Timeout"])
+
+    def called(self, function: str) -> dict[str, str]:
+        """The parameters by which a function is called: its alias, which versions before 0.2.0 do not have."""
+        name = f"{self.name}-{function}"
+        return {"FunctionName": name} | ({"Qualifier": LIVE} if versions.live(self._lambda, name) else {})
 
     def deploy_target(self) -> str:
         """Create the sample target, if it is not there, and return its ARN."""
@@ -124,7 +131,7 @@ class Stage:
 
     def tick(self) -> Any:
         """Call the scheduler function, as its rule does at minute 8."""
-        answer = self._lambda.invoke(FunctionName=f"{self.name}-scheduler", Payload=b"{}")
+        answer = self._lambda.invoke(**self.called("scheduler"), Payload=b"{}")
         body = answer["Payload"].read().decode()
         if "FunctionError" in answer:
             raise RuntimeError(f"the scheduler failed: {body}")

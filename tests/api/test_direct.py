@@ -217,8 +217,8 @@ def test_the_settings_are_those_of_the_deployed_api(monkeypatch: pytest.MonkeyPa
 
     class OfProd(Session):
         def client(self, service: str, **_: Any) -> Any:
-            def configuration(FunctionName: str) -> Any:
-                functions.append(FunctionName)
+            def configuration(FunctionName: str, Qualifier: str) -> Any:
+                functions.append((FunctionName, Qualifier))
                 return {"Environment": {"Variables": variables}}
 
             return SimpleNamespace(get_function_configuration=configuration)
@@ -227,6 +227,6 @@ def test_the_settings_are_those_of_the_deployed_api(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(in_process.aws, "tuned", lambda built: built)
     services = in_process._services(session, "prod")
     assert in_process._services(session, "prod") is services
-    assert functions == ["minute8-prod-api"]
+    assert functions == [("minute8-prod-api", "live")]
     assert services.deployment.limits.longest_timeout_s == 67
     assert services.store.jobs.name == "minute8-prod-jobs"

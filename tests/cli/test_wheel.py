@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,22 +15,16 @@ import pytest
 from packaging.requirements import Requirement
 
 from common.version import VERSION
+from scripts.wheel import FOLDERS, build, copy_source
 from tests.docs.test_architecture import ROOT
 
-_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-_FOLDERS = ("minute8", "api", "cli", "common", "direct", "eventbridge", "minute8_client")
 # How a process of the command imports its own modules.
-_IN_FOLDERS = "import sys, minute8; sys.path.insert(0, minute8.__path__[0] + '/folders');"
+_INFOLDERS = "import sys, minute8; sys.path.insert(0, minute8.__path__[0] + '/folders');"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("wheel")
-    source = _copied_source(directory)
-    command = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(directory)]
-    _pip(*command, str(source))
-    [built] = directory.glob("*.whl")
-    return built
+    return build(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +67,7 @@ def test_its_modules_are_the_files_of_the_checkout(wheel: Path) -> None:
         sources = {name: content.read(name) for name in content.namelist() if name.endswith(".py")}
     of_checkout = {
         f"{'' if folder.startswith('minute8') else 'minute8/folders/'}{path.relative_to(ROOT)}": path.read_bytes()
-        for folder in _FOLDERS
+        for folder in FOLDERS
         for path in (ROOT / folder).rglob("*.py")
     }
     assert sources == of_checkout
@@ -138,7 +131,7 @@ def test_the_command_works_next_to_a_foreign_common(command: Path) -> None:
 
 def test_every_module_of_it_can_be_imported(command: Path) -> None:
     code = (
-        f"{_IN_FOLDERS}\n"
+        f"{_INFOLDERS}\n"
         "import pkgutil, importlib, minute8_client, cli, common, eventbridge\n"
         "for package in (minute8, minute8_client, cli, common, eventbridge):\n"
         "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
@@ -150,7 +143,7 @@ def test_every_module_of_it_can_be_imported(command: Path) -> None:
 
 def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: Path) -> None:
     code = (
-        f"{_IN_FOLDERS} from datetime import date;"
+        f"{_INFOLDERS} from datetime import date;"
         "from common.registration.icalendar_dates import all_day_dates;"
         "text = 'BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nDTSTART;VALUE=DATE:20261224\\r\\n"
         "END:VEVENT\\r\\nEND:VCALENDAR\\r\\n';"
@@ -160,7 +153,7 @@ def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: P
 
 
 def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> None:
-    source = _copied_source(tmp_path)
+    source = copy_source(tmp_path)
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
     project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
@@ -213,18 +206,6 @@ def test_the_command_loads_what_it_needs_and_no_more(
     # typer reads the parameters of a command with pydantic.
     libraries = "import sys, typer, pydantic, rich.console, rich.table, httpx; print(len(sys.modules))"
     assert len(loaded) < 1.5 * int(_run(command, "-c", libraries).stdout)
-
-
-def _copied_source(directory: Path) -> Path:
-    """What an install reads, without anything of an earlier build."""
-    source = directory / "source"
-    source.mkdir()
-    for name in _FILES:
-        shutil.copy(ROOT / name, source)
-    for name in _FOLDERS:
-        # Other processes may be compiling these modules now: files appear and vanish in __pycache__.
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return source
 
 
 def _environment(directory: Path, wheel: Path, extra: str) -> Path:

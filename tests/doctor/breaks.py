@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cli.doctor.deployment import LIVE
+from common.config import LIVE
 from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares

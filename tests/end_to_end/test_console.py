@@ -54,9 +54,8 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
         _round(aws)
         letters = aws("sqs").get_queue_url(QueueName="minute8-test-executions-dead")["QueueUrl"]
         aws("sqs").send_message(QueueUrl=letters, MessageBody=ATTACK)
-        aws("lambda").invoke(
-            FunctionName="minute8-test-scheduler", Payload=b"{}"
-        )  # so that a window is planned
+        # So that a window is planned.
+        aws("lambda").invoke(FunctionName="minute8-test-scheduler", Qualifier="live", Payload=b"{}")
         yield {"url": f"{embedded.api_url}/console", "target": target, "hooks": hooks, "keys": keys}
 
 
@@ -68,7 +67,7 @@ def _reply(aws: Any, handler: BaseHTTPRequestHandler) -> tuple[int, dict[str, st
 
 
 def _round(aws: Any) -> None:
-    aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
+    aws("lambda").invoke(FunctionName="minute8-test-notifier", Qualifier="live", Payload=b"{}")
 
 
 def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:

@@ -77,7 +77,7 @@ def is_well(client: Client, job_id: str) -> bool:
 
 def messages(aws: Any, requests: list[ReceivedRequest], min_count: int) -> list[ReceivedRequest]:
     """The messages to the subscription, once there are so many; this does not wait for the rule of each minute."""
-    aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
+    aws("lambda").invoke(FunctionName="minute8-test-notifier", Qualifier="live", Payload=b"{}")
     received = [request for request in requests if request.path == "/"]
     return received if len(received) >= min_count else []
 

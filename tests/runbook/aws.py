@@ -1,4 +1,4 @@
-"""`aws`, as far as the runbook uses it: an operation and its options, by botocore's own model of the service."""
+"""`aws`, as far as the documents use it: an operation and its options, by botocore's own model of the service."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ def main(arguments: list[str]) -> int:
         since = int(time.time() - 3600) * 1000
         events = client.filter_log_events(logGroupName=rest[0], startTime=since)["events"]
         print("".join(event["message"].rstrip() + "\n" for event in events), end="")
+        return 0
+    if (service, operation) in (("s3", "sync"), ("cloudformation", "deploy")):
+        if service == "s3":
+            sync(client, *rest)
+        else:
+            deploy(client, parsed(rest)[1])
         return 0
     positional, query, members = request(client.meta.service_model, operation, rest)
     answer = getattr(client, operation.replace("-", "_"))(**members)
@@ -84,6 +90,37 @@ def value_of(shape: Any, values: list[str]) -> Any:
         pairs = dict(pair.split("=", 1) for pair in value.split(","))
         return {name: value_of(shape.members[name], [text]) for name, text in pairs.items()}
     return {"integer": int, "boolean": lambda text: text == "true"}.get(shape.type_name, str)(value)
+
+
+def sync(client: Any, folder: str, address: str) -> None:
+    """Put a folder's files into a bucket."""
+    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    for path in sorted(Path(folder).iterdir()):
+        client.upload_file(str(path), bucket, prefix + path.name)
+
+
+def deploy(client: Any, options: dict[str, list[str]]) -> None:
+    """Create or update a stack by a change set, with a template that lies in a bucket. Raises WaiterError."""
+    [stack], [bucket], [path] = options["stack-name"], options["s3-bucket"], options["template-file"]
+    boto3.client("s3").upload_file(path, bucket, "deployed.template")
+    try:
+        client.describe_stacks(StackName=stack)
+        kind = "UPDATE"
+    except client.exceptions.ClientError:
+        kind = "CREATE"
+    pairs = [pair.split("=", 1) for pair in options["parameter-overrides"]]
+    change_set = client.create_change_set(
+        StackName=stack,
+        ChangeSetName=f"deploy-{time.time_ns()}",
+        ChangeSetType=kind,
+        TemplateURL=f"{client.meta.endpoint_url}/{bucket}/deployed.template",
+        Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in pairs],
+        Capabilities=options["capabilities"],
+    )["Id"]
+    often = {"Delay": 1, "MaxAttempts": 600}
+    client.get_waiter("change_set_create_complete").wait(ChangeSetName=change_set, WaiterConfig=often)
+    client.execute_change_set(ChangeSetName=change_set)
+    client.get_waiter(f"stack_{kind.lower()}_complete").wait(StackName=stack, WaiterConfig=often)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,20 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from common.storage import table
 from common.storage.wire import item_bytes
+from scripts.demo.functions import until_taken
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
-from scripts.embedded.strict import layer, throughput
+from scripts.embedded.strict import layer
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
@@ -80,7 +80,8 @@ def _make(embedded: Embedded, visibility_s: int = 60) -> None:
     package = io.BytesIO()
     with zipfile.ZipFile(package, "w") as archive:
         archive.writestr("loop.py", _HANDLER)
-    functions.create_function(
+    create = partial(
+        functions.create_function,
         FunctionName="loop",
         Runtime="python3.13",
         Handler="loop.handle",
@@ -89,8 +90,11 @@ def _make(embedded: Embedded, visibility_s: int = 60) -> None:
         Environment={"Variables": {"QUEUE": queue}},
         Code={"ZipFile": package.getvalue()},
     )
+    until_taken(create)
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    functions.create_event_source_mapping(EventSourceArn=arn, FunctionName="loop", BatchSize=1)
+    until_taken(
+        lambda: functions.create_event_source_mapping(EventSourceArn=arn, FunctionName="loop", BatchSize=1)
+    )
 
 
 def _sent(embedded: Embedded, *bodies: dict[str, Any]) -> None:
@@ -198,65 +202,6 @@ def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
     assert {"TransactionConflictException", "TransactionCanceledException"} & refused
     assert refused <= {"", "TransactionConflictException", "TransactionCanceledException"}
     assert write(0) == write(1) == ""
-
-
-def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> None:
-    dynamodb = client(aws, "dynamodb")
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-    dynamodb.create_table(
-        TableName="small",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=key,
-        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
-    )
-    once = boto3.client(
-        "dynamodb",
-        endpoint_url=aws.endpoint_url,
-        region_name=aws.env()["AWS_REGION"],
-        aws_access_key_id=aws.env()["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=aws.env()["AWS_SECRET_ACCESS_KEY"],
-        config=Config(retries={"total_max_attempts": 1}),
-    )
-    put: Any = {"TableName": "small", "Item": {"pk": {"S": "one"}}}
-
-    def refused() -> set[str]:
-        codes = set()
-        for number in range(12):
-            try:
-                if number % 2:
-                    once.transact_write_items(TransactItems=[{"Put": put}])
-                else:
-                    once.put_item(**put)
-            except ClientError as error:
-                codes.add(str(error.response["Error"]["Code"]))
-        return codes
-
-    wait_until(
-        lambda: {"ProvisionedThroughputExceededException", "TransactionCanceledException"} <= refused(),
-        "nothing is throttled",
-    )
-    dynamodb.update_table(TableName="small", BillingMode="PAY_PER_REQUEST")
-    assert refused() == set()
-
-
-def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
-    reads, writes = throughput.Side("t", False), throughput.Side("t", True)
-    meter = throughput.Meter(lambda side: {reads: 2}.get(side))
-    two_reads = throughput.units_of("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
-    one_read = throughput.units_of("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
-    assert meter.take(one_read, 7.0) == []
-    assert meter.take(two_reads, 7.5) == [], "one is left, which may be overdrawn"
-    assert meter.take(one_read, 7.9) == [reads]
-    assert meter.take(one_read, 8.0) == []
-    transaction = {"TransactItems": [{"Put": {"TableName": "t"}}] * 3}
-    assert throughput.units_of("TransactWriteItems", transaction) == {writes: 6}, "twice"
-    large = {"TableName": "t", "Item": {"pk": {"S": "x" * 2_500}}}
-    assert throughput.units_of("PutItem", large) == {writes: 3}
-    assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{"PutRequest": large}]}}) == {
-        writes: 3
-    }
-    assert throughput.units_of("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
-    assert meter.take(throughput.units_of("TransactWriteItems", transaction), 8.0) == [], "no limit"
 
 
 def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:

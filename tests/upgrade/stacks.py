@@ -158,8 +158,8 @@ class Story:
             self._tick()
 
     def _executor_fails(self) -> bool:
-        name, nothing = f"minute8-{STAGE}-executor", b'{"Records": []}'
-        answer = client(self._embedded, "lambda").invoke(FunctionName=name, Payload=nothing)
+        called, nothing = self._stage.called("executor"), b'{"Records": []}'
+        answer = client(self._embedded, "lambda").invoke(**called, Payload=nothing)
         return "FunctionError" in answer
 
     def _jobs(self) -> list[Job]:

@@ -16,6 +16,7 @@ CONFLICT: Final = "TransactionConflict"
 _REASONS: Final = {
     CONFLICT: "Transaction is ongoing for the item",
     "ProvisionedThroughputExceeded": "There is insufficient provisioned capacity for the transaction",
+    "ThrottlingError": "Throughput exceeds the current capacity of your table or index",
 }
 _SINGLE = {"PutItem", "UpdateItem", "DeleteItem"}
 Key = tuple[str, str]

@@ -11,7 +11,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from scripts.embedded.strict import conflicts, connections, lambdas, quota, recursion, throughput
+from scripts.embedded.strict import (
+    conflicts,
+    connections,
+    iam_delay,
+    lambdas,
+    quota,
+    recursion,
+    service_quotas,
+    throttling,
+)
 
 MAX_DELAY_S: Final = 900
 MESSAGES_PER_DUPLICATE: Final = 10
@@ -25,19 +34,28 @@ def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> Non
     `throttled` gets the name of a table, and whether its writes were throttled or its reads.
     """
     from hypercorn.asyncio.tcp_server import TCPServer
-    from ministack.core import lambda_runtime  # type: ignore[import-untyped]
-    from ministack.services import dynamodb, eventbridge, lambda_svc, sqs  # type: ignore[import-untyped]
+    from ministack.core import iam_evaluator, lambda_runtime  # type: ignore[import-untyped]
+    from ministack.services import (  # type: ignore[import-untyped]
+        dynamodb,
+        eventbridge,
+        iam,
+        lambda_svc,
+        sqs,
+    )
     from ministack.services.cloudformation import provisioners, stacks  # type: ignore[import-untyped]
 
     recursion.install(sqs, lambda_svc)
     conflicts.install(dynamodb)
-    throughput.install(dynamodb, throttled)
+    throttling.install(dynamodb, throttled)
+    iam_delay.install(iam, iam_evaluator, lambda_svc, provisioners)
     connections.install(TCPServer)
     lambdas.grow_concurrency(lambda_svc)
     lambdas.update_configuration_first(stacks, provisioners)
     refuse_long_delays(sqs)
     deliver_some_messages_twice(sqs)
     answer_some_short_polls_empty(sqs)
+    service_quotas.limit_messages_in_flight(sqs)
+    service_quotas.limit_events(eventbridge)
     fire_rules_twice(eventbridge)
     if with_shares:
         quota.install(lambda_runtime)
