@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from scripts.embedded.strict import (
+    caller_rights,
     conflicts,
     connections,
     iam_delay,
@@ -34,7 +35,7 @@ def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> Non
     `throttled` gets the name of a table, and whether its writes were throttled or its reads.
     """
     from hypercorn.asyncio.tcp_server import TCPServer
-    from ministack.core import iam_evaluator, lambda_runtime  # type: ignore[import-untyped]
+    from ministack.core import iam_evaluator, lambda_runtime, responses  # type: ignore[import-untyped]
     from ministack.services import (  # type: ignore[import-untyped]
         dynamodb,
         eventbridge,
@@ -48,6 +49,9 @@ def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> Non
     conflicts.install(dynamodb)
     throttling.install(dynamodb, throttled)
     iam_delay.install(iam, iam_evaluator, lambda_svc, provisioners)
+    caller_rights.install(
+        iam_evaluator, provisioners, lambda: (responses.get_region(), responses.get_account_id())
+    )
     connections.install(TCPServer)
     lambdas.grow_concurrency(lambda_svc)
     lambdas.update_configuration_first(stacks, provisioners)

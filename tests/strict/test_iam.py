@@ -1,22 +1,24 @@
-"""IAM's delay: what a new role may do, and which calls AWS refuses until it may."""
+"""IAM in the strict layer: its delay, and what CloudFormation creates for whom."""
 
 from __future__ import annotations
 
 import io
 import json
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from scripts.demo import functions
 from scripts.embedded import Embedded, kill, start
+from scripts.embedded.as_account import credentials
 from scripts.embedded.deployment import client
 from scripts.embedded.strict.iam_delay import DELAY_S, Changes
+from tests.waiting import wait_until
 
 _TRUST = {
     "Statement": [
@@ -90,15 +92,12 @@ def test_a_template_whose_mapping_comes_before_its_policy_counts_is_refused(
     cloudformation.create_stack(
         StackName=name, TemplateBody=template(policy_of_its_own), Capabilities=["CAPABILITY_NAMED_IAM"]
     )
-    while (ended := cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]).endswith(
-        "PROGRESS"
-    ):
-        time.sleep(0.2)
+    status_at_end = ended(cloudformation, name)
     reasons = [
         event.get("ResourceStatusReason", "")
         for event in cloudformation.describe_stack_events(StackName=name)["StackEvents"]
     ]
-    assert ended == status, reasons
+    assert status_at_end == status, reasons
     cloudformation.delete_stack(StackName=name)
     assert any("permissions to call ReceiveMessage" in reason for reason in reasons) == policy_of_its_own
 
@@ -136,6 +135,48 @@ def test_a_role_is_refused_at_first_and_its_policy_counts_later(aws: Embedded) -
         lambdas.create_event_source_mapping(**mapping)
     functions.until_taken(lambda: lambdas.create_event_source_mapping(**mapping))
     assert is_allowed()
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize(
+    ("queue", "status"), [("minute8-own", "CREATE_COMPLETE"), ("other", "ROLLBACK_COMPLETE")]
+)
+def test_a_stack_creates_what_its_user_may_create(
+    aws: Embedded, tmp_path: Path, queue: str, status: str
+) -> None:
+    everywhere = {"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}
+    own = {"Effect": "Allow", "Action": "sqs:*", "Resource": "arn:aws:sqs:*:*:minute8-*"}
+    policy = tmp_path / f"of-{queue}.json"
+    policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": [everywhere, own]}))
+    environment = credentials(aws, f"user-{queue}", [policy])
+    cloudformation = boto3.client(
+        "cloudformation",
+        endpoint_url=aws.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    resources = {"Queue": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": queue}}}
+    cloudformation.create_stack(StackName=queue, TemplateBody=json.dumps({"Resources": resources}))
+    assert ended(cloudformation, queue) == status
+    reasons = [
+        event.get("ResourceStatusReason", "")
+        for event in cloudformation.describe_stack_events(StackName=queue)["StackEvents"]
+    ]
+    refusal = (
+        f"not authorized to perform: sqs:CreateQueue on resource: arn:aws:sqs:us-east-1:000000000000:{queue}"
+    )
+    assert any(refusal in reason for reason in reasons) == (queue == "other")
+
+
+def ended(cloudformation: Any, stack: str) -> str:
+    """The stack's status at the end of what is in progress."""
+
+    def look() -> str:
+        status = str(cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"])
+        return "" if status.endswith("PROGRESS") else status
+
+    return str(wait_until(look, "it does not end"))
 
 
 def test_a_role_is_what_it_was_until_the_delay_is_over() -> None:
