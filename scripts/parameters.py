@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from common.config import EMBEDDED_STAGES, OFF
+from api.auth.tokens import TokenSettings
+from common.config import EMBEDDED_STAGES, OFF, Config
+from common.errors import InvalidInput
 from scripts.build_layer import ROOT
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
@@ -94,6 +96,8 @@ _OPTIONAL_TEXTS: Final = frozenset(
         "registrationRules",
     }
 )
+# As the value of a text, this is a slip.
+_MEANT_AS_OFF: Final = ("none", "null", "false", "no", "disabled")
 # Each parameter that can be off.
 OPTIONAL: Final = (
     _OPTIONAL_NUMBERS | _OPTIONAL_TEXTS | {name for name, words in _WORDS.items() if OFF in words}
@@ -104,6 +108,9 @@ _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
 _MAX_GROUP_METRICS: Final = 100
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
+_TOPIC: Final = re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z")
+# The default names the deployment's own account and region in CloudFormation's way.
+_TARGET: Final = re.compile(r"arn:(aws[\w-]*|\$\{AWS::Partition\}):[\w-]+:[\w*${}:-]*:[^\s,]+\Z")
 _RULE: Final = re.compile(r"arn:aws[\w-]*:events:[\w*-]+:(\d{12}|\*):rule/[\w*./-]+\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 
@@ -187,6 +194,8 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     yield from _unknown_names(params, defaults)
     yield from _bad_values(params, defaults)
     yield from _bad_pairs(params)
+    yield from _bad_targets(params["targetArns"])
+    yield from _bad_tokens(params)
     yield from _bad_texts({name: "" if params[name] == OFF else params[name] for name in _OPTIONAL_TEXTS})
 
 
@@ -230,11 +239,9 @@ def _bad_pairs(params: Mapping[str, str]) -> Iterator[str]:
 
 def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with the texts of parameters that can be off; they are empty if they are off."""
-    if texts["jwtIssuer"] and not texts["jwtAudience"]:
-        yield "jwtAudience: it must be given with jwtIssuer"
-    for name in ("jwtIssuer", "jwksUrl"):
-        if texts[name] and not texts[name].startswith("https://"):
-            yield f"{name}={texts[name]} is not valid; accepted: an address that begins with https://"
+    for name in sorted(_OPTIONAL_TEXTS):
+        if texts[name].lower() in _MEANT_AS_OFF:
+            yield f"{name}={texts[name]} is not valid; accepted: a value, or {OFF}"
     for sender in filter(None, texts["outcomeSenders"].split(",")):
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
@@ -245,8 +252,29 @@ def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
     bucket, topic = texts["runsExport"], texts["alarmTopicArn"]
     if bucket and not _BUCKET.match(bucket):
         yield f"runsExport={bucket} is not valid; accepted: the name of a bucket of S3, or {OFF}"
-    if topic and not re.match(r"arn:aws[\w-]*:sns:", topic):
-        yield f"alarmTopicArn={topic} is not valid; accepted: the ARN of an SNS topic"
+    if topic and not _TOPIC.match(topic):
+        yield f"alarmTopicArn={topic} is not valid; accepted: the ARN of an SNS topic, or {OFF}"
+
+
+def _bad_targets(text: str) -> Iterator[str]:
+    """IAM refuses a role with one of these when much of the stack is there already."""
+    for target in text.split(","):
+        if not _TARGET.match(target):
+            yield f"targetArns: {target!r} is not valid; accepted: ARNs, comma-separated"
+
+
+def _bad_tokens(params: Mapping[str, str]) -> Iterator[str]:
+    """What the API would say of the settings of signed tokens, at each request."""
+    texts = {name: "" if value == OFF else value for name, value in params.items() if name.startswith("jw")}
+    given_texts = [name for name in sorted(_OPTIONAL_TEXTS) if texts.get(name)]
+    if given_texts and not texts["jwtIssuer"]:
+        yield f"jwtIssuer: it must be given with {given_texts[0]}"
+        return
+    environment = {re.sub("([A-Z])", r"_\1", name).upper(): value for name, value in texts.items()}
+    try:
+        TokenSettings.of(Config.from_env(environment))
+    except InvalidInput as error:
+        yield str(error)
 
 
 def _bad_groups(text: str) -> Iterator[str]:

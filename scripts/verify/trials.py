@@ -99,7 +99,7 @@ class Trials:
             *(
                 (
                     f"{count} at one second, {invocation}",
-                    partial(lambda number: self._burst(planned[number]), number),
+                    partial(self._burst, planned, number),
                 )
                 for number, (count, invocation) in enumerate(crowds)
             ),
@@ -181,8 +181,11 @@ class Trials:
         late, more = self._measure(loads.register(self._engine, "planned", [at]), since, 1)
         return lateness("Registered in a planned window", "one execution", late, wrong + more)
 
-    def _burst(self, burst: Burst) -> TrialResult:
+    def _burst(self, planned: Sequence[Burst], number: int) -> TrialResult:
         """A crowded second that the tick has planned: in packs, after wakes."""
+        if not planned:
+            return TrialResult("Bursts", problems=["no tick has planned it"])
+        burst = planned[number]
         since = burst.at - bursts.WOKEN_BEFORE_S
         late, wrong = self._measure(burst.executions, since, burst.count)
         load = f"{burst.count:,} at one second, {burst.invocation}"

@@ -57,6 +57,9 @@ def problems(stage: str = "prod", **overrides: str) -> list[str]:
     return parameters.problems(stage, parameters.read(stage, overrides))
 
 
+ISSUER = {"jwtIssuer": "https://issuer", "jwtAudience": "acme"}
+
+
 @pytest.mark.parametrize("stage", ["dev", "prod", "acme-eu-2"])
 def test_the_defaults_are_right(stage: str) -> None:
     assert problems(stage) == []
@@ -96,6 +99,15 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"canary": ""}, "canary= is not valid; accepted: true, off"),
         ({"alarmTopicArn": ""}, "alarmTopicArn is empty; accepted: a value, or off"),
         ({"jwtTenantClaim": ""}, "jwtTenantClaim is empty; accepted: a value"),
+        ({"jwtAudience": "acme"}, "jwtIssuer: it must be given with jwtAudience"),
+        (ISSUER | {"jwtAlgorithms": "HS256"}, "jwtAlgorithms: is not possible (got 'HS256'); accepted: RS256"),
+        (ISSUER | {"jwtRoles": "admins=root"}, "accepted: read, write, admin"),
+        (ISSUER | {"jwtDefaultRole": "operator"}, "accepted: none, read, write, admin"),
+        ({"targetArns": "acme-*"}, "targetArns: 'acme-*' is not valid; accepted: ARNs"),
+        ({"targetArns": "arn:aws:lambda:*:*:function:a,"}, "targetArns: '' is not valid"),
+        ({"alarmTopicArn": "arn:aws:sns:eu-west-1:pager"}, "the ARN of an SNS topic, or off"),
+        ({"runsExport": "none"}, "runsExport=none is not valid; accepted: a value, or off"),
+        ({"apiPathPrefix": "False"}, "apiPathPrefix=False is not valid; accepted: a value, or off"),
     ],
 )
 def test_a_bad_parameter_is_refused_with_what_is_accepted(params: dict[str, str], reason: str) -> None:
@@ -105,6 +117,10 @@ def test_a_bad_parameter_is_refused_with_what_is_accepted(params: dict[str, str]
 
 def test_bounds_are_accepted() -> None:
     assert problems(outcomeSenders="210987654321,arn:aws:iam::123456789012:role/acme/functions") == []
+    functions = (
+        "arn:aws:lambda:*:*:function:acme-*,arn:aws:sqs:eu-west-1:123456789012:acme-work,arn:aws:s3:::acme"
+    )
+    assert problems(targetArns=functions, **ISSUER, jwtDefaultRole="none") == []
     assert problems(executorTimeoutS="900", warmReads="40000", minimumPollers="2", maximumPollers="2") == []
 
 
