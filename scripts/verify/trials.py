@@ -260,7 +260,7 @@ class Trials:
             self._killed = loads.register(
                 self._engine,
                 "killed",
-                [int(time.time()) + 4],
+                [int(time.time()) + 10],
                 payload={"duration_s": _WORKS_S},
                 timeout_s=_TIMEOUT_S,
                 target=self._engine.target | {"invocation": "RequestResponse"},

@@ -48,6 +48,7 @@ def minute8(aws: Any, session: boto3.Session) -> Iterator[direct.Client]:
 
 
 def test_its_policy_allows_all_that_it_does(minute8: direct.Client, aws: Any) -> None:
+    assert list(minute8.jobs()) == []  # the first call makes the clients
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
     created = minute8.create_job(
         {"schedule": {"at": soon.isoformat()}, "target": TARGET, "payload": "x" * 2_000}, "once"
