@@ -32,9 +32,13 @@ from scripts import (
     signing_masters,
     versions,
 )
-from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
+from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
 
 _OSLS: Final = build_layer.ROOT / "node_modules" / ".bin" / "osls"
+_STOPPED: Final = (
+    "deploy: stopped. What CloudFormation has begun goes on without this command; run it again when that has ended:"
+    " it does what is left"
+)
 _FAILED: Final = ("CREATE_FAILED", "UPDATE_FAILED")
 # What CloudFormation says, and what to do.
 _REMEDIES: Final = {
@@ -253,4 +257,4 @@ The console is at {url}/console and takes such a key."""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main, _STOPPED))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 
 import botocore.session
 
@@ -12,6 +14,15 @@ NO_REGION = "no region: set AWS_REGION, or a region in the AWS profile, or give 
 NO_CREDENTIALS = (
     "no AWS credentials: `aws configure` stores some; AWS_PROFILE, or --aws-profile in ARGS, selects others"
 )
+
+
+def exit_status(main: Callable[[], int], stopped: str) -> int:
+    """That of a command's `main`. After Ctrl-C it prints `stopped`, in place of a traceback."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print(f"\n{stopped}", file=sys.stderr)
+        return 130
 
 
 def session_of(profile: str | None) -> botocore.session.Session:

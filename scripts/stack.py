@@ -21,7 +21,7 @@ from cli.doctor.inventory import STAGES_TO_LOSE
 from scripts import versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems
-from scripts.session import NO_CREDENTIALS, NO_REGION, session_of
+from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
 # serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…
@@ -130,4 +130,4 @@ def previous(running: str, kept: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main, "stopped. What CloudFormation has begun goes on without this command"))

@@ -23,6 +23,7 @@ from cli.doctor import inventory
 from common.platform.findings import failed
 from common.storage import aws
 from scripts import build_layer, console, deploy, deployment_plan, parameters, precheck, stack
+from scripts.session import exit_status
 from tests.worlds import TABLES, make_tables
 
 
@@ -100,7 +101,10 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"alarmTopicArn": ""}, "alarmTopicArn is empty; accepted: a value, or off"),
         ({"jwtTenantClaim": ""}, "jwtTenantClaim is empty; accepted: a value"),
         ({"jwtAudience": "acme"}, "jwtIssuer: it must be given with jwtAudience"),
-        (ISSUER | {"jwtAlgorithms": "HS256"}, "jwtAlgorithms: is not possible (got 'HS256'); accepted: RS256"),
+        (
+            ISSUER | {"jwtAlgorithms": "HS256"},
+            "jwtAlgorithms: is not possible (got 'HS256'); accepted: RS256",
+        ),
         (ISSUER | {"jwtRoles": "admins=root"}, "accepted: read, write, admin"),
         (ISSUER | {"jwtDefaultRole": "operator"}, "accepted: none, read, write, admin"),
         ({"targetArns": "acme-*"}, "targetArns: 'acme-*' is not valid; accepted: ARNs"),
@@ -167,6 +171,16 @@ def test_nothing_is_run_with_a_bad_parameter(
     assert deploy.main(["--stage", "prod", "--region", "eu-central-1", "--param=logRetentionInDays=31"]) == 2
     assert commands == []
     assert "logRetentionInDays=31" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_what_goes_on_and_prints_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> int:
+        raise KeyboardInterrupt
+
+    assert exit_status(stopped, deploy._STOPPED) == 130
+    printed = capsys.readouterr().err
+    assert "goes on without this command; run it again" in printed
+    assert "Traceback" not in printed
 
 
 def test_without_any_region_nothing_is_run(
