@@ -8,6 +8,7 @@ found as for `make deploy`.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from scripts import versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems
 from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
+from scripts.verify.made import is_gone
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
 # serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…
@@ -51,6 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    try:
+        if not _exists(session, options.stage, region):
+            print(f"{options.verb}: there is no stage {options.stage} in {region}", file=sys.stderr)
+            return 1
+    except (BotoCoreError, ClientError) as error:
+        print(f"{options.verb}: {error}", file=sys.stderr)
+        return 1
     if options.verb == "remove" and not options.yes and not _agrees(options.stage, region):
         print("remove: nothing was removed", file=sys.stderr)
         return 2
@@ -69,7 +78,21 @@ def main(arguments: list[str] | None = None) -> int:
         command += ["--timestamp", timestamp]
     if options.aws_profile:
         command += ["--aws-profile", options.aws_profile]
-    return subprocess.run([str(_OSLS), *command, *osls_options], cwd=ROOT, check=False).returncode
+    environment = {**os.environ, "NODE_NO_WARNINGS": "1"}
+    return subprocess.run(
+        [str(_OSLS), *command, *osls_options], cwd=ROOT, env=environment, check=False
+    ).returncode
+
+
+def _exists(session: botocore.session.Session, stage: str, region: str) -> bool:
+    """Raises botocore's errors."""
+    cloudformation: Any = session.create_client("cloudformation", region_name=region)
+    try:
+        return bool(cloudformation.describe_stacks(StackName=f"minute8-{stage}")["Stacks"])
+    except ClientError as error:
+        if not is_gone(error):
+            raise
+        return False
 
 
 def _go_back(session: botocore.session.Session, stage: str, region: str) -> int:

@@ -20,6 +20,14 @@ def install(stacks: Any, provisioners: Any, dynamodb: Any, lambda_svc: Any, endp
         if specification := properties.get("TimeToLiveSpecification"):
             dynamodb._update_ttl({"TableName": table, "TimeToLiveSpecification": specification})
 
+    def set_units(table: str, properties: Properties) -> None:
+        """A table on demand has no units; the server gives it five of each."""
+        if properties.get("BillingMode") == "PAY_PER_REQUEST":
+            dynamodb._tables[table]["ProvisionedThroughput"] |= {
+                "ReadCapacityUnits": 0,
+                "WriteCapacityUnits": 0,
+            }
+
     def set_limits(function: str, properties: Properties) -> None:
         name = function.rpartition(":function:")[2]
         if loop := properties.get("RecursiveLoop"):
@@ -40,6 +48,7 @@ def install(stacks: Any, provisioners: Any, dynamodb: Any, lambda_svc: Any, endp
 
     handlers = provisioners._RESOURCE_HANDLERS
     _after(handlers["AWS::DynamoDB::Table"], set_time_to_live)
+    _after(handlers["AWS::DynamoDB::Table"], set_units)
     _after(handlers["AWS::Lambda::Function"], set_limits)
     _give_reachable_addresses(stacks, endpoint_url)
     _hold_versions_to_the_functions_concurrency(lambda_svc)

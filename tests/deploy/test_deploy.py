@@ -159,6 +159,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
+    monkeypatch.setattr(stack, "_exists", lambda *_: True)
     monkeypatch.setattr(deploy.Deployment, "template", lambda _: TEMPLATE)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
@@ -286,6 +287,15 @@ def test_an_invalid_stage_is_neither_removed_nor_rolled_back(commands: list[list
     for verb in ("remove", "rollback"):
         assert stack.main([verb, "--stage", stage, "--region", "eu-central-1", "--yes"]) == 2
     assert commands == []
+
+
+def test_a_stage_that_is_not_there_is_named_with_its_region(
+    on_moto: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second removal, a slip of the pen, or another region."""
+    for verb in ("remove", "rollback"):
+        assert stack.main([verb, "--stage", "prod", "--region", "eu-central-1", "--yes"]) == 1
+        assert capsys.readouterr().err == f"{verb}: there is no stage prod in eu-central-1\n"
 
 
 def test_without_credentials_nothing_is_run(

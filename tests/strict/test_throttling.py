@@ -29,9 +29,9 @@ def dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     embedded = start(state_dir, 0, strict=True, tied=True)
     try:
         client = _once(embedded)
-        one: Any = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+        a_unit: Any = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
         client.create_table(
-            TableName="small", AttributeDefinitions=TYPES, KeySchema=KEYS, ProvisionedThroughput=one
+            TableName="small", AttributeDefinitions=TYPES, KeySchema=KEYS, ProvisionedThroughput=a_unit
         )
         client.create_table(
             TableName="new", AttributeDefinitions=TYPES, KeySchema=KEYS, BillingMode="PAY_PER_REQUEST"
