@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = {"layer": ROOT / "requirements/lambda.txt", "layer-jwt": ROOT / "requirements/jwt.txt"}
 
 # What the functions call: their own tables, queue and bus, and targets.
-SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
+SERVICES = {"cloudwatch", "dynamodb", "ecs", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
 
 # CPython 3.13 as WebAssembly: its compiled modules are those of any platform.
 _COMPILER = ROOT / "node_modules" / "pyodide"
