@@ -54,26 +54,28 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     try:
-        if not _exists(session, options.stage, region):
-            print(f"{options.verb}: there is no stage {options.stage} in {region}", file=sys.stderr)
-            return 1
-    except (BotoCoreError, ClientError) as error:
+        return _do(options, osls_options, session, region)
+    except (BotoCoreError, ClientError, LookupError) as error:
         print(f"{options.verb}: {error}", file=sys.stderr)
         return 1
+
+
+def _do(
+    options: argparse.Namespace, osls_options: list[str], session: botocore.session.Session, region: str
+) -> int:
+    """Run the verb; returns the exit status. Raises LookupError and botocore's errors."""
+    if not _exists(session, options.stage, region):
+        raise LookupError(f"there is no stage {options.stage} in {region}")
     if options.verb == "remove" and not options.yes and not _agrees(options.stage, region):
         print("remove: nothing was removed", file=sys.stderr)
         return 2
     command = [options.verb, "--stage", options.stage, "--region", region]
     if options.verb == "rollback":
-        try:
-            if not options.timestamp:
-                return _go_back(session, options.stage, region)
-            timestamp = options.timestamp
-            if timestamp == "before":
-                timestamp = previous(*deployments(session, options.stage, region))
-        except (BotoCoreError, ClientError, LookupError) as error:
-            print(f"rollback: {error}", file=sys.stderr)
-            return 1
+        if not options.timestamp:
+            return _go_back(session, options.stage, region)
+        timestamp = options.timestamp
+        if timestamp == "before":
+            timestamp = previous(*deployments(session, options.stage, region))
         print(f"rollback: stage {options.stage} in {region} to the deployment {timestamp}", flush=True)
         command += ["--timestamp", timestamp]
     if options.aws_profile:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from scripts import versions
 from scripts.demo.stage import Stage
 from scripts.demo.workload import Registration
 from scripts.embedded import Embedded
@@ -25,11 +26,11 @@ def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
     functions = client(embedded, "lambda")
     before = functions.get_function_configuration(FunctionName=SCHEDULER)["Environment"]["Variables"]
     changed = before | {"PLANNER_SHARE_ENTRIES": str(entries)}
-    functions.update_function_configuration(FunctionName=SCHEDULER, Environment={"Variables": changed})
+    versions.publish(functions, SCHEDULER, Environment={"Variables": changed})
     try:
         yield
     finally:
-        functions.update_function_configuration(FunctionName=SCHEDULER, Environment={"Variables": before})
+        versions.publish(functions, SCHEDULER, Environment={"Variables": before})
 
 
 def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
