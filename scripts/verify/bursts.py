@@ -65,8 +65,10 @@ def plan(engine: Engine, crowds: Sequence[tuple[int, str]]) -> list[Burst]:
     planned = []
     events.disable_rule(Name=rule)
     try:
+        # The jobs that tell the pace make a mark if there is none.
+        mark = engine.stage.mark()
         first = int(time.time() + total * _pace_s(engine) * _SLOWER + _TICK_S)
-        if mark := engine.stage.mark():
+        if mark:
             first = max(first, mark.planned_until)
         for number, (count, invocation) in enumerate(crowds):
             at = first + sum(spans[:number])
