@@ -24,6 +24,8 @@ from scripts.measure.engine import Engine
 WOKEN_BEFORE_S: Final = WAKE_S + 5
 # How many jobs tell how long registering takes here, and how much longer it may take later. A tick takes seconds.
 _PACE_JOBS, _SLOWER, _TICK_S = 40, 2, 20
+# So few do not wait for the end of the first window: a quick verification.
+_QUICK: Final = 100
 # A burst is over before the next one: the longest that it is given, and for each execution.
 _APART_S, _APART_EACH_S = 15, 0.01
 # A tick is sure to plan so far ahead.
@@ -65,10 +67,10 @@ def plan(engine: Engine, crowds: Sequence[tuple[int, str]]) -> list[Burst]:
     planned = []
     events.disable_rule(Name=rule)
     try:
-        # The jobs that tell the pace make a mark if there is none.
-        mark = engine.stage.mark()
+        had_mark = engine.stage.mark() is not None
         first = int(time.time() + total * _pace_s(engine) * _SLOWER + _TICK_S)
-        if mark:
+        # The jobs that tell the pace have made one. What is due before it travels in single messages.
+        if (mark := engine.stage.mark()) and (had_mark or total > _QUICK):
             first = max(first, mark.planned_until)
         for number, (count, invocation) in enumerate(crowds):
             at = first + sum(spans[:number])
