@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,10 +19,12 @@ from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, jobs_in, proposal
 from common.history.upcoming import PacedJobs, UpcomingCursor
 from common.ids import JOB_ID_CHARS, is_id
+from common.jobs.calendars import Calendars, MissingCalendar
 from common.planning.execution import job_key
 from common.planning.platform_density import PARTITIONS, DensityCursor, PlatformDensity, count_step
 from common.storage import keys
 from common.timing.density import crowded
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule, Timing
@@ -366,25 +369,31 @@ def preview_schedule(services: Services, request: Request) -> Response:
     """When a schedule fires, in words, and what may surprise you about it.
 
     Nothing is stored. The schedule is validated as a job's: every problem is named with its field, its value and
-    what would be accepted. No read but the tenant's rules.
+    what would be accepted. One read of the tenant's rules, and one of each calendar that the schedule names. If a
+    calendar is missing, none is taken out, and a warning says so.
     """
     # Imported here: no other route describes schedules in words.
-    from common.preview.preview import first_of_hours
+    from common.preview.preview import first_of_hours, read_schedule
     from common.preview.preview import preview as look_ahead
 
     body: PreviewRequest = request.shaped()
     key = job_key(request.tenant, body.job_id)
     begin_at = body.from_at if "from_at" in body.model_fields_set else int(request.now)
+    schedule, _ = read_schedule(body.schedule.written(), job_key=key, now=begin_at)
+    excluded: Excluded | None = None
+    with suppress(MissingCalendar):
+        excluded = Calendars(services.store.jobs).excluded(request.tenant, schedule)
     ahead = look_ahead(
         body.schedule.written(),
         now=begin_at,
         count=body.count,
         until=body.until_at if "until_at" in body.model_fields_set else None,
         job_key=key,
+        excluded=excluded,
         default_spread_s=services.registry.default_spread_s(request.tenant),
     )
     schedule = Schedule.from_item(ahead.schedule)
-    week = first_of_hours(schedule, ahead.timezone, begin_at) if body.week else []
+    week = first_of_hours(schedule, ahead.timezone, begin_at, excluded or NO_DAYS) if body.week else []
     return Response(
         {
             "sentence": ahead.sentence,

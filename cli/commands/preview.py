@@ -146,7 +146,9 @@ def preview(
         after = now if span.start is None else parse_instant(span.start, "from")
         before = None if span.until is None else parse_instant(span.until, "until")
         days = written.calendar_days(now)
-        ahead = look_ahead(raw, now=after, count=span.count, until=before, job_key=span.job, excluded=days)
+        ahead = look_ahead(
+            raw, now=after, count=span.count, until=before, job_key=span.job, excluded=days or None
+        )
         schedule, zone = read_schedule(raw, job_key=span.job, now=after)
     except InvalidInput as error:
         typer.echo(str(error), err=True)

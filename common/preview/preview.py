@@ -124,13 +124,16 @@ def preview(
     count: int = 10,
     until: int | None = None,
     job_key: str = "tenant/job",
-    excluded: Excluded = NO_DAYS,
+    excluded: Excluded | None = None,
     default_spread_s: int = 0,
 ) -> Preview:
-    """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput."""
+    """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput.
+
+    `excluded` is what its calendars exclude; None if that is not known.
+    """
     check_count(count)
     schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
-    fire_times = next_fires(schedule, now, count, until, excluded=excluded)
+    fire_times = next_fires(schedule, now, count, until, excluded=excluded or NO_DAYS)
     return Preview(
         schedule=schedule.to_view(),
         timezone=zone,
@@ -167,11 +170,12 @@ def local_text(at: int, zone: str) -> str:
     return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
 
 
-def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iterator[str]:
+def warnings(schedule: Schedule, now: int, excluded: Excluded | None = None) -> Iterator[str]:
     """What the schedule's owner may not expect, most surprising first."""
-    if not next_fires(schedule, now, 1, excluded=excluded):
+    known = excluded or NO_DAYS
+    if not next_fires(schedule, now, 1, excluded=known):
         yield "It does not fire any more: nothing is left after now."
-    for place, (part, days) in enumerate(of_parts(schedule, excluded)):
+    for place, (part, days) in enumerate(of_parts(schedule, known)):
         of_which = f"schedules.{place}: " if isinstance(schedule.timing, ManyTiming) else ""
         yield from (f"{of_which}{warning}" for warning in _timing_warnings(part, now, days))
     shortest = _shortest_s(schedule)
@@ -184,7 +188,7 @@ def warnings(schedule: Schedule, now: int, excluded: Excluded = NO_DAYS) -> Iter
         )
         if shortest is not None and schedule.tolerance_s > shortest:
             yield f"That is longer than the {shortest} s between two fires: they may swap."
-    if schedule.named_calendars and not excluded:
+    if schedule.named_calendars and excluded is None:
         names = " and ".join(schedule.named_calendars)
         yield f"The dates of {names} are not taken out here: they are stored with the tenant."
 

@@ -140,3 +140,21 @@ def test_eleven_schedules_and_a_shared_quota_are_refused(office: Office) -> None
     often = job(schedules=[{"every": "1s"}] * 6)  # half of the quota
     answers = [office.alice("PUT", f"/v1/jobs/{name}", often) for name in ("one", "two")]
     assert [answer.status for answer in answers] == [201, 403], answers[1]
+
+
+def test_a_preview_takes_out_the_dates_of_calendars(office: Office) -> None:
+    office.alice("PUT", "/v1/calendars/feasts", {"dates": ["2026-11-22"]})
+    each = {"cron": "0 5 * * *", "exclude": {"calendars": ["feasts"]}}
+    for schedule in (each, {"schedules": [each, {**each, "cron": "0 6 22 * *"}]}):
+        shown = office.alice("POST", URL, {"schedule": schedule, "count": 2}).json
+        assert [fire["fire_at"][:13] for fire in shown["fires"]] == ["2026-11-21T05", "2026-11-23T05"]
+        assert not any("not taken out" in warning for warning in shown["warnings"])
+    gone = {"cron": "0 5 * * *", "exclude": {"calendars": ["gone"]}}
+    assert any(
+        "not taken out" in text for text in office.alice("POST", URL, {"schedule": gone}).json["warnings"]
+    )
+    refused = office.alice("PUT", "/v1/jobs/report", job(schedules=[each, gone]))
+    assert (refused.status, refused.json["errors"][0]["field"]) == (
+        400,
+        "schedule.schedules.1.exclude.calendars",
+    )

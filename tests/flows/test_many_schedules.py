@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
@@ -14,8 +17,10 @@ from common.registration.calendar_store import CalendarStore
 from common.registration.defined_job import definition_of
 from common.runs.outcome import Outcome
 from common.storage import keys
+from tests.timing.test_many_schedules import part, text
 from tests.worlds import World, at, job, open_world
 
+EXAMPLES = int(os.environ.get("MINUTE8_TIMING_EXAMPLES", "10"))
 QUARTER: dict[str, Any] = {"cron": "*/15 * * * *"}
 HOURLY: dict[str, Any] = {"cron": "0 * * * *", "payload_patch": {"kind": "full", "detail": None}}
 PAYLOAD = {"kind": "part", "detail": {"n": 1.5}, "day": "{{fire_date}}"}
@@ -202,3 +207,41 @@ def test_a_job_whose_schedules_cannot_be_read_is_set_aside_alone(world: World) -
     world.run_until("2026-11-21T03:31:00Z", ticks=True)
     assert set(witness.kinds.values()) >= {"bob"}
     assert "failed" not in "".join(world.statuses("bob", "job"))
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.data())
+def test_random_jobs_fire_at_the_union_of_what_each_would_whatever_happens_to_ticks(
+    data: st.DataObject,
+) -> None:
+    """Ticks that come late or twice, messages that are delivered twice; the reference shares no code."""
+    draw = data.draw
+    start = at(
+        draw(st.sampled_from(("2026-10-24T21:12:00Z", "2026-11-21T03:12:00Z", "2027-03-27T20:12:00Z")))
+    )
+    end = start + 8 * 3_600
+    drawn = draw(st.lists(part(start, end), min_size=1, max_size=3))
+    schedules = [(raw, times) for raw, times, dates in drawn if not dates]
+    if not schedules:
+        return
+    written = [{**raw, "payload_patch": {"n": place}} for place, (raw, _) in enumerate(schedules)]
+    with open_world(text(start)) as world:
+        got: dict[int, list[int]] = {}
+
+        def answer(event: Mapping[str, Any]) -> Outcome:
+            got.setdefault(at(event["minute8"]["fire_at"]), []).append(json.loads(event["payload"])["n"])
+            return Outcome(ok=True)
+
+        world.target.answer = answer
+        definition = job(schedules=written, payload={"n": -1}, catch_up="all", overlap="allow")
+        world.registry.accepting_past().put("alice", "job", definition)
+        while world.clock.now() < end:
+            world.run_until(text(int(world.clock.now()) + draw(st.sampled_from((600, 1_200, 4_800)))))
+            for _ in range(draw(st.sampled_from((1, 1, 2)))):
+                world.tick()
+        world.run_until(text(end + 600), ticks=True)
+        expected = {
+            fire_at: [next(place for place, (_, times) in enumerate(schedules) if fire_at in times)]
+            for fire_at in {at for _, times in schedules for at in times if start < at < end}
+        }
+        assert {fire_at: places for fire_at, places in got.items() if fire_at < end} == expected, written
