@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 from common.errors import InvalidInput, Minute8Error, NotFound
@@ -109,7 +110,7 @@ class Calendars:
 
     def excluded(self, tenant: str, schedule: Schedule) -> ExcludedDays | DaysOfEach:
         """The dates that a schedule's calendars exclude now. Raises MissingCalendar."""
-        return calendar_days(schedule, lambda name: self.dates(tenant, name))
+        return calendar_days(schedule, cache(partial(self.dates, tenant)))  # several schedules may name one
 
     def dates(self, tenant: str, name: str) -> Dates:
         """One calendar's dates. Raises MissingCalendar."""

@@ -91,7 +91,7 @@ def several_schedules(stage: Stage) -> None:
     stage.world.target.answer = lambda event: Outcome(ok=event["payload"] == '{"kind":"feast"}')
     workday = {"at": DUE, "exclude": {"calendars": ["feasts"]}}
     feast = {"at": DUE, "include_calendars": ["feasts"], "payload_patch": {"kind": "feast"}}
-    definition = job(schedules=[workday, feast], retry={"max_attempts": 1})
+    definition = job(schedules=[workday, feast], retry=RETRY, timeout_s=30)
     stage.world.registry.create(*KEY, definition)
     stage.world.clock.move_to(at(DUE))
 
