@@ -314,7 +314,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         ),
         *("--per-second", "5", "--tolerance", "300", "--pace-key", "crm"),
         *("--dead-letter", "arn:aws:sqs:us-east-1:123456789012:dead"),
-        *("--longer-than", "600"),
+        *("--longer-than", "600", "--completion", "callback", "--callback-timeout", "600"),
     ]
     created = desk("jobs", "create", "report", *words, "--json").json
     fields = JobDefinition.model_fields
