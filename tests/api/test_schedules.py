@@ -149,11 +149,11 @@ def test_a_preview_takes_out_the_dates_of_calendars(office: Office) -> None:
         shown = office.alice("POST", URL, {"schedule": schedule, "count": 2}).json
         assert [fire["fire_at"][:13] for fire in shown["fires"]] == ["2026-11-21T05", "2026-11-23T05"]
         assert not any("not taken out" in warning for warning in shown["warnings"])
-    gone = {"cron": "0 5 * * *", "exclude": {"calendars": ["gone"]}}
+    missing = {"cron": "0 5 * * *", "exclude": {"calendars": ["gone"]}}
     assert any(
-        "not taken out" in text for text in office.alice("POST", URL, {"schedule": gone}).json["warnings"]
+        "not taken out" in text for text in office.alice("POST", URL, {"schedule": missing}).json["warnings"]
     )
-    refused = office.alice("PUT", "/v1/jobs/report", job(schedules=[each, gone]))
+    refused = office.alice("PUT", "/v1/jobs/report", job(schedules=[each, missing]))
     assert (refused.status, refused.json["errors"][0]["field"]) == (
         400,
         "schedule.schedules.1.exclude.calendars",
