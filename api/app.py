@@ -100,7 +100,7 @@ def _resolved(services: Services, event: Event, accepts: str) -> Event:
     try:
         method, place = event["requestContext"]["http"]["method"], _path(event)
         if console.is_asked_for(place):
-            return console.answer(method, place, accepts)
+            return console.answer(method, place, accepts, issuer_pages=services.issuer_pages)
         with services.weighed():
             if place.startswith(EVENTBRIDGE):
                 from eventbridge.api import endpoint  # only its own clients need it

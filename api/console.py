@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
+from collections.abc import Callable, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from api.http.problems import MethodNotAllowed, NoSuchRoute
 from api.http.representation import takes_gzip
 from common.errors import shown
 
+if TYPE_CHECKING:
+    from api.auth.issuer_pages import IssuerPages
+
 # scripts/console.py builds them.
 FILES: Final = Path(__file__).parent / "console_files"
 PATH: Final = "/console"
 _INDEX: Final = "index.html"
+# Where to sign in at the issuer of tokens; an empty object if the deployment has none.
+_SIGN_IN: Final = "sign-in.json"
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -26,9 +33,10 @@ _TYPES: Final = {
 }
 # Names below this folder change with their content.
 _HASHED: Final = "assets/"
+_POLICY: Final = "Content-Security-Policy"
 _HEADERS: Final = {
     # Inline scripts and styles, frames, other origins: nothing of it is used, so nothing of it works.
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    _POLICY: "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -44,15 +52,31 @@ def is_asked_for(path: str) -> bool:
     return path == PATH or path.startswith(f"{PATH}/")
 
 
-def answer(method: str, path: str, accepts: str, files: Path | None = None) -> Event:
+def answer(
+    method: str,
+    path: str,
+    accepts: str,
+    files: Path | None = None,
+    issuer_pages: Callable[[], IssuerPages | None] = lambda: None,
+) -> Event:
     """The file at `path`, for a client that `accepts` these encodings. Raises NoSuchRoute, MethodNotAllowed."""
     if method != "GET":
         raise MethodNotAllowed(method, ["GET"])
     # The page names its files relative to `/console`, so they are also asked for below `/console/`.
     name = path.removeprefix(PATH).removeprefix("/").removeprefix("console/") or _INDEX
+    pages = issuer_pages() if name in (_INDEX, _SIGN_IN) else None
+    if name == _SIGN_IN:
+        return _answer(gzip.compress(json.dumps(pages.to_json() if pages else {}).encode()), name, accepts)
     content = _files(files or FILES).get(name)
     if content is None:
         raise NoSuchRoute(f"nothing is at {shown(path)}")
+    # The page exchanges its code for a token there; nothing else of other origins is loaded or called.
+    connects = {_POLICY: f"{_HEADERS[_POLICY]}; connect-src 'self' {pages.token_origin}"} if pages else None
+    return _answer(content, name, accepts, connects)
+
+
+def _answer(content: bytes, name: str, accepts: str, more: Mapping[str, str] | None = None) -> Event:
+    """The compressed content with the headers of all files and `more`."""
     headers = {
         "Content-Type": _TYPES[Path(name).suffix],
         "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
@@ -64,7 +88,7 @@ def answer(method: str, path: str, accepts: str, files: Path | None = None) -> E
         content = gzip.decompress(content)
     return {
         "statusCode": HTTPStatus.OK.value,
-        "headers": {**_HEADERS, **headers},
+        "headers": {**_HEADERS, **(more or {}), **headers},
         "body": base64.b64encode(content).decode(),
         "isBase64Encoded": True,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
 from common import telemetry
@@ -64,6 +64,9 @@ from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 
+if TYPE_CHECKING:
+    from api.auth.issuer_pages import IssuerPages, KnownIssuerPages
+
 # How many executions that a change of a job enqueues count as one more request.
 _EXECUTIONS_A_REQUEST: Final = 10
 # After these seconds a request about dead letters receives no more: the function may run for 29 s.
@@ -89,6 +92,10 @@ class Deployment:
     removals: RemovalRequests | None = None
     # What something in front of the API takes off the path, though its clients sign it.
     path_prefix: str = ""
+    # Before the name of a page.
+    runbook_url: str = "docs/runbook"
+    # None: nobody signs in to the console at the issuer.
+    issuer_pages: KnownIssuerPages | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +202,8 @@ class Services:
             calls_at_once=settings.calls_at_once,
             removals=RemovalRequests(clients.sqs(), settings.planning_queue_url, clock),
             path_prefix=settings.api_path_prefix,
+            runbook_url=settings.runbook_url,
+            issuer_pages=_issuer_pages(of_tokens) if of_tokens else None,
         )
         return cls.wired(Tables.of(settings, clients.dynamodb), queue, clock, deployment)
 
@@ -243,6 +252,11 @@ class Services:
         if self.deployment.tokens is not None and is_token(credential):
             return self.deployment.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
+
+    def issuer_pages(self) -> IssuerPages | None:
+        """Where a person signs in to the console at the issuer of tokens; None without one. Never raises."""
+        known = self.deployment.issuer_pages
+        return known.at(self.clock.now()) if known else None
 
     def admit(
         self,
@@ -311,6 +325,14 @@ class Services:
         store = replace(self.store, by=author or credential.by, before_hand_over=self._charge)
         registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
         return replace(self, registry=registry, manual=manual)
+
+
+def _issuer_pages(settings: TokenSettings) -> KnownIssuerPages | None:
+    if not settings.console_client:
+        return None
+    from api.auth.issuer_pages import KnownIssuerPages
+
+    return KnownIssuerPages(settings)
 
 
 def _issuer_keys(settings: TokenSettings) -> SigningKeys:

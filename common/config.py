@@ -71,6 +71,9 @@ class Config:
     jwt_default_role: str
     jwt_algorithms: str
     jwks_url: str
+    runbook_url: str
+    jwt_console_client: str
+    jwt_console_scope: str
 
     @classmethod
     def from_env(cls, variables: Mapping[str, str]) -> Config:
@@ -110,6 +113,9 @@ class Config:
             jwt_default_role=env.get("JWT_DEFAULT_ROLE", "read"),
             jwt_algorithms=env.get("JWT_ALGORITHMS", "RS256"),
             jwks_url=env.get("JWKS_URL", ""),
+            runbook_url=env.get("RUNBOOK_URL", "docs/runbook"),
+            jwt_console_client=env.get("JWT_CONSOLE_CLIENT", ""),
+            jwt_console_scope=env.get("JWT_CONSOLE_SCOPE", "openid"),
         )
 
     @property

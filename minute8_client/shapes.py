@@ -669,6 +669,8 @@ class DoctorFinding(TypedDict):
     level: Literal["failed", "warning", "not_checked", "ok"]
     found: str
     remedy: str
+    since_at: str | None
+    runbook: str | None
 
 
 class PlatformPlanning(TypedDict):

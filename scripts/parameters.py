@@ -91,7 +91,7 @@ _OPTIONAL_NUMBERS: Final = frozenset(
 )
 _OPTIONAL_TEXTS: Final = frozenset(
     {
-        *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl"),
+        *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
         "registrationRules",
     }

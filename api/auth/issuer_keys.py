@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from http.client import HTTPException
 from typing import Any, Final
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 import jwt
 
+from api.auth.discovery import Fetch, document, fetching, metadata
 from api.auth.tokens import ALGORITHMS, TokenSettings, check_https
 from api.http.problems import IssuerUnreachable
-from api.http.requests import read_json
 from common import telemetry
 from common.errors import InvalidInput, Minute8Error, shown
 from common.timing.instants import DAY_S
@@ -27,12 +26,7 @@ FRESH_S: Final = 600
 AGAIN_S: Final = 30
 # How long cached keys are used while the issuer does not answer.
 STALE_S: Final = DAY_S
-_TIMEOUT_S: Final = 3
-_MAX_ANSWER: Final = 256 * 1024
 _MAX_KEYS: Final = 100
-_DISCOVERY: Final = "/.well-known/openid-configuration"
-
-Fetch = Callable[[str], bytes]
 
 
 class IssuerKeys:
@@ -70,7 +64,7 @@ class IssuerKeys:
             )
 
     def _read(self) -> Mapping[tuple[str, str], jwt.PyJWK]:
-        entries = self._document(self._settings.jwks_url or self._discovered()).get("keys")
+        entries = document(self._fetch, self._settings.jwks_url or self._jwks_uri()).get("keys")
         if not isinstance(entries, list):
             raise InvalidInput("keys", "must be a list", value=entries, accepted="a JSON Web Key Set")
         keys: dict[tuple[str, str], jwt.PyJWK] = {}
@@ -84,23 +78,8 @@ class IssuerKeys:
             raise InvalidInput("keys", "hold none for", value=list(self._settings.algorithms))
         return keys
 
-    def _discovered(self) -> str:
-        """https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfigurationValidation"""
-        metadata = self._document(self._settings.issuer.rstrip("/") + _DISCOVERY)
-        if metadata.get("issuer") != self._settings.issuer:
-            raise InvalidInput(
-                "issuer",
-                "must be the configured issuer",
-                value=metadata.get("issuer"),
-                accepted=self._settings.issuer,
-            )
-        return check_https("jwks_uri", metadata.get("jwks_uri"))
-
-    def _document(self, url: str) -> Mapping[str, Any]:
-        document = read_json(self._fetch(url))
-        if not isinstance(document, dict):
-            raise InvalidInput(url, "must be a JSON object", value=document)
-        return document
+    def _jwks_uri(self) -> str:
+        return check_https("jwks_uri", metadata(self._fetch, self._settings.issuer).get("jwks_uri"))
 
     def _algorithms_of(self, raw: Any) -> Iterator[str]:
         """The configured algorithms that the key is for. https://www.rfc-editor.org/rfc/rfc7517#section-4"""
@@ -113,23 +92,3 @@ class IssuerKeys:
             kty, crv = ALGORITHMS[algorithm]
             if (raw.get("kty"), raw.get("crv")) == (kty, crv) and raw.get("alg", algorithm) == algorithm:
                 yield algorithm
-
-
-class _Redirected(HTTPRedirectHandler):
-    def redirect_request(self, *_: Any) -> None:
-        return None  # not the configured address, and perhaps not https
-
-
-def fetching(context: ssl.SSLContext) -> Fetch:
-    """GET over https with the trusted certificates of `context`. No proxies, no redirects, bounded."""
-    opener = build_opener(HTTPSHandler(context=context), _Redirected)
-
-    def fetch(url: str) -> bytes:
-        request = Request(check_https("url", url), headers={"Accept": "application/json"})
-        with opener.open(request, timeout=_TIMEOUT_S) as answer:
-            body: bytes = answer.read(_MAX_ANSWER + 1)
-        if len(body) > _MAX_ANSWER:
-            raise InvalidInput(url, "answers too much", accepted=f"at most {_MAX_ANSWER} bytes")
-        return body
-
-    return fetch

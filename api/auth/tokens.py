@@ -46,6 +46,9 @@ class TokenSettings:
     default_role: Role | None = "read"
     algorithms: tuple[str, ...] = ("RS256",)
     jwks_url: str = ""
+    # The public client that the console is at the issuer; empty: the console takes keys and tokens alone.
+    console_client: str = ""
+    console_scope: str = "openid"
 
     @classmethod
     def of(cls, config: Config) -> TokenSettings | None:
@@ -77,6 +80,8 @@ class TokenSettings:
             default_role=None if default_role == _NO_ROLE else cast(Role, default_role),
             algorithms=algorithms,
             jwks_url=config.jwks_url,
+            console_client=config.jwt_console_client,
+            console_scope=config.jwt_console_scope,
         )
 
     def role_of(self, claims: Mapping[str, Any]) -> Role | None:

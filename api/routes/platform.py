@@ -139,7 +139,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     mark, its shares, the windows and what is set aside.
     """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
-    state = services.operations.planning
+    state, runbook = services.operations.planning, services.deployment.runbook_url
     mark = state.index().mark()
     quarantine = state.quarantine()
     set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
@@ -157,6 +157,8 @@ def planning_of_platform(services: Services, request: Request) -> Response:
                     "level": _LEVELS[record.level],
                     "found": record.message,
                     "remedy": record.remedy,
+                    "since_at": rfc3339(int(record.since_at)) if record.since_at is not None else None,
+                    "runbook": f"{runbook}/{record.page}.md" if record.page else None,
                 }
                 for record in [*_alarms(services, request.now), *findings(state)]
             ],

@@ -205,6 +205,10 @@ class DoctorFinding(ResponseBody):
     level: Literal["failed", "warning", "not_checked", "ok"] = Field(description="How bad it is.")
     found: str = Field(description="What it found.")
     remedy: str = Field(description="What to do about it.")
+    since_at: Instant | None = Field(description="From when on it holds; null if that is not known.")
+    runbook: str | None = Field(
+        description="The page of the runbook: a path, or an address if the deployment says where its pages are."
+    )
 
 
 class PlatformPlanning(ResponseBody):

@@ -48,7 +48,8 @@ def _print_planning(planned: PlatformPlanning, now: float) -> None:
         for window in planned["windows"]
     ]
     for finding in planned["findings"]:
-        out.print(f"{finding['level']}: {finding['found']}", markup=False, soft_wrap=True)
+        since = f", since {when(finding['since_at'], now)}" if finding.get("since_at") else ""
+        out.print(f"{finding['level']}: {finding['found']}{since}", markup=False, soft_wrap=True)
         if finding["remedy"]:
             out.print(f"→ {finding['remedy']}", markup=False, soft_wrap=True)
     if rows:

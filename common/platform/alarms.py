@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from common.cache import Cache
@@ -37,7 +38,10 @@ def alarms_by_name(client: Any, names: list[str], **more: str) -> dict[str, Mapp
 def finding_of(alarm: Mapping[str, Any], short: str) -> Finding:
     """The finding of an alarm that is on. The alarm's description names the page of the runbook."""
     remedy = alarm.get("AlarmDescription") or f"see docs/runbook/{short}.md"
-    return failed(f"{alarm['AlarmName']} is on: {alarm.get('StateReason', '')}", remedy)
+    # The second one changes with the reason, too; old alarms have it alone.
+    since = alarm.get("StateTransitionedTimestamp") or alarm.get("StateUpdatedTimestamp")
+    finding = failed(f"{alarm['AlarmName']} is on: {alarm.get('StateReason', '')}", remedy, page=short)
+    return replace(finding, since_at=since.timestamp()) if since else finding
 
 
 class Alarms:

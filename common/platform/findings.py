@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypedDict, Unpack
 
 
 class Level(StrEnum):
@@ -31,7 +32,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `examine` fills in `check`. What `loses` messages comes before repairs that send some."""
+    """One line of the report. `examine` fills in `check`. What `loses` messages comes before repairs that send some.
+
+    `page` is the name of the runbook's page, without its ending. `since_at` is from when on it holds, if that is known.
+    """
 
     level: Level
     message: str
@@ -39,6 +43,15 @@ class Finding:
     check: str = ""
     repair: Repair | None = None
     loses: bool = False
+    page: str = ""
+    since_at: float | None = None
+
+
+class Known(TypedDict, total=False):
+    """What else may be known of a finding, as in `Finding`."""
+
+    page: str
+    since_at: float
 
 
 DEPLOY = "deploy the stage again"
@@ -46,19 +59,19 @@ DEPLOY = "deploy the stage again"
 RESTORE = "revert the stack's drift: docs/deploying.md says how"
 
 
-def failed(message: str, remedy: str, repair: Repair | None = None) -> Finding:
+def failed(message: str, remedy: str, repair: Repair | None = None, **more: Unpack[Known]) -> Finding:
     """A finding that something does not work."""
-    return Finding(Level.FAILED, message, remedy, repair=repair)
+    return Finding(Level.FAILED, message, remedy, repair=repair, **more)
 
 
-def warning(message: str, remedy: str, repair: Repair | None = None) -> Finding:
+def warning(message: str, remedy: str, repair: Repair | None = None, **more: Unpack[Known]) -> Finding:
     """A finding that something may soon not work."""
-    return Finding(Level.WARNING, message, remedy, repair=repair)
+    return Finding(Level.WARNING, message, remedy, repair=repair, **more)
 
 
-def repairable(message: str, repair: Repair) -> Finding:
+def repairable(message: str, repair: Repair, *, page: str = "") -> Finding:
     """A failure that `minute8 doctor --fix` puts right."""
-    return failed(message, f"{repair.description}; `minute8 doctor --fix` does it", repair)
+    return failed(message, f"{repair.description}; `minute8 doctor --fix` does it", repair, page=page)
 
 
 def not_checked(message: str, remedy: str = "") -> Finding:

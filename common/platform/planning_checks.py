@@ -66,6 +66,7 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
         yield repairable(
             f"{reached}, further ahead than a tick can plan: nothing is planned until then",
             Repair(back, lambda: tables.index().move_back(mark, now)),
+            page="mark-lag",
         )
         return
     if mark.moved_back_at > now - _MOVED_BACK_S:
@@ -73,13 +74,26 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
             f"it was ahead, at {when(mark.moved_back_from, now)}, and was moved back at"
             f" {when(int(mark.moved_back_at), now)}",
             "what was missed is planned by the jobs' catch-up; find out who wrote the item MARK of the due table",
+            page="mark-lag",
+            since_at=mark.moved_back_at,
         )
     missed = ticks_missed(mark, now)
     log = f"look at the log of {tables.named('scheduler')}; the next tick plans what was missed"
+    since_at = float(min(mark.planned_until, now))
     if missed and mark.planned_until <= now:
-        yield failed(f"executions are late: {reached}, {missed} ticks are missed", log)
+        yield failed(
+            f"executions are late: {reached}, {missed} ticks are missed",
+            log,
+            page="mark-lag",
+            since_at=since_at,
+        )
     elif missed:
-        yield warning(f"the last tick is missed, and executions are about to be late: {reached}", log)
+        yield warning(
+            f"the last tick is missed, and executions are about to be late: {reached}",
+            log,
+            page="mark-lag",
+            since_at=since_at,
+        )
     yield ok(reached)
 
 
@@ -99,11 +113,15 @@ def check_unfinished(tables: PlanningTables) -> Iterator[Finding]:
             yield warning(
                 f"{remaining} shares of the window that a tick divided at {began} are not handed over",
                 f"look at the log of {tables.named('planner')}; the next tick sends them again",
+                page="tick-errors",
+                since_at=mark.decided_at,
             )
         else:
             yield warning(
                 f"the tick of {began} has not finished its window",
                 f"look at the log of {tables.named('scheduler')}; the next tick finishes it",
+                page="tick-errors",
+                since_at=mark.decided_at,
             )
     if pending := _stuck_pending(tables):
         yield warning(
@@ -118,10 +136,13 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
     now = tables.clock.now()
     waiting = list(islice(tables.quarantine().waiting(), MAX_READ))
     if waiting:
-        since = when(min(entry.start_at for entry in waiting), now)
+        since_at = min(entry.start_at for entry in waiting)
+        first = f"the first since {when(since_at, now)}"
         yield failed(
-            f"{len(waiting)} groups or shares are not planned, the first since {since}: {described(waiting)}",
+            f"{len(waiting)} groups or shares are not planned, {first}: {described(waiting)}",
             "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
+            page="quarantine",
+            since_at=since_at,
         )
     entries = islice(tables.quarantine().bad_entries(), MAX_READ)
     bad = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
@@ -129,6 +150,7 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
         yield warning(
             f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",
             "each has a skipped run with the reason; the tenant can put the job again",
+            page="quarantine",
         )
     yield ok("nothing is set aside")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -25,6 +26,7 @@ class AlarmBoard:
                 "StateValue": "ALARM",
                 "StateReason": reason,
                 "AlarmDescription": f"What {name} means.",
+                "StateTransitionedTimestamp": datetime(2026, 11, 21, 3, tzinfo=UTC),
             }
             for name, reason in self.on.items()
             if name in AlarmNames

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_no_key_is_needed_and_a_stage_in_the_path_is_left_out(
         "headers": {"accept-encoding": "gzip"},
         "requestContext": {"stage": "prod", "http": {"method": "GET"}, "requestId": "r"},
     }
-    services: Any = None  # none is used
+    services: Any = SimpleNamespace(issuer_pages=lambda: None)  # nothing else is used
     assert gzip.decompress(body(resolve(services, event))) == PAGE
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys, fetching
+from api.auth.discovery import fetching
+from api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys
 from api.auth.tokens import Tokens
 from api.http.problems import IssuerUnreachable
 from common.errors import InvalidInput, Unauthenticated

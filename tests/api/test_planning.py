@@ -54,6 +54,10 @@ def test_the_quarantine_and_the_doctors_findings(ticked: Office) -> None:
     (group,) = planning["set_aside"]
     assert (group["kind"], group["name"]) == ("group", "lunar|full#0")
     levels = {entry["check"]: entry["level"] for entry in planning["findings"]}
+    set_aside = planning["findings"][-1]
+    assert set_aside["runbook"] == "docs/runbook/quarantine.md"
+    assert set_aside["since_at"] == group["start_at"]
+    assert [entry["since_at"] for entry in planning["findings"] if entry["level"] == "ok"] == [None] * 3
     assert levels == {"alarms": "ok", "mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
 
 
@@ -64,6 +68,8 @@ def test_the_alarms_that_are_on_come_first(ticked: Office) -> None:
         "level": "failed",
         "found": "minute8-test-no-tick is on: no datapoints",
         "remedy": "What minute8-test-no-tick means.",
+        "since_at": "2026-11-21T03:00:00Z",
+        "runbook": "docs/runbook/no-tick.md",
     }
     assert [entry["check"] for entry in view(ticked)["findings"]].count("alarms") == 1
 

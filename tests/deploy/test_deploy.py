@@ -89,6 +89,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"visibilityTimeoutS": "400"}, "there is no such parameter"),
         ({"jwtIssuer": "https://issuer"}, "jwtAudience"),
         ({"jwtIssuer": "http://issuer", "jwtAudience": "a"}, "https://"),
+        ({"jwtConsoleClient": "console"}, "jwtIssuer: it must be given with jwtConsoleClient"),
         ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
         ({"runsExport": "s3://history"}, "the name of a bucket of S3, or off"),
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),

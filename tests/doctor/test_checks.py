@@ -116,5 +116,11 @@ def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:
     assert Alarms(client, "test").findings(now) == [ok("no alarm is on")]
     client.set_alarm_state(AlarmName=patient.name("overdue"), StateValue="ALARM", StateReason="1,200 wait")
     (finding,) = Alarms(client, "test").findings(now)
-    assert finding == failed("minute8-test-overdue is on: 1,200 wait", "see docs/runbook/overdue.md")
+    assert finding.since_at is not None
+    assert finding == failed(
+        "minute8-test-overdue is on: 1,200 wait",
+        "see docs/runbook/overdue.md",
+        page="overdue",
+        since_at=finding.since_at,
+    )
     assert Alarms(client, "other").findings(now) == [ok("no alarm is on")]

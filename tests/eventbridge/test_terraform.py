@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import shutil
 import subprocess
 from datetime import UTC, datetime
@@ -23,22 +24,8 @@ from tests.eventbridge.test_import import SCHEDULES
 from tests.worlds import ARN
 
 PROVIDERS = os.environ.get("MINUTE8_TF_PLUGINS", "/opt/tf-plugins")
-_CONFIGURATION = """
-terraform {
-  required_providers {
-    aws = { source = "hashicorp/aws" }
-  }
-}
-provider "aws" {
-  region                      = "us-east-1"
-  access_key                  = "%s"
-  secret_key                  = "%s"
-  skip_credentials_validation = true
-  skip_requesting_account_id  = true
-  skip_metadata_api_check     = true
-  endpoints { scheduler = "%s/eventbridge" }
-}
-"""
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "eventbridge.md").read_text()
+_REQUIRED = 'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
 # MANY starts in 2030.
 FAR = datetime(2029, 1, 1, tzinfo=UTC)
 needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="there is no terraform here")
@@ -79,9 +66,7 @@ def test_terraform_reads_its_texts_as_they_were(tmp_path: Path) -> None:
 )
 def test_terraform_and_its_provider_take_the_files(tmp_path: Path) -> None:
     write("terraform", tmp_path)
-    (tmp_path / "main.tf").write_text(
-        'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
-    )
+    (tmp_path / "main.tf").write_text(_REQUIRED)
     assert terraform(tmp_path, "init", f"-plugin-dir={PROVIDERS}").returncode == 0
     done = terraform(tmp_path, "validate", "-no-color")
     assert done.returncode == 0, done.stderr + done.stdout
@@ -100,7 +85,7 @@ def test_terraform_makes_the_exported_schedules_and_has_nothing_to_change_then(
         words = ("--format", "terraform", "--output", str(tmp_path), "--role-arn", ROLE)
         assert desk("export", "eventbridge", *words).code == 0
         pair = new_pair("bob", "write", clock.now())
-        (tmp_path / "main.tf").write_text(_CONFIGURATION % (*pair, address))
+        (tmp_path / "main.tf").write_text(configuration(*pair, address))
 
         def run(*words: str) -> None:
             done = terraform(tmp_path, *words, "-no-color")
@@ -118,6 +103,23 @@ def test_terraform_makes_the_exported_schedules_and_has_nothing_to_change_then(
         run("destroy", "-auto-approve")
         assert bob.list_schedules()["Schedules"] == []
         assert [group["Name"] for group in bob.list_schedule_groups()["ScheduleGroups"]] == ["default"]
+
+
+def configuration(access_key_id: str, secret: str, address: str) -> str:
+    """The page's own provider, for all resources."""
+    block = re.search(r"```hcl\n(.*?)```", PAGE, re.DOTALL)
+    assert block
+    text = block[1]
+    for written_so, meant in {
+        '  alias      = "minute8"\n': "",
+        "eu-west-1": "us-east-1",
+        "var.minute8_access_key_id": f'"{access_key_id}"',
+        "var.minute8_secret_access_key": f'"{secret}"',
+        "https://abc.execute-api.us-east-1.amazonaws.com": address,
+    }.items():
+        assert written_so in text
+        text = text.replace(written_so, meant)
+    return _REQUIRED + text
 
 
 def stored(client: Any) -> dict[tuple[str, str], dict[str, Any]]:

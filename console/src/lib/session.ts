@@ -68,14 +68,26 @@ function keyOfOtherTab(): Promise<string | null> {
   });
 }
 
-/** Sign in again after a reload of the tab, or as another open tab is. */
+/** Sign in with what the issuer sent back, again after a reload of the tab, or as another open tab is. */
 export async function resume(): Promise<void> {
-  const key = sessionStorage.getItem(PLACE) ?? (sessionStorage.getItem(LEFT) ? null : await keyOfOtherTab());
-  if (!key) return;
   try {
-    await signIn(key);
+    if (new URL(location.href).searchParams.has("state")) {
+      const { tokensOfIssuer } = await import("./issuer");
+      return await signInWithOneOf(await tokensOfIssuer());
+    }
+    const key = sessionStorage.getItem(PLACE) ?? (sessionStorage.getItem(LEFT) ? null : await keyOfOtherTab());
+    if (key) await signIn(key);
   } catch (error) {
     signOut(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function signInWithOneOf([key, ...others]: readonly string[]): Promise<void> {
+  try {
+    await signIn(key ?? "");
+  } catch (error) {
+    if (!others.length) throw error;
+    await signInWithOneOf(others);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { Plot } from "../draw/plot";
 import type { Loaded } from "../lib/load";
-import { duration } from "../lib/time";
+import { duration, now, span } from "../lib/time";
 import { counted } from "../lib/words";
 import { Card, Figure, Found, Linked, State, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
@@ -61,9 +61,21 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
         {problems.map((finding) => (
           <li key={finding.found}>
             <State state={finding.level} /> <Text most={500}>{finding.found}</Text>
+            {finding.since_at ? (
+              <span class="muted">
+                {" "}
+                since <Time at={finding.since_at} />,{" "}
+                {span(Math.max(0, now.value - Date.parse(finding.since_at)) / 1000)}
+              </span>
+            ) : null}
             {finding.remedy ? (
               <p class="hint">
                 <Linked most={500}>{finding.remedy}</Linked>
+              </p>
+            ) : null}
+            {finding.runbook && !finding.remedy.includes(finding.runbook) ? (
+              <p class="hint">
+                Runbook: <Linked>{finding.runbook}</Linked>
               </p>
             ) : null}
           </li>

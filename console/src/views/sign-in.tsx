@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import icon from "../icon.svg";
+import type { IssuerPages } from "../lib/issuer";
 import { addressOfApi, signedOutBecause, signIn } from "../lib/session";
 import { Problem } from "../ui/parts";
 
@@ -8,6 +9,10 @@ export function SignIn(): JSX.Element {
   const [key, setKey] = useState("");
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
+  const [issuer, setIssuer] = useState<IssuerPages | null>(null);
+  useEffect(() => {
+    issuerPages().then(setIssuer);
+  }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -27,6 +32,11 @@ export function SignIn(): JSX.Element {
         </h1>
         <p class="muted">See what will run, what ran, and why not.</p>
         {signedOutBecause.value ? <p role="status">{signedOutBecause.value}</p> : null}
+        {issuer ? (
+          <button type="button" class="primary" onClick={() => goToIssuer(issuer).catch(setError)}>
+            Sign in at {new URL(issuer.authorize).host}
+          </button>
+        ) : null}
         <label for="key">API key or token</label>
         <input
           id="key"
@@ -43,7 +53,7 @@ export function SignIn(): JSX.Element {
           Kept in this tab until you close it. <code>minute8 keys create TENANT --role read</code> makes one.
         </p>
         <Problem error={error} />
-        <button type="submit" class="primary" disabled={busy}>
+        <button type="submit" class={issuer ? "" : "primary"} disabled={busy}>
           {busy ? "Signing in…" : "Sign in"}
         </button>
         <p class="muted small">
@@ -52,4 +62,20 @@ export function SignIn(): JSX.Element {
       </form>
     </main>
   );
+}
+
+/** The issuer's pages; null if the deployment has none, or does not know them now. Never throws. */
+async function issuerPages(): Promise<IssuerPages | null> {
+  try {
+    const answer = await fetch(`${addressOfApi(location.href)}/console/sign-in.json`);
+    const pages = (await answer.json()) as Partial<IssuerPages>;
+    return pages.authorize ? (pages as IssuerPages) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function goToIssuer(pages: IssuerPages): Promise<void> {
+  const issuer = await import("../lib/issuer");
+  await issuer.goToIssuer(pages);
 }
