@@ -94,6 +94,24 @@ describe("times", () => {
   });
 });
 
+describe("a time in units", () => {
+  it("says whole seconds in the longest unit, and is read again", async () => {
+    const { inUnits, secondsOf } = await import("../src/lib/time");
+    expect([0, 59, 60, 90, 3600, 7200, 86_400].map(inUnits)).toEqual([
+      "0 s",
+      "59 s",
+      "1 min",
+      "90 s",
+      "1 h",
+      "2 h",
+      "1 d",
+    ]);
+    for (let seconds = 0; seconds <= 90_000; seconds += 7) expect(secondsOf(inUnits(seconds))).toBe(seconds);
+    expect(secondsOf(" 90 ")).toBe(90);
+    for (const text of ["", "1 week", "-5", "1.5 h", "1e3"]) expect(() => secondsOf(text)).toThrow("accepted");
+  });
+});
+
 describe("a time line", () => {
   it("counts marks into columns, half-open, and loses none inside", () => {
     const marks = [0, 9, 10, 99, 100, -1].map((at) => ({ at, state: "succeeded" }));

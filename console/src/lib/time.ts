@@ -91,6 +91,21 @@ export function span(seconds: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
+const UNITS_S: Record<string, number> = { d: 86_400, h: 3600, min: 60, s: 1 };
+
+/** Whole seconds in the longest unit that says them exactly: `1 h`, `90 s`. */
+export function inUnits(seconds: number): string {
+  const [unit, length] = Object.entries(UNITS_S).find(([, length]) => seconds && seconds % length === 0) ?? ["s", 1];
+  return `${seconds / length} ${unit}`;
+}
+
+/** The inverse: seconds of `1 h`, `5 min`, `90 s` or `90`. Throws what else would be taken. */
+export function secondsOf(text: string): number {
+  const [, count, unit = "s"] = /^\s*(\d+)\s*(d|h|min|s)?\s*$/.exec(text) ?? [];
+  if (!count) throw new Error(`"${text}" is no time; accepted: such as 90 s, 5 min, 1 h`);
+  return Number(count) * (UNITS_S[unit] ?? 1);
+}
+
 /** A measured duration, exact where that matters: `31 ms`, `4.20 s`, `3 min 5 s`. */
 export function duration(seconds: number): string {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

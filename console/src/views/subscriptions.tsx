@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api, may } from "../lib/session";
+import { inUnits, secondsOf } from "../lib/time";
 import { Ask, Input, say } from "../ui/actions";
 import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
@@ -14,7 +15,6 @@ type Kind = "failures" | "recoveries" | "overdue" | "too_long" | "too_short" | "
 type Dialog = { kind: "edit"; of: Subscription | null } | { kind: "delete"; of: Subscription };
 
 const KINDS: readonly Kind[] = ["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"];
-const SECONDS = { type: "number", min: 0, max: 86_400 };
 
 export function Subscriptions(): JSX.Element {
   const [dialog, setDialog] = useState<Dialog>();
@@ -136,8 +136,8 @@ function reportsOf(subscription: Subscription): string {
   return [
     subscription.kinds.join(", "),
     ...of,
-    `after ${subscription.delay_s} s`,
-    `grouped by ${subscription.group_s} s`,
+    `after ${inUnits(subscription.delay_s)}`,
+    `grouped by ${inUnits(subscription.group_s)}`,
   ].join(", ");
 }
 
@@ -149,8 +149,8 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
   const [job, setJob] = useState(before?.job_id ?? "");
   const [prefix, setPrefix] = useState(before?.name_prefix ?? "");
   const [tag, setTag] = useState(before?.tag ?? "");
-  const [delay, setDelay] = useState(String(before?.delay_s ?? 60));
-  const [group, setGroup] = useState(String(before?.group_s ?? 3600));
+  const [delay, setDelay] = useState(inUnits(before?.delay_s ?? 60));
+  const [group, setGroup] = useState(inUnits(before?.group_s ?? 3600));
   const act = async () => {
     const body = {
       target: address.startsWith("arn:")
@@ -160,8 +160,8 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
       ...(job ? { job_id: job } : {}),
       ...(prefix ? { name_prefix: prefix } : {}),
       ...(tag ? { tag } : {}),
-      delay_s: Number(delay),
-      group_s: Number(group),
+      delay_s: secondsOf(delay),
+      group_s: secondsOf(group),
     };
     await api().put("/v1/subscriptions/{name}", { path: { name }, body });
     props.changed();
@@ -198,12 +198,11 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
       <Input label="Tag" hint="Only jobs with this tag." value={tag} set={setTag} />
       <Input
         label="Delay"
-        hint="Seconds. Failures that end sooner are not reported."
-        {...SECONDS}
+        hint="Such as 90 s or 5 min. Failures that end sooner are not reported."
         value={delay}
         set={setDelay}
       />
-      <Input label="Group" hint="Seconds between two messages, at least." {...SECONDS} value={group} set={setGroup} />
+      <Input label="Group" hint="Such as 1 h: between two messages, at least." value={group} set={setGroup} />
     </Ask>
   );
 }
