@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
+from html import escape
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 FILES: Final = Path(__file__).parent / "console_files"
 PATH: Final = "/console"
 _INDEX: Final = "index.html"
-# Where to sign in at the issuer of tokens; an empty object if the deployment has none.
-_SIGN_IN: Final = "sign-in.json"
+# The name in the page of where to sign in at the issuer of tokens.
+_ISSUER: Final = "minute8-issuer"
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -64,34 +65,35 @@ def answer(
         raise MethodNotAllowed(method, ["GET"])
     # The page names its files relative to `/console`, so they are also asked for below `/console/`.
     name = path.removeprefix(PATH).removeprefix("/").removeprefix("console/") or _INDEX
-    pages = issuer_pages() if name in (_INDEX, _SIGN_IN) else None
-    if name == _SIGN_IN:
-        return _answer(gzip.compress(json.dumps(pages.to_json() if pages else {}).encode()), name, accepts)
     content = _files(files or FILES).get(name)
     if content is None:
         raise NoSuchRoute(f"nothing is at {shown(path)}")
-    # The page exchanges its code for a token there; nothing else of other origins is loaded or called.
-    connects = {_POLICY: f"{_HEADERS[_POLICY]}; connect-src 'self' {pages.token_origin}"} if pages else None
-    return _answer(content, name, accepts, connects)
-
-
-def _answer(content: bytes, name: str, accepts: str, more: Mapping[str, str] | None = None) -> Event:
-    """The compressed content with the headers of all files and `more`."""
     headers = {
+        **_HEADERS,
         "Content-Type": _TYPES[Path(name).suffix],
         "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
         "Vary": "Accept-Encoding",
     }
+    if name == _INDEX and (pages := issuer_pages()):
+        content = _with_issuer(content, pages)
+        # The page exchanges its code for a token there; nothing else of other origins is loaded or called.
+        headers[_POLICY] += f"; connect-src 'self' {pages.token_origin}"
     if takes_gzip(accepts):
         headers["Content-Encoding"] = "gzip"
     else:
         content = gzip.decompress(content)
     return {
         "statusCode": HTTPStatus.OK.value,
-        "headers": {**_HEADERS, **(more or {}), **headers},
+        "headers": headers,
         "body": base64.b64encode(content).decode(),
         "isBase64Encoded": True,
     }
+
+
+def _with_issuer(page: bytes, pages: IssuerPages) -> bytes:
+    """The compressed page, which says where to sign in: no request of its own, and no script."""
+    tag = f'<meta name="{_ISSUER}" content="{escape(json.dumps(pages.to_json()))}" />'
+    return gzip.compress(gzip.decompress(page).replace(b"</head>", tag.encode() + b"</head>", 1))
 
 
 @cache

@@ -13,7 +13,12 @@ async function withIssuer(page: Page): Promise<{ asked: () => URL; exchanged: ()
   let exchanged = new URLSearchParams();
   const { origin } = asked;
   const pages = { authorize: `${origin}/authorize`, token: `${origin}/token`, client_id: "console", scope: "openid" };
-  await page.route("**/console/sign-in.json", (route) => route.fulfill({ json: pages }));
+  const tag = `<meta name="minute8-issuer" content='${JSON.stringify(pages)}'></head>`;
+  await page.route(/\/console(\?[^#]*)?(#.*)?$/, async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replace("</head>", tag);
+    await route.fulfill({ response, body });
+  });
   await page.route("**/authorize?*", (route) => {
     asked = new URL(route.request().url());
     return route.fulfill({ contentType: "text/html", body: "<h1>Who are you?</h1>" });

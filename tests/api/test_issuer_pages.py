@@ -6,6 +6,8 @@ import base64
 import gzip
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ DESCRIPTION = {
     "authorization_endpoint": "https://login.example.com/authorize?tenant=a",
     "token_endpoint": "https://tokens.example.com:8443/token",
 }
+HTML = b"<!doctype html><head></head>"
 PAGES = IssuerPages(
     DESCRIPTION["authorization_endpoint"], DESCRIPTION["token_endpoint"], "console", "openid minute8"
 )
@@ -45,31 +48,59 @@ class Issuer:
 
 
 def page(name: str, tmp_path: Path, issuer_pages: Callable[[], IssuerPages | None]) -> dict[str, Any]:
-    (tmp_path / "index.html.gz").write_bytes(gzip.compress(b"<!doctype html>"))
+    (tmp_path / "index.html.gz").write_bytes(gzip.compress(HTML))
     (tmp_path / "icon.svg.gz").write_bytes(gzip.compress(b"<svg/>"))
     return console.answer("GET", f"/console/{name}", "", tmp_path, issuer_pages)
+
+
+class Metas(HTMLParser):
+    """What the page says in its `meta` tags, and which tags it has."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.contents: dict[str, str] = {}
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        attributes = dict(attrs)
+        if tag == "meta":
+            self.contents[str(attributes["name"])] = attributes["content"] or ""
+
+
+def metas(answer: dict[str, Any]) -> Metas:
+    return Metas(base64.b64decode(answer["body"]).decode())
 
 
 def test_the_page_is_told_the_endpoints_and_may_connect_to_the_tokens_alone(tmp_path: Path) -> None:
     issuer = Issuer()
     known = issuer.known()
-    answer = page("sign-in.json", tmp_path, lambda: known.at(0.0))
-    assert json.loads(base64.b64decode(answer["body"])) == {
+    answer = page("", tmp_path, lambda: known.at(0.0))
+    assert json.loads(metas(answer).contents["minute8-issuer"]) == {
         "authorize": DESCRIPTION["authorization_endpoint"],
         "token": DESCRIPTION["token_endpoint"],
         "client_id": "console",
         "scope": "openid minute8",
     }
     assert issuer.asked == [f"{ISSUER.rstrip('/')}/.well-known/openid-configuration"]
-    policy = page("index.html", tmp_path, lambda: PAGES)["headers"]["Content-Security-Policy"]
+    policy = answer["headers"]["Content-Security-Policy"]
     assert policy.endswith("; connect-src 'self' https://tokens.example.com:8443")
     assert "login.example.com" not in policy
 
 
+def test_a_description_writes_no_tag_into_the_page(tmp_path: Path) -> None:
+    attack = 'https://login.example.com/"><script src=x></script>'
+    pages = replace(PAGES, authorize=attack)
+    page_metas = metas(page("", tmp_path, lambda: pages))
+    assert page_metas.tags == ["head", "meta"]
+    assert json.loads(page_metas.contents["minute8-issuer"])["authorize"] == attack
+
+
 def test_a_deployment_without_a_client_connects_to_nothing_else(tmp_path: Path) -> None:
-    answer = page("sign-in.json", tmp_path, lambda: None)
-    assert base64.b64decode(answer["body"]) == b"{}"
-    assert "connect-src" not in page("", tmp_path, lambda: None)["headers"]["Content-Security-Policy"]
+    answer = page("", tmp_path, lambda: None)
+    assert base64.b64decode(answer["body"]) == HTML
+    assert "connect-src" not in answer["headers"]["Content-Security-Policy"]
 
 
 def test_a_file_that_needs_no_issuer_asks_none(tmp_path: Path) -> None:

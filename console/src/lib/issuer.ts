@@ -6,7 +6,7 @@
 import { parsePlace, place } from "./router";
 import { addressOfApi } from "./session";
 
-/** What `console/sign-in.json` says; without an issuer it is empty. */
+/** What the page says of the issuer. */
 export interface IssuerPages {
   authorize: string;
   token: string;

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import icon from "../icon.svg";
 import type { IssuerPages } from "../lib/issuer";
 import { addressOfApi, signedOutBecause, signIn } from "../lib/session";
@@ -9,10 +9,7 @@ export function SignIn(): JSX.Element {
   const [key, setKey] = useState("");
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
-  const [issuer, setIssuer] = useState<IssuerPages | null>(null);
-  useEffect(() => {
-    issuerPages().then(setIssuer);
-  }, []);
+  const [issuer] = useState(issuerPages);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
@@ -64,15 +61,10 @@ export function SignIn(): JSX.Element {
   );
 }
 
-/** The issuer's pages; null if the deployment has none, or does not know them now. Never throws. */
-async function issuerPages(): Promise<IssuerPages | null> {
-  try {
-    const answer = await fetch(`${addressOfApi(location.href)}/console/sign-in.json`);
-    const pages = (await answer.json()) as Partial<IssuerPages>;
-    return pages.authorize ? (pages as IssuerPages) : null;
-  } catch {
-    return null;
-  }
+/** The issuer's pages, which the API wrote into this page; null if the deployment has none. */
+function issuerPages(): IssuerPages | null {
+  const text = document.querySelector<HTMLMetaElement>('meta[name="minute8-issuer"]')?.content;
+  return text ? (JSON.parse(text) as IssuerPages) : null;
 }
 
 async function goToIssuer(pages: IssuerPages): Promise<void> {
