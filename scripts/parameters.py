@@ -93,7 +93,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
-        "registrationRules",
+        *("registrationRules", "kmsKeyArn"),
     }
 )
 # As the value of a text, this is a slip.
@@ -106,9 +106,22 @@ OPTIONAL: Final = (
 _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
 # Each has three metrics, which CloudWatch sells.
 _MAX_GROUP_METRICS: Final = 100
-_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")
+# Of texts that can be off: what they look like, and what is accepted.
+_PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
+    "runsExport": (
+        re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z"),
+        f"the name of a bucket of S3, or {OFF}",
+    ),
+    "kmsKeyArn": (
+        re.compile(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+\Z"),
+        f"the ARN of a key of KMS in the stage's region, or {OFF}",
+    ),
+    "alarmTopicArn": (
+        re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z"),
+        f"the ARN of an SNS topic, or {OFF}",
+    ),
+}
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
-_TOPIC: Final = re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z")
 # The default names the deployment's own account and region in CloudFormation's way.
 _TARGET: Final = re.compile(r"arn:(aws[\w-]*|\$\{AWS::Partition\}):[\w-]+:[\w*${}:-]*:[^\s,]+\Z")
 _RULE: Final = re.compile(r"arn:aws[\w-]*:events:[\w*-]+:(\d{12}|\*):rule/[\w*./-]+\Z")
@@ -249,11 +262,9 @@ def _bad_texts(texts: Mapping[str, str]) -> Iterator[str]:
     for rule in filter(None, texts["registrationRules"].split(",")):
         if not _RULE.match(rule):
             yield f"registrationRules: {rule!r} is not valid; accepted: ARNs of rules of EventBridge, comma-separated"
-    bucket, topic = texts["runsExport"], texts["alarmTopicArn"]
-    if bucket and not _BUCKET.match(bucket):
-        yield f"runsExport={bucket} is not valid; accepted: the name of a bucket of S3, or {OFF}"
-    if topic and not _TOPIC.match(topic):
-        yield f"alarmTopicArn={topic} is not valid; accepted: the ARN of an SNS topic, or {OFF}"
+    for name, (pattern, accepted) in _PATTERNS.items():
+        if texts[name] and not pattern.match(texts[name]):
+            yield f"{name}={texts[name]} is not valid; accepted: {accepted}"
 
 
 def _bad_targets(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.doctor.inventory import TABLES
 from common.config import OFF
 from common.platform.findings import Finding, Level, failed, not_checked, ok, warning
 from common.storage.domains import partition_of
@@ -129,6 +130,7 @@ def of_deployment(clients: Clients, stage: str, region: str, params: Mapping[str
         lambda: permissions(clients("sts"), clients("iam"), stage, region, list(NEEDED.items())),
         lambda: concurrency(clients("lambda"), stage, params),
         lambda: stack_state(clients("cloudformation"), stage),
+        lambda: tables_outside(clients("cloudformation"), clients("dynamodb"), stage),
     )
 
 
@@ -228,6 +230,31 @@ def stack_state(cloudformation: Any, stage: str) -> Iterator[Finding]:
         yield failed(f"the stack {name} is {status}", "wait until that has ended")
     else:
         yield ok(f"the stack {name} is {status}")
+
+
+def tables_outside(cloudformation: Any, dynamodb: Any, stage: str) -> Iterator[Finding]:
+    """Tables of the stage's names that its stack would create and cannot, since they exist. Raises ClientError."""
+    try:
+        pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=f"minute8-{stage}")
+        own = {
+            resource.get("PhysicalResourceId")
+            for page in pages
+            for resource in page["StackResourceSummaries"]
+        }
+    except ClientError as error:
+        if not is_gone(error):
+            raise
+        own = set()
+    for name in (f"minute8-{stage}-{table}" for table in TABLES):
+        try:
+            exists = name not in own and bool(dynamodb.describe_table(TableName=name))
+        except dynamodb.exceptions.ResourceNotFoundException:
+            continue
+        if exists:
+            yield failed(
+                f"the table {name} exists outside the stack, which could not create it",
+                "import it into the stack, or delete it: docs/deploying.md#removing-a-stage",
+            )
 
 
 def print_findings(command: str, findings: list[Finding]) -> None:

@@ -1,8 +1,8 @@
 """Take a stage back to an earlier deployment, or remove it: python -m scripts.stack rollback --stage prod
 
 A rollback moves the functions' aliases to the versions of the deployment before: code, layers and settings. With
---timestamp it redeploys what the deployment bucket keeps, the template included. It changes no data. Its region is
-found as for `make deploy`.
+--timestamp it redeploys what the deployment bucket keeps, the template included, and keeps the tables that this
+template lacks. It changes no data. Its region is found as for `make deploy`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.doctor.inventory import STAGES_TO_LOSE
-from scripts import versions
+from scripts import kept_tables, versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems
 from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
@@ -27,7 +27,7 @@ from scripts.verify.made import is_gone
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
 # serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…
-_DEPLOYMENT: Final = re.compile(r"serverless/minute8/[^/]+/(\d+)-[^/]+/")
+_DEPLOYMENT: Final = re.compile(r"serverless/minute8/[^/]+/(\d+)-([^/]+)/")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -73,9 +73,7 @@ def _do(
     if options.verb == "rollback":
         if not options.timestamp:
             return _go_back(session, options.stage, region)
-        timestamp = options.timestamp
-        if timestamp == "before":
-            timestamp = previous(*deployments(session, options.stage, region))
+        timestamp = _prepared(session, options.stage, region, options.timestamp)
         print(f"rollback: stage {options.stage} in {region} to the deployment {timestamp}", flush=True)
         command += ["--timestamp", timestamp]
     if options.aws_profile:
@@ -95,6 +93,15 @@ def _exists(session: botocore.session.Session, stage: str, region: str) -> bool:
         if not is_gone(error):
             raise
         return False
+
+
+def _prepared(session: botocore.session.Session, stage: str, region: str, timestamp: str) -> str:
+    """The timestamp of a deployment whose template has all tables. Raises LookupError and botocore's errors."""
+    if timestamp == "before":
+        timestamp = previous(*deployments(session, stage, region))
+    for name in keep_tables(session, stage, region, timestamp):
+        print(f"rollback: {name} stays in the stack with its items; that deployment did not have it")
+    return timestamp
 
 
 def _go_back(session: botocore.session.Session, stage: str, region: str) -> int:
@@ -129,16 +136,40 @@ def _agrees(stage: str, region: str) -> bool:
 def deployments(session: botocore.session.Session, stage: str, region: str) -> tuple[str, set[str]]:
     """The timestamp of the deployment that runs, and of all that the bucket keeps. Raises LookupError."""
     cloudformation: Any = session.create_client("cloudformation", region_name=region)
-    stack = f"minute8-{stage}"
-    resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
-    bucket = cloudformation.describe_stack_resource(
-        StackName=stack, LogicalResourceId="ServerlessDeploymentBucket"
-    )["StackResourceDetail"]["PhysicalResourceId"]
-    s3: Any = session.create_client("s3", region_name=region)
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"serverless/minute8/{stage}/")
-    kept = timestamps(entry["Key"] for page in pages for entry in page.get("Contents", []))
+    kept = timestamps(stored_keys(cloudformation, session.create_client("s3", region_name=region), stage)[1])
+    resources = _template(cloudformation, stage)["Resources"]
     (running,) = timestamps([resources["ExecutorLambdaFunction"]["Properties"]["Code"]["S3Key"]])
     return running, kept
+
+
+def keep_tables(session: botocore.session.Session, stage: str, region: str, timestamp: str) -> list[str]:
+    """Add the stack's tables to the template of this deployment, so that a rollback removes none.
+
+    Returns the logical names of those that it lacked. Raises LookupError.
+    """
+    cloudformation: Any = session.create_client("cloudformation", region_name=region)
+    s3: Any = session.create_client("s3", region_name=region)
+    bucket, keys = stored_keys(cloudformation, s3, stage)
+    for key in keys:
+        match = _DEPLOYMENT.match(key)
+        if match and timestamp in (match[1], match[2]) and key == f"{match[0]}{kept_tables.TEMPLATE}":
+            return kept_tables.keep_tables(s3, bucket, key, _template(cloudformation, stage))
+    raise LookupError(f"the bucket {bucket} keeps no deployment {timestamp} of stage {stage}")
+
+
+def _template(cloudformation: Any, stage: str) -> dict[str, Any]:
+    """Of the stack, as it is deployed."""
+    template: dict[str, Any] = cloudformation.get_template(StackName=f"minute8-{stage}")["TemplateBody"]
+    return template
+
+
+def stored_keys(cloudformation: Any, s3: Any, stage: str) -> tuple[str, list[str]]:
+    """The deployment bucket, and the keys of the stage's deployments."""
+    bucket = cloudformation.describe_stack_resource(
+        StackName=f"minute8-{stage}", LogicalResourceId="ServerlessDeploymentBucket"
+    )["StackResourceDetail"]["PhysicalResourceId"]
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"serverless/minute8/{stage}/")
+    return bucket, [entry["Key"] for page in pages for entry in page.get("Contents", [])]
 
 
 def timestamps(keys: Iterable[str]) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,15 +34,16 @@ def judge(
     due: Iterable[Execution],
     runs: Mapping[str, Mapping[str, Any]],
     calls: Iterable[Call],
-    until: float = math.inf,
+    until: float = 0.0,
     faults: Sequence[tuple[float, float]] = (),
 ) -> Verdict:
     """Hold schedules, runs and the target's own log against each other.
 
-    `due` are the executions of fire times before `until`. Calls of later ones are not judged: the jobs go on, and the
-    runs of those are not read. An attempt may be called twice only if its run was taken over. What Lambda does with an
-    event once it has taken it is its own: it tries again where a function was killed, and the embedded one loses some;
-    both are counted. So are late runs, apart from those that were due between the begin and end of one of the `faults`.
+    `due` are the executions of fire times before `until`; a call of another one is a problem. Calls of later ones are
+    not judged: the jobs go on, and the runs of those are not read. An attempt may be called twice only if its run was
+    taken over. What Lambda does with an event once it has taken it is its own: it tries again where a function was
+    killed, and the embedded one loses some; both are counted. So are late runs, and those of them that were due between
+    the begin and end of one of the `faults`.
     """
     due = list(due)
     ids = {execution.execution_id for execution in due}

@@ -20,9 +20,9 @@ from botocore.loaders import Loader
 from moto import mock_aws
 
 from cli.doctor import inventory
-from common.platform.findings import failed
+from common.platform.findings import Level, failed
 from common.storage import aws
-from scripts import build_layer, console, deploy, deployment_plan, parameters, precheck, stack
+from scripts import build_layer, console, deploy, deployment_plan, kept_tables, parameters, precheck, stack
 from scripts.session import exit_status
 from tests.worlds import TABLES, make_tables
 
@@ -94,6 +94,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"runsExport": "s3://history"}, "the name of a bucket of S3, or off"),
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"registrationRules": "minute8-acme"}, "registrationRules: 'minute8-acme' is not valid"),
+        ({"kmsKeyArn": "alias/minute8"}, "kmsKeyArn=alias/minute8 is not valid"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
         ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true, off"),
@@ -253,11 +254,56 @@ def test_a_rollback_goes_to_the_newest_deployment_before_the_one_that_runs() -> 
         stack.previous("963694720000", kept)
 
 
+def test_a_rollback_keeps_the_tables_that_the_earlier_deployment_did_not_have() -> None:
+    """CloudFormation would delete the audit, or leave its table in the way of the next deployment."""
+    jobs = {"Type": "AWS::DynamoDB::Table", "Properties": {"TableName": "minute8-prod-jobs"}}
+    audit = {
+        "Type": "AWS::DynamoDB::Table",
+        "Properties": {"WarmThroughput": {"Fn::If": ["HasWarmReads", {}, {"Ref": "AWS::NoValue"}]}},
+    }
+    older = {"Resources": {"JobsTable": {**jobs, "Old": True}}, "Conditions": {"Both": "old"}}
+    running = {
+        "Resources": {"JobsTable": jobs, "AuditTable": audit, "NewQueue": {"Type": "AWS::SQS::Queue"}},
+        "Conditions": {"Both": "new", "HasWarmReads": {}},
+    }
+    with mock_aws():
+        s3 = boto3.client("s3", region_name="us-east-1")
+        s3.create_bucket(Bucket="deployments")
+        key = f"serverless/minute8/prod/7-2026/{kept_tables.TEMPLATE}"
+        s3.put_object(Bucket="deployments", Key=key, Body=json.dumps(older))
+        assert kept_tables.keep_tables(s3, "deployments", key, running) == ["AuditTable"]
+        assert json.loads(s3.get_object(Bucket="deployments", Key=key)["Body"].read()) == {
+            "Resources": {"JobsTable": {**jobs, "Old": True}, "AuditTable": audit},
+            "Conditions": {"Both": "old", "HasWarmReads": {}},
+        }
+        assert kept_tables.keep_tables(s3, "deployments", key, running) == []
+
+
+def test_a_table_outside_the_stack_is_found_before_the_deployment_would_fail() -> None:
+    class Stack:
+        def get_paginator(self, name: str) -> Stack:
+            assert name == "list_stack_resources"
+            return self
+
+        def paginate(self, StackName: str) -> list[dict[str, Any]]:
+            tables = [f"{StackName}-{name}" for name in TABLES if name != "audit"]
+            return [{"StackResourceSummaries": [{"PhysicalResourceId": name} for name in tables]}]
+
+    with mock_aws():
+        dynamodb = boto3.client("dynamodb", region_name="eu-central-1")
+        make_tables(dynamodb, "minute8-prod")
+        (finding,) = precheck.tables_outside(Stack(), dynamodb, "prod")
+        assert (finding.level, "minute8-prod-audit" in finding.message) == (Level.FAILED, True)
+        dynamodb.delete_table(TableName="minute8-prod-audit")
+        assert list(precheck.tables_outside(Stack(), dynamodb, "prod")) == []
+
+
 def test_a_rollback_and_a_removal_go_to_the_region_of_the_deployment(
     commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"7", "8"}))
+    monkeypatch.setattr(stack, "keep_tables", lambda session, stage, region, timestamp: [])
     assert stack.main(["rollback", "--stage", "prod", "--timestamp", "before"]) == 0
     assert stack.main(["remove", "--stage", "prod", "--verbose", "--yes"]) == 0
     place = ["--stage", "prod", "--region", "eu-central-1"]

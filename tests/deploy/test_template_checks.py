@@ -45,6 +45,7 @@ EVERYTHING = {
     "jwtAudience": "minute8",
     "runsExport": "acme-runs",
     "registrationRules": "arn:aws:events:us-east-1:123456789012:rule/platform/minute8-*",
+    "kmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",
 }
 
@@ -97,6 +98,36 @@ def test_cfn_lint_finds_no_error(templates: dict[str, dict[str, Any]], tmp_path:
     for name, template in templates.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(template))
     assert _errors(tmp_path.iterdir()) == ""
+
+
+def test_a_key_encrypts_every_table_queue_and_log_group_and_roles_may_use_it(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    key = EVERYTHING["kmsKeyArn"]
+    key_in = {
+        "AWS::DynamoDB::Table": lambda properties: properties["SSESpecification"]["KMSMasterKeyId"],
+        "AWS::SQS::Queue": lambda properties: properties["KmsMasterKeyId"],
+        "AWS::Logs::LogGroup": lambda properties: properties["KmsKeyId"],
+    }
+    resources = templates["everything"]["Resources"]
+    keys = [
+        (resource["Type"], key_in[resource["Type"]](resource["Properties"]))
+        for resource in resources.values()
+        if resource["Type"] in key_in
+    ]
+    assert {key_of for _, key_of in keys} == {key}
+    assert {kind for kind, _ in keys} == set(key_in)
+    roles = {name: role for name, role in resources.items() if role["Type"] == "AWS::IAM::Role"}
+    may = {
+        name
+        for name, role in roles.items()
+        if any(policy["PolicyName"] == "encryption" for policy in role["Properties"]["Policies"])
+    }
+    assert roles.keys() - may == {"CanaryRole"}
+
+
+def test_without_a_key_nothing_names_kms(make_template: MakeTemplate) -> None:
+    assert "kms" not in json.dumps(make_template("dev", {})).lower()
 
 
 def _errors(templates: Iterable[Path]) -> str:

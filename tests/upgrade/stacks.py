@@ -1,10 +1,11 @@
 """Deployments of the real stack, one upon the other, while jobs run: a release, this version, a bad one, and back.
 
-    python -m tests.upgrade.stacks --release 0.1.0
+    python -m tests.upgrade.stacks --release 0.1.0 --retain
 
 A command, not part of CI: it deploys four times and goes back twice, which takes minutes. The bad deployment is
-repaired by the commands of its page of the runbook. At the end each execution that was due has one run in a final
-state, and the doctor finds nothing, or this exits with 1.
+repaired by the commands of its page of the runbook. Jobs are changed under each version. At the end each execution that
+was due has one run in a final state, no job, run or entry of the audit is lost, the tenant's counts are right, and the
+doctor finds nothing, or this exits with 1. With --retain the tables outlive what removes them, as in production.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import httpx
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from scripts import build_layer
+from common.storage.keys import AUDIT_PREFIX
+from common.storage.wire import Item, from_wire
+from scripts import build_layer, parameters, stack
 from scripts.demo.functions import create
 from scripts.demo.stage import TARGET_NAME, Stage
 from scripts.demo.witness import calls_in, expected
@@ -32,7 +35,6 @@ from scripts.newcomer import Shell
 from tests.chaos.__main__ import say
 from tests.chaos.verdict import Verdict, judge
 from tests.chaos.workload import jobs
-from tests.runbook.pages import commands
 from tests.runbook.site import Site
 from tests.upgrade.versions import RELEASES, ROOT, Release, checked_out
 from tests.waiting import wait_until
@@ -50,13 +52,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.upgrade.stacks", description=__doc__)
     parser.add_argument("--release", default=RELEASES[0].name, choices=[release.name for release in RELEASES])
     parser.add_argument("--jobs", type=int, default=10)
+    parser.add_argument("--retain", action="store_true", help="tables have production's deletion policy")
     options = parser.parse_args()
     [release] = [release for release in RELEASES if release.name == options.release]
     with tempfile.TemporaryDirectory(prefix="minute8-stacks-") as directory:
         state_dir = Path(directory)
         embedded = start(state_dir, 0, auth=True, tied=True)
         try:
-            return Story(embedded, state_dir, release).play(options.jobs)
+            params = {"deletionPolicy": "RetainExceptOnCreate"} if options.retain else {}
+            return Story(embedded, state_dir, release, params).play(options.jobs)
         finally:
             kill(state_dir)
 
@@ -64,7 +68,11 @@ def main() -> int:
 class Story:
     """One stage, from the release's stack on."""
 
-    def __init__(self, embedded: Embedded, directory: Path, release: Release) -> None:
+    def __init__(self, embedded: Embedded, directory: Path, release: Release, params: dict[str, str]) -> None:
+        self._params = params
+        # What each table of records must keep: jobs, runs and the audit.
+        self._kept: dict[str, set[str]] = {}
+        self._losses: list[str] = []
         self._embedded = embedded
         self._directory = directory
         self._release = release
@@ -79,11 +87,11 @@ class Story:
         self._register(count)
         self._run("under it")
         say("this version …")
-        self._embedded = deploy(self._embedded, stage=STAGE)
+        self._embedded = deploy(self._embedded, stage=STAGE, params=self._params)
         self._run("under this version")
         site = Site(self._embedded, self._directory / "shell", programs={"make": "tests.upgrade.make"})
         say("a bad deployment …")
-        deploy(self._embedded, stage=STAGE, params=BAD)
+        deploy(self._embedded, stage=STAGE, params=self._params | BAD)
         wait_until(self._executor_fails, "the executor does not fail")
         site.follow("executor-errors", "First look")
         say("its page is followed")
@@ -92,15 +100,15 @@ class Story:
         problems = site.problems()
         say(f"the doctor finds: {problems or 'nothing'}")
         say(f"back to {self._release.name} …")
-        rollback = commands("bad-deploy", STAGE, "Fix")[0]
-        print(site.run(rollback))
+        print(site.run(f"make rollback STAGE={STAGE} ARGS='--timestamp {self._first_deployment()}'"))
         self._run("under it again")
         say("this version again …")
-        deploy(self._embedded, stage=STAGE, force=True)
+        deploy(self._embedded, stage=STAGE, params=self._params, force=True)
         verdict = self._settle(site)
+        self._compare("at the end")
         problems |= site.problems()
-        print(f"\n{verdict}\nthe doctor finds: {problems or 'nothing'}")
-        return 1 if verdict.problems or problems else 0
+        print(f"\n{verdict}\nlost: {self._losses or 'nothing'}\nthe doctor finds: {problems or 'nothing'}")
+        return 1 if verdict.problems or problems or self._losses else 0
 
     def _deploy_release(self) -> None:
         """As scripts/embedded/deployment.py does, of the release's files."""
@@ -114,7 +122,8 @@ class Story:
         (service / "build").mkdir()
         for layer in layers:
             (service / "build" / layer.name).symlink_to(layer)
-        run_osls(["deploy", "--stage", STAGE], service, self._embedded)
+        arguments = parameters.arguments_of(self._params)
+        run_osls(["deploy", "--stage", STAGE, *arguments], service, self._embedded)
 
     def _register(self, count: int) -> None:
         """A tenant, its key and its jobs, by the release's own command and API."""
@@ -126,6 +135,7 @@ class Story:
         shell = Shell(self._directory / "former", environment)
         shell.run(f"minute8 tenants create {TENANT} --allow-target '{target}' --stage {STAGE}")
         key = shell.run(f"minute8 keys create {TENANT} --role write --stage {STAGE} 2>/dev/null").strip()
+        self._key = key
         url = f"{api_url(self._embedded, STAGE)}/v1/jobs"
         registrations = jobs(target, count, EVERY_S, random.Random(8))
         with httpx.Client(headers={"authorization": f"Bearer {key}"}, timeout=60) as http:
@@ -140,11 +150,58 @@ class Story:
         while time.time() < until:
             time.sleep(5)
             self._tick_if_due()
-        say(f"{len(self._stage.runs(self._due()))} runs {when}")
+        self._change_a_job()
+        self._compare(when)
+        say(f"{len(self._stage.runs(self._due()))} runs {when}; kept: {self._sizes()}")
+
+    def _change_a_job(self) -> None:
+        """Two changes of a job, each with an entry in the audit."""
+        url = f"{api_url(self._embedded, STAGE)}/v1/jobs/plain-0"
+        with httpx.Client(headers={"authorization": f"Bearer {self._key}"}, timeout=60) as http:
+            for verb in ("pause", "resume"):
+                http.post(f"{url}/{verb}").raise_for_status()
+
+    def _compare(self, when: str) -> None:
+        """Note what was there before and is not there now, and counts that are not those of the jobs."""
+        records = self._records()
+        for name, ids in records.items():
+            if missing_ids := self._kept.get(name, set()) - ids:
+                self._losses.append(f"{when}: {len(missing_ids)} of {name}, such as {min(missing_ids)}")
+        self._kept = {name: ids | self._kept.get(name, set()) for name, ids in records.items()}
+        [tenant] = [item for item in self._items("tenants") if (item["pk"], item["sk"]) == (TENANT, "TENANT")]
+        if tenant["jobs"] != len(records["jobs"]):
+            self._losses.append(
+                f"{when}: {tenant['jobs']} jobs are counted, {len(records['jobs'])} are there"
+            )
+
+    def _records(self) -> dict[str, set[str]]:
+        entries = [*self._items("audit"), *self._items("tenants")]
+        return {
+            "the audit": {item["sk"] for item in entries if item["sk"].startswith(AUDIT_PREFIX)},
+            "jobs": {job.job_id for job in self._jobs()},
+            "runs": {f"{item['pk']} {item['sk']}" for item in self._items("runs") if "status" in item},
+        }
+
+    def _sizes(self) -> str:
+        return ", ".join(f"{len(ids)} of {name}" for name, ids in self._kept.items())
+
+    def _items(self, table: str) -> list[Item]:
+        """All items of a table; none if this version has no such table."""
+        dynamodb = client(self._embedded, "dynamodb")
+        pages = dynamodb.get_paginator("scan").paginate(TableName=f"minute8-{STAGE}-{table}")
+        try:
+            return [from_wire(item) for page in pages for item in page["Items"]]
+        except dynamodb.exceptions.ResourceNotFoundException:
+            return []
 
     @property
     def _stage(self) -> Stage:
         return Stage(self._embedded.env(), STAGE)
+
+    def _first_deployment(self) -> str:
+        """The timestamp of the release's own."""
+        clients = (client(self._embedded, service) for service in ("cloudformation", "s3"))
+        return min(stack.timestamps(stack.stored_keys(*clients, STAGE)[1]), key=int)
 
     def _tick(self) -> None:
         try:
