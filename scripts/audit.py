@@ -18,8 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from scripts.build_layer import LAYERS, ROOT
 
-# Every package of every other list is in the first.
-# The other lists are parts of it.
+# It has the packages of every other list.
 _ALL_PACKAGES: Final = ROOT / "requirements" / "dev.txt"
 _TIMEOUT_S: Final = 300
 
