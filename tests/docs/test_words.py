@@ -10,7 +10,14 @@ from tests.docs.prose import cells, docstrings, paragraphs, sentences, without_c
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks" / "about").glob("*.md")]
+    path
+    for folder, pattern in (
+        (".", "*.md"),
+        ("docs", "**/*.md"),
+        ("benchmarks/about", "*.md"),
+        ("tests/foreign", "*.md"),
+    )
+    for path in (ROOT / folder).glob(pattern)
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 FOLDERS = (

@@ -1,6 +1,6 @@
 """Compares the answers of other projects with ours.
 
-python -m tests.foreign                      writes docs/foreign-suites.md
+python -m tests.foreign                      writes tests/foreign/README.md
 python -m tests.foreign list cronos          prints every disagreement with a suite, one a line
 python -m tests.foreign differential --expressions 10000 --seed 8
                                              asks cronsim and Debian's rule, keeps the counts, writes the page

@@ -1,4 +1,4 @@
-"""`docs/foreign-suites.md`, made from the facts: who agrees, and the class and reason of every disagreement."""
+"""`tests/foreign/README.md`, made from the facts: who agrees, and the class and reason of every disagreement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.foreign.facts import REFUSED, Fact, Suite, agrees, answer, refusal, s
 from tests.foreign.manners import WHY
 
 MIN_FACTS_SHOWN = 10  # of a class on the page
-DOCUMENT = Path(__file__).parents[2] / "docs" / "foreign-suites.md"
+DOCUMENT = Path(__file__).with_name("README.md")
 _INTRODUCTION = """\
 # What the suites of other projects say
 
