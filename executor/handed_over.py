@@ -32,8 +32,8 @@ class HandedOver:
             self._positions.pop(message.message_id, None)
 
     def note(self, delivery: Delivery, report: Report) -> None:
-        """Note the end of an execution: it is handed over if it was dispatched."""
-        if report.result == DISPATCHED:
+        """Note the end of an execution of a batch that has begun: it is handed over if it was dispatched."""
+        if report.result == DISPATCHED and delivery.message.message_id in self._sizes:
             self._positions[delivery.message.message_id].add(delivery.position)
 
     def learn(self, message_id: str, bits: int) -> None:
