@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from common.cache import FairCache
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
-from common.jobs.job import PAYLOAD_PATCH, Job
+from common.jobs.job import CORRUPT, PAYLOAD_PATCH, Job
 from common.jobs.stored_text import StoredText
 from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
@@ -41,7 +41,12 @@ class DueJobs:
     def load(self, execution: Execution) -> Job | None:
         """The job of this execution; None if it never existed."""
         name = execution.tenant, execution.job_id
-        return load_jobs(self.jobs, [name]).get(name)
+        job = load_jobs(self.jobs, [name]).get(name)
+        if (
+            job and job.state == CORRUPT
+        ):  # its message waits among the dead letters until the job is put again
+            raise ValueError(f"job {execution.job_id!r} of {execution.tenant!r} is {job.note}")
+        return job
 
     def load_together(self, executions: Sequence[Execution]) -> Mapping[JobName, Job]:
         """The jobs of these executions that one request brings.

@@ -87,11 +87,19 @@ class JobHealth(TypedDict):
     overdue: Overdue | None
 
 
+class CorruptJob(TypedDict):
+    """A job whose stored item was damaged. It does not run. Put it again, or delete it."""
+
+    job_id: str
+    problem: str
+
+
 class JobPage(TypedDict):
     """Some jobs, in the order of the list, and where it goes on."""
 
     jobs: list[Job]
     health: NotRequired[dict[str, JobHealth]]
+    corrupt: list[CorruptJob]
     matched: NotRequired[int]
     next_cursor: str | None
 

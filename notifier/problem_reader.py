@@ -17,6 +17,7 @@ from common.history.failed_runs import error_of
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
 from common.history.run_lists import MAX_RETRIES, retries_in
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Alert, Job
 from common.notices.alerts import Record, alert_problems, read_from
 from common.notices.message import JobContext
@@ -198,7 +199,7 @@ class ProblemReader:
                 after=keys.job(tenant, after_job) if after_job else None,
                 limit=MAX_READ_JOBS + 1,
                 page=MAX_EXAMINED_JOBS + 1,
-                attributes=WITHOUT_PAYLOAD,
+                attributes=("pk", "sk", *WITHOUT_PAYLOAD),
                 consistent=False,
             )
         )
@@ -207,9 +208,8 @@ class ProblemReader:
         for read, item in enumerate(items):
             if read == MAX_READ_JOBS or len(jobs) == MAX_EXAMINED_JOBS:
                 return jobs, last
-            last = item["job_id"]
-            if item["state"] == ACTIVE:
-                jobs.append(Job.from_item(item))
+            last = item["sk"].removeprefix(keys.JOB_PREFIX)
+            jobs += (job for job in readable([item]) if job.state == ACTIVE)
         return jobs, ""
 
     def contexts(self, tenant: str, problems: Sequence[Problem]) -> dict[str, JobContext]:

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
-from common.planning.directory import BadShard, Listing, Shard
+from common.planning.directory import BadShard, Directory, Listing, Shard
 from common.planning.due_entry import BadEntry, DueEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position
 from common.planning.execution import Execution
@@ -37,6 +37,8 @@ from scheduler.summary import TickSummary
 
 # A tick holds at most this many empty shards in memory to drop them, and as many wrongly_listed shards to file them.
 MAX_REPAIRED_SHARDS: Final = 200_000
+# A tick looks into so many shards that the directory counts as empty, before it leaves them out of its plan.
+MAX_LOOKED_INTO: Final = 1_000
 # After a deployment or a rollback, code of an earlier version may write for this long.
 _DISTRUST_S: Final = DAY_S
 # A longer window was left by an outage: it has so many listings that reading the whole directory costs less.
@@ -51,23 +53,37 @@ _MAX_REPAIR_S: Final = 60
 
 @dataclass(slots=True)
 class DirectoryRepairs:
-    """The shards that reading the directory found empty, or listed at the wrong times."""
+    """The shards that reading the directory found empty, listed at the wrong times, or counted wrongly."""
 
     empty: list[Listing] = field(default_factory=list)
     wrongly_listed: list[Listing] = field(default_factory=list)
+    miscounted: list[Shard] = field(default_factory=list)
+    # The directory counts nothing in them, and nobody has looked.
+    uncertain: list[Listing] = field(default_factory=list)
+    _looked_into: int = 0
 
-    def note(self, listings: Iterator[Listing | BadShard]) -> Iterator[Listing | BadShard]:
+    def note(
+        self, listings: Iterator[Listing | BadShard], directory: Directory
+    ) -> Iterator[Listing | BadShard]:
         """Pass on the listings of shards with entries, and note the listings that need a repair."""
         for listing in listings:
             if isinstance(listing, BadShard):
                 yield listing
             elif listing.shard.jobs <= 0:
-                if len(self.empty) < MAX_REPAIRED_SHARDS:
-                    self.empty.append(listing)
+                if self._has_entries(listing, directory):
+                    self.miscounted.append(listing.shard)
+                    yield listing._replace(shard=listing.shard._replace(jobs=1))
+                elif len(self.empty) + len(self.uncertain) < MAX_REPAIRED_SHARDS:
+                    (self.empty if self._looked_into <= MAX_LOOKED_INTO else self.uncertain).append(listing)
             else:
                 if not listing.is_right and len(self.wrongly_listed) < MAX_REPAIRED_SHARDS:
                     self.wrongly_listed.append(listing)
                 yield listing
+
+    def _has_entries(self, listing: Listing, directory: Directory) -> bool:
+        """Whether a shard has entries that the directory does not count: its item was damaged."""
+        self._looked_into += 1
+        return self._looked_into <= MAX_LOOKED_INTO and directory.has_entries(listing.shard)
 
 
 def due_shards(
@@ -107,6 +123,7 @@ def repair_directory(index: DueIndex, repairs: DirectoryRepairs, clock: Clock) -
     for listings, repair_batch in (
         (repairs.wrongly_listed, file),
         (repairs.empty, index.directory.drop_empty),
+        (repairs.uncertain, index.directory.drop_if_without_entries),
     ):
         for first in range(0, len(listings), _SHARDS_BETWEEN_CLOCK_READS):
             if clock.now() >= stop_at:
@@ -121,13 +138,28 @@ def _recurring(
     index: DueIndex, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
 ) -> Iterator[Listing | BadShard]:
     if _reads_all(mark, summary.now):
-        yield from _due(repairs.note(index.directory.all()), mark.window, summary)
+        yield from _due(
+            repairs.note(_whole(index.directory, mark.window), index.directory), mark.window, summary
+        )
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
     while batch := list(islice(listed, _BATCH_SIZE)):
         yield from (listing for listing in batch if isinstance(listing, BadShard))
         readable = [listing for listing in batch if isinstance(listing, Listing)]
-        yield from repairs.note(index.directory.counted(readable))
+        yield from repairs.note(index.directory.counted(readable), index.directory)
+
+
+def _whole(directory: Directory, window: Window) -> Iterator[Listing | BadShard]:
+    """The whole directory, and the shards that are listed for the window although it does not have them."""
+    known: set[tuple[str, int]] = set()
+    for listing in directory.all():
+        if isinstance(listing, Listing):
+            known.add(listing.shard[:2])
+        yield listing
+    if window.end - window.start <= _MAX_LISTED_WINDOW_S:
+        for listing in directory.listed(window.start, window.end):
+            if isinstance(listing, Listing) and listing.shard[:2] not in known:
+                yield listing
 
 
 def _reads_all(mark: Mark, now: float) -> bool:
@@ -228,8 +260,12 @@ class EntryPlanner:
     ) -> Iterator[tuple[DueEntry, list[Execution]]]:
         for shard in shards:
             self.summary.shards_due += 1
+            # Of a shard that another planner began, only the rest is read.
+            expected = 0 if work.after else shard.jobs
+            entries = 0
             for entry in self.index.entries(shard, work.after):
                 self.summary.entries_read += 1
+                entries += 1
                 work.after = entry_position(entry)
                 if isinstance(entry, BadEntry):
                     self.skipped.bad_entry(entry, work.window.start)
@@ -237,6 +273,8 @@ class EntryPlanner:
                     yield entry, self._plan(entry, work.window, _as_due)
                 if is_time_up():
                     return
+            if expected and entries != expected:
+                self.summary.suspect(shard.group, shard.shard)
             work.done += 1
             work.after = ""
 

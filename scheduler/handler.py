@@ -6,11 +6,12 @@ tick has too much work.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -24,6 +25,7 @@ from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
+from common.truth.contradiction import Subject, shard_subject
 from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.planner import FanOut, SharePlanner
@@ -32,10 +34,14 @@ from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
+    from common.truth.truth import Looked, Truth
     from scheduler.coming import ComingCounter
     from scheduler.listed_outcomes import OutcomesMaker
     from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
+
+# No check starts later than this after the tick's start.
+_MAX_CHECK_S: Final = 170
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
@@ -55,6 +61,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     count_coming(summary.now, projected)
     make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
+    publish_contradictions(truth().slice(suspects_of(summary, projected), summary.now + _MAX_CHECK_S))
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
         _removal().run_alone(summary.now)
@@ -85,7 +92,9 @@ def publish(summary: TickSummary, message: str) -> None:
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:
         logger.error("bad due entry", tenant=bad.tenant, job_id=bad.job_id, problem=bad.problem)
-    logger.info(message, **{name: value for name, value in asdict(summary).items() if name != "bad"})
+    logger.info(
+        message, **{name: value for name, value in asdict(summary).items() if name not in ("bad", "suspects")}
+    )
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
     metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries + bool(summary.unlogged))
@@ -117,6 +126,24 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         planner.index.windows.add(window)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
+
+
+def suspects_of(summary: TickSummary, projected: Projected) -> list[Subject]:
+    """What planning and the projection have seen that may contradict something. Pure."""
+    shards = [shard_subject(group, shard) for group, shard in summary.suspects]
+    return [*shards, *(Subject("run", execution_id) for execution_id in projected.stuck)]
+
+
+def publish_contradictions(looked: Looked) -> None:
+    """Log and count what contradicts each other in the tables."""
+    logger = telemetry.logger()
+    if looked.problems:
+        logger.warning("checks left to the next tick", problems=looked.problems[:10])
+    if looked.listed:  # a metric costs money in each hour in which it has a value
+        telemetry.metrics().add_metric(telemetry.CONTRADICTIONS, "Count", len(looked.listed))
+        names = dict(Counter(listed.name for listed in looked.listed))
+        first = looked.listed[0]
+        logger.error("contradictions", names=names, first=f"{first.name} {first.about.name}: {first.detail}")
 
 
 def log_projected(projected: Projected) -> None:
@@ -234,6 +261,14 @@ def outcomes_maker() -> OutcomesMaker:
     from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
 
     return OutcomesMaker.of(Tables.of(config()), SystemClock())
+
+
+@cache
+def truth() -> Truth:
+    """This process's truth checker: each tick compares a part of the tables."""
+    from common.truth.truth import Truth  # planners do not need it
+
+    return Truth(Tables.of(config()), _queue(), SystemClock())
 
 
 def _queue() -> ExecutionsQueue:

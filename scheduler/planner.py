@@ -193,6 +193,8 @@ class WindowPlanner:
             mark = self._plan_alone(chain.from_iterable(grouped_by_pace(due)), mark, summary)
         else:
             mark = self._plan_or_divide(self.fan_out, due, mark, summary)
+        for shard in repairs.miscounted:
+            summary.suspect(shard.group, shard.shard)
         repair_directory(index, repairs, self.planner.clock)
         return mark
 

@@ -34,6 +34,7 @@ from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
 from common.runs.states import DISPATCHED
+from common.runs.stuck import is_stuck, stuck_since
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables
@@ -60,6 +61,8 @@ _READS_BETWEEN_CLOCK_READS: Final = 1_600
 _FIRST_ROLL_UP_TICK: Final = 6
 _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
+# A tick tells the truth checker so many of its stuck runs.
+MAX_STUCK: Final = 100
 
 
 @dataclass(slots=True)
@@ -77,6 +80,8 @@ class Projected:
     unreadable: int = 0
     # Executions of the plan that have no record.
     missing: list[Execution] = field(default_factory=list)
+    # The ids of the first executions that should have gone on.
+    stuck: list[str] = field(default_factory=list)
     # Whether all that was planned in [begin, end) was read, and from when on nothing was planned up to there.
     complete: bool = False
     quiet_from: int = 0
@@ -106,6 +111,8 @@ class _Findings:
     expires_at: dict[tuple[str, int], int] = field(default_factory=dict)
     again: list[tuple[int, Execution]] = field(default_factory=list)
     unread: list[Execution] = field(default_factory=list)
+    # The ids of executions that should have gone on.
+    stuck: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +206,7 @@ class Projector:
         findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, projected)
         findings.again += [(_next_tick(now), execution) for execution in findings.unread]
         projected.remaining += len(findings.unread)
+        projected.stuck += findings.stuck[: MAX_STUCK - len(projected.stuck)]
         self.looks.add(findings.again)
         self._merge(bucket, work, findings, projected, living)
         self.looks.forget(work.looks)
@@ -302,8 +310,10 @@ class Projector:
         place = execution.tenant, window
         findings.expires_at[place] = max(findings.expires_at.get(place, 0), record.get("expires_at", 0))
         is_just_sent = entry.status == DISPATCHED and record.get("started_at", 0) > now - _SENT_S
+        if is_stuck(record, now):
+            findings.stuck.append(execution.execution_id)
         if entry.is_open or is_just_sent:
-            findings.again.append((next_look(execution, record.get("next_attempt_at"), now), execution))
+            findings.again.append((next_look(execution, stuck_since(record), now), execution))
 
     def _merge(
         self, bucket: int, work: _Work, findings: _Findings, projected: Projected, living: LivingTenants

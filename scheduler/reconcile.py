@@ -2,8 +2,8 @@
 
 It compares the log of planned executions (common/planning/log.py) with the runs, for the windows that ended at
 least ten minutes ago. Every execution that began, waits, or was skipped has a record by then. An execution without a
-record is late if the executions queue holds at least as many messages, and if it was due less than an hour ago: later
-ticks look again. Else it is listed (common/runs/unrecorded.py), and counted by an alarm.
+record is late if the executions queue holds as many messages as they need, and if it was due less than an hour ago:
+later ticks look again. Else it is listed (common/runs/unrecorded.py), and counted by an alarm.
 
 The projector (`projector.py`) has usually read all of them in the same tick, and says which have no record. Else
 windows with more executions than a tick may read are sampled: every n-th, a different one in each window. If one of
@@ -12,6 +12,7 @@ the sample has no record, all are read. Errors are left to the next tick; planni
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -39,6 +40,8 @@ _MAX_COMPARISON_S: Final = 150
 # One batch read; common/storage/table.py.
 _BATCH_SIZE: Final = 100
 _READS_BETWEEN_CLOCK_READS: Final = 1_600
+# A message is received, and hidden after a failure, for less than this; executor/redelivery.py.
+_IN_FLIGHT_S: Final = 1_200
 
 
 @dataclass(slots=True)
@@ -191,8 +194,9 @@ class Reconciler:
             for execution in missing
             if now - execution.visible_at < NO_RECORD_AFTER_S and execution.execution_id not in late
         ]
-        if young and len(young) * step <= self.queue.waiting() * MAX_IN_A_PACK:
-            late |= {execution.execution_id: execution for execution in young}
+        if young:
+            waiting = may_wait(young, step, *self.queue.waiting(), now)
+            late |= {execution.execution_id: execution for execution in waiting}
         return late
 
     def _reconciled(self, until: int) -> None:
@@ -206,3 +210,24 @@ def _of_span(projected: Projected | None, begin: int, end: int) -> Projected | N
         return None
     begins_here = begin == projected.begin or projected.quiet_from <= begin < projected.begin
     return projected if begins_here else None
+
+
+def may_wait(
+    missing: Sequence[Execution], step: int, visible: int, in_flight: int, now: float
+) -> list[Execution]:
+    """Those of the missing executions that the queue's messages can be, of a sample of every `step`-th one. Pure.
+
+    A message holds executions of one second. It is in flight for some minutes at most, so what was due before that
+    can only be in a visible one. If there are more of them than messages, some are lost, and all are taken for that.
+    """
+    recent = [execution for execution in missing if now - execution.visible_at < _IN_FLIGHT_S]
+    older = [execution for execution in missing if now - execution.visible_at >= _IN_FLIGHT_S]
+    late = older if least_messages(older) * step <= visible else []
+    room = visible + in_flight - least_messages(late) * step
+    return [*late, *(recent if least_messages(recent) * step <= room else [])]
+
+
+def least_messages(executions: Sequence[Execution]) -> int:
+    """The fewest messages that these can be in. Pure."""
+    seconds = Counter(execution.visible_at for execution in executions)
+    return sum(-(-count // MAX_IN_A_PACK) for count in seconds.values())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from common.planning.due_entry import BadEntry
+
+MAX_SUSPECTS: Final = 20
 
 
 @dataclass(slots=True)
@@ -33,3 +36,10 @@ class TickSummary:
     unlogged: int = 0
     # The first bad entries.
     bad: list[BadEntry] = field(default_factory=list)
+    # The first shards whose entries are not as many as the directory counts; a registration may be the reason.
+    suspects: list[tuple[str, int]] = field(default_factory=list)
+
+    def suspect(self, group: str, shard: int) -> None:
+        """Let the truth checker look at a shard."""
+        if len(self.suspects) < MAX_SUSPECTS:
+            self.suspects.append((group, shard))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.platform.deletion import Deletions
+from common.truth.truth import Truth
 from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
 from scheduler.coming import ComingCounter
@@ -28,4 +29,6 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))
     )
+    truth = Truth(world.tables, world.queue, world.clock)
+    monkeypatch.setattr(handler, "truth", lambda: truth)
     monkeypatch.setattr(handler, "_removal", lambda: removal)

@@ -193,4 +193,5 @@ class StoredOnDemand(KnownTenants):
         free = Expression("attribute_not_exists(pk)", {})
         with suppress(ConditionFailed):
             self._table.put({**keys.tenant(tenant), **_DOES_ALL.to_item()}, free)
+            self._table.put({**keys.tenant_listing(tenant), **_DOES_ALL.to_item()}, free)
         return super().read(tenant, now)

@@ -31,7 +31,7 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
-from common.jobs.job import WITHOUT_PAYLOAD, Job, exists
+from common.jobs.job import CORRUPT, WITHOUT_PAYLOAD, Job, existing, exists
 from common.planning.execution import execution_id
 from common.registration import bulk
 from common.runs.states import RETRYING
@@ -152,6 +152,8 @@ def export_jobs(services: Services, request: Request) -> Response:
                 size += job.payload.bytes
             lines.append("" if job.payload.is_large else line(job))
             size += len(lines[-1].encode())
+        elif job.state == CORRUPT:
+            existing(job, job.job_id, None)  # says so: an export never leaves a job out
         last = job.job_id
     for number, job in zip(large, services.store.texts.with_payloads(list(large.values())), strict=True):
         lines[number] = line(job)

@@ -20,13 +20,13 @@ from api.routes.job_lists import SEARCH, search_of, searched
 from api.services import Services
 from api.views import coming_fires, job_view, run_view
 from common.clock import CpuBudget
-from common.errors import InvalidInput, NotFound
+from common.errors import Conflict, InvalidInput, NotFound
 from common.history.expected import AsOf
 from common.history.health import Health
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, NO_PAYLOAD, PAUSED, Job, exists
+from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.states import SKIPPED
@@ -207,6 +207,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     places: list[str] = []
+    corrupt: list[dict[str, str]] = []
     size, last, cursor = 0, "", None
     budget = CpuBudget()
     for seen, (place, job) in enumerate(stored):
@@ -221,6 +222,8 @@ def list_jobs(services: Services, request: Request) -> Response:
             page.append(job_view(unread, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode()) + job.payload.bytes
             places.append(place)
+        elif job.state == CORRUPT:
+            corrupt.append({"job_id": job.job_id, "problem": job.note})
         last = place
     health = {}
     if request.flag("health"):
@@ -230,9 +233,21 @@ def list_jobs(services: Services, request: Request) -> Response:
         if len(of_jobs) < len(jobs):
             jobs, page = jobs[: len(of_jobs)], page[: len(of_jobs)]
             cursor = write_cursor(request.tenant, list_name, places[len(jobs) - 1])
-    for view, job in zip(page, services.store.texts.with_payloads(jobs), strict=True):
-        view["payload"] = job.payload.value
-    return Response({"jobs": page, **health, "matched": matched, "next_cursor": cursor})
+    page = _with_payloads(services, page, jobs, corrupt)
+    return Response({"jobs": page, **health, "corrupt": corrupt, "matched": matched, "next_cursor": cursor})
+
+
+def _with_payloads(
+    services: Services, page: list[dict[str, Any]], jobs: Sequence[Job], corrupt: list[dict[str, str]]
+) -> list[dict[str, Any]]:
+    """The views of jobs with their payloads. `corrupt` gets the jobs whose payloads somebody has deleted."""
+    views: list[dict[str, Any]] = []
+    for view, job in zip(page, services.store.texts.with_stored_payloads(jobs), strict=True):
+        if job:
+            views.append({**view, "payload": job.payload.value})
+        else:
+            corrupt.append({"job_id": view["job_id"], "problem": "its payload is not stored"})
+    return views
 
 
 def _all_jobs(services: Services, request: Request, list_name: str, limit: int) -> Iterator[tuple[str, Job]]:
@@ -338,6 +353,8 @@ def _exists(services: Services, tenant: str, job_id: str) -> bool:
         services.store.get(tenant, job_id)
     except NotFound:
         return False
+    except Conflict:  # a damaged item is replaced
+        return True
     return True
 
 

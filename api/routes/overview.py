@@ -16,12 +16,13 @@ from common.errors import Busy
 from common.history.ahead import AHEAD_S, Ahead
 from common.history.failed_runs import FailureFilter
 from common.history.live_runs import LiveRuns
-from common.history.open_runs import OpenRuns, open_runs, stuck_since
+from common.history.open_runs import OpenRuns, open_runs
 from common.history.overview import failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.planning.execution import execution_id
 from common.projection.entry import OPEN
+from common.runs.stuck import stuck_since
 from common.timing.instants import DAY_S, rfc3339
 
 # It reads as much as some requests of one job.

@@ -162,12 +162,22 @@ class JobHealth(ResponseBody):
     overdue: Overdue | None
 
 
+class CorruptJob(ResponseBody):
+    """A job whose stored item was damaged. It does not run. Put it again, or delete it."""
+
+    job_id: JobId
+    problem: str = Field(description="What is wrong with the stored item.")
+
+
 class JobPage(ResponseBody):
     """Some jobs, in the order of the list, and where it goes on."""
 
     jobs: list[Job] = Field(description="The jobs of this page.")
     health: dict[str, JobHealth] | None = Field(
         default=None, description="With `health=true`: the health of each job of this page, by its id."
+    )
+    corrupt: list[CorruptJob] = Field(
+        description="The jobs of this page that cannot be read; only in lists without a search."
     )
     matched: int | None = Field(
         default=None, description="How many jobs meet the conditions; null for the list of all jobs."

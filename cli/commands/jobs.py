@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -19,7 +19,7 @@ from cli.rest_of_list import listed
 from cli.session import session
 from common.timing.instants import relative, when
 from minute8_client import Client, definition_in
-from minute8_client.shapes import Fire, Job, JobHealth
+from minute8_client.shapes import CorruptJob, Fire, Job, JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
@@ -134,16 +134,31 @@ def list_jobs(
     limit = limit or (None if as_json else _LISTED_JOBS)
     query = filters.query() | ({"limit": min(limit + 1, _MAX_PAGE_JOBS)} if limit else {})
     with session(ctx).client() as client:
-        without_health = ((job, None) for job in client.jobs(**query))
-        read: Iterable[tuple[Job, JobHealth | None]]
-        read = client.jobs_with_health(**query) if with_health else without_health
+        corrupt: list[CorruptJob] = []
+        read = _pages(client, query, with_health, corrupt)
         jobs = listed(ctx, read, limit, "jobs") if limit else list(read)
+    for damaged in corrupt:
+        text = f"{damaged['job_id']} is corrupt: {damaged['problem']}; put it again, or delete it"
+        typer.echo(f"minute8: {text}", err=True)
     if as_json:
         print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
         return
     rows = [_row(job, job_health, now) for job, job_health in jobs]
     columns = ("JOB", "STATE", "NEXT", *(("LAST", "OUTCOMES") if with_health else ()), "SCHEDULE", "")
     console().print(output.table(columns, rows) if rows else "no jobs")
+
+
+def _pages(
+    client: Client, query: Mapping[str, Any], with_health: bool, corrupt: list[CorruptJob]
+) -> Iterator[tuple[Job, JobHealth | None]]:
+    """The jobs with their health, page by page; `corrupt` gets those that cannot be read."""
+    cursor = None
+    while True:
+        page = client.jobs_page(cursor=cursor, health=with_health, **{"limit": _MAX_PAGE_JOBS, **query})
+        corrupt += page["corrupt"]
+        yield from ((job, page["health"][job["job_id"]] if with_health else None) for job in page["jobs"])
+        if (cursor := page["next_cursor"]) is None:
+            return
 
 
 def _row(job: Job, health: JobHealth | None, now: float) -> tuple[Any, ...]:

@@ -137,6 +137,10 @@ ENTRIES: Mapping[str, Entry] = {
         "Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.",
         "..doctor.command:doctor",
     ),
+    "check": Entry(
+        "Compare jobs, due entries, groups, tenants, audit and runs with each other. Needs AWS credentials.",
+        ".check:check",
+    ),
     "redrive": Entry(
         "Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials.",
         ".redrive:redrive",

@@ -14,11 +14,13 @@ from common.clock import Clock
 from common.config import LIVE
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
+from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
 from common.platform.signing_masters import parameter_name
 from common.runs.unrecorded import Unrecorded
-from common.storage.aws import new_session
-from common.storage.table import Table
+from common.storage.aws import new_session, on_first_use
+from common.storage.table import Table, Tables
+from common.truth.truth import Truth
 
 SERVICES: Final = (
     *("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "logs", "sqs", "ssm", "sts"),
@@ -121,6 +123,22 @@ class Deployment:
 
     def unrecorded(self) -> Unrecorded:
         return Unrecorded(self.due_table(), Table(self.client("dynamodb"), self.named("runs")))
+
+    def tables(self) -> Tables:
+        return Tables(lambda name: Table(self.client("dynamodb"), self.named(name)))
+
+    def executions(self) -> ExecutionsQueue:
+        """The executions queue; its address is looked up when something is sent."""
+        sqs = self.client("sqs")
+
+        def build() -> ExecutionsQueue:
+            url = sqs.get_queue_url(QueueName=self.named("executions"))["QueueUrl"]
+            return ExecutionsQueue(sqs, url, self.clock)
+
+        return on_first_use(build)
+
+    def truth(self) -> Truth:
+        return Truth(self.tables(), self.executions(), self.clock)
 
     def index(self) -> DueIndex:
         return DueIndex(self.due_table())

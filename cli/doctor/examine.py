@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import functions, planning, queues, settings, surroundings, tables
+from cli.doctor import functions, planning, queues, settings, surroundings, tables, truth
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
@@ -36,6 +36,7 @@ CHECKS: Final = (
     Check("notify rule", planning.notify_rule),
     Check("export rule", planning.export_rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
+    Check("tables agree", truth.check_tables),
     Check("without record", queues.without_record),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
@@ -75,6 +76,12 @@ def examine(deployment: Deployment, deadline_s: float, checks: Sequence[Check] =
     return [
         replace(finding, check=check.name) for check in checks for finding in by_check.get(check.name, late)
     ]
+
+
+def losses(deployment: Deployment, deadline_s: float = 30) -> str:
+    """What loses messages now, in words; empty: nothing that the doctor knows."""
+    findings = (finding for finding in examine(deployment, deadline_s) if finding.loses)
+    return next((f"{finding.check} fails: {finding.message}" for finding in findings), "")
 
 
 def _look(check: Check, deployment: Deployment) -> list[Finding]:

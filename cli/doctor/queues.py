@@ -9,7 +9,6 @@ from typing import Final
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import Feed
 from cli.output import plural
-from common.planning.queue import ExecutionsQueue
 from common.platform.dead_letters import EXECUTIONS, DeadLetters, audit_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.run_again import MAX_RUN, RunAgain
@@ -154,10 +153,9 @@ def without_record(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _run_again(deployment: Deployment, ids: list[str]) -> str:
-    sqs = deployment.client("sqs")
-    url = sqs.get_queue_url(QueueName=deployment.named("executions"))["QueueUrl"]
-    queue = ExecutionsQueue(sqs, url, deployment.clock)
-    again = RunAgain(deployment.unrecorded(), queue, deployment.tenants_table(), deployment.clock)
+    again = RunAgain(
+        deployment.unrecorded(), deployment.executions(), deployment.tenants_table(), deployment.clock
+    )
     sent = sum(len(again.run(ids[at : at + MAX_RUN])[0]) for at in range(0, len(ids), MAX_RUN))
     # They have their records in seconds if the executor runs.
     for _ in range(10):

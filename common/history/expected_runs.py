@@ -28,6 +28,7 @@ from common.history.schedule_history import (
     schedule_history,
 )
 from common.jobs.calendars import Calendars
+from common.jobs.corrupt import readable
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.jobs.skips import MAX_SKIPPED
@@ -324,7 +325,7 @@ class ExpectedRuns:
                 attributes=WITHOUT_PAYLOAD,
             )
         )
-        jobs = (Job.from_item(item) for item in items)
+        jobs = readable(items)
         remaining = (
             job for job in jobs if cursor is None or cursor.at is not None or job.job_id != cursor.job_id
         )

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from common.clock import CpuBudget
 from common.errors import Busy
+from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED
 from common.storage import keys
 from common.storage.portions import Portions
@@ -24,6 +27,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S
+from common.timing.schedule import Schedule
 
 # A directory of another format, of another version of Minute8, is made anew.
 _FORMAT: Final = 1
@@ -172,7 +176,7 @@ class JobDirectory:
     def _with(self, tenant: str, rows: Iterable[ListedJob], changed: Sequence[str]) -> tuple[ListedJob, ...]:
         """The jobs, of which some have changed."""
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in changed], attributes=_ATTRIBUTES)
-        news = [ListedJob.of_item(item) for item in items if item["state"] != DELETED]
+        news = [job for item in items if (job := _listed(item)) and job.state != DELETED]
         outdated = set(changed)
         return (*(row for row in rows if row.job_id not in outdated), *news)
 
@@ -190,8 +194,9 @@ class JobDirectory:
         )
         rows: list[ListedJob] = []
         for item in items:
-            rows.append(ListedJob.of_item(item))
-            if budget.is_spent:
+            if job := _listed(item):
+                rows.append(job)
+            if rows and budget.is_spent:
                 self._store(tenant, replace(head, up_to=rows[-1].job_id), rows)
                 count = len(before) + len(rows)
                 raise Busy(f"the directory of jobs is being made, {count} jobs so far; try again")
@@ -220,6 +225,21 @@ class JobDirectory:
 
     def _stored(self, tenant: str) -> Portions:
         return Portions(self.jobs, lambda name: keys.job_directory(tenant, name))
+
+
+def _listed(item: Mapping[str, Any]) -> ListedJob | None:
+    """The job of an item; None if somebody has damaged it. Lists without a search name such jobs."""
+    with suppress(*BROKEN):
+        job = ListedJob.of_item(item)
+        if all(isinstance(value, str) for value in job[:6]) and _is_schedule(job.schedule):
+            return job
+    return None
+
+
+@lru_cache(maxsize=4_096)
+def _is_schedule(text: str) -> bool:
+    Schedule.from_item(json.loads(text))
+    return True
 
 
 def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:

@@ -12,13 +12,11 @@ from typing import Final
 
 from common.history.live_runs import LiveRuns
 from common.projection.entry import OPEN
-from common.runs.states import RETRYING, RUNNING
+from common.runs.stuck import is_stuck
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
 
-# A message may be delivered again so long after its lease.
-STUCK_AFTER_S: Final = 120
 # Records that are read, the oldest first, a hundred in a request.
 MAX_READ: Final = 300
 _ATTRIBUTES: Final = ("pk", "sk", "tenant", "job_id", "status", "lease_until", "next_attempt_at")
@@ -42,13 +40,6 @@ def open_runs(runs: Table, tenant: str, live: LiveRuns, now: float) -> OpenRuns:
     for record in sorted(records, key=lambda record: str(record["sk"])):
         if record["status"] in OPEN:
             going.statuses[record["status"]] += 1
-            if (since := stuck_since(record)) is not None and since + STUCK_AFTER_S < now:
+            if is_stuck(record, now):
                 going.stuck.append(record)
     return going
-
-
-def stuck_since(record: Item) -> float | None:
-    """When the run should have gone on; None: it waits for nothing but other runs. Pure."""
-    name = {RUNNING: "lease_until", RETRYING: "next_attempt_at"}.get(record["status"])
-    at = record.get(name) if name else None
-    return None if at is None else float(at)

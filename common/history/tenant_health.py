@@ -18,6 +18,7 @@ from common.history.run_lists import TenantRuns
 from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.projection.totals import RunTotals
 from common.storage import keys
@@ -78,7 +79,7 @@ class TenantHealth:
             attributes=WITHOUT_PAYLOAD,
         )
         items = islice(self.jobs_table.query(query), MAX_JOBS + 1)
-        jobs = [Job.from_item(item) for item in items]
+        jobs = list(readable(items))
         counts = JobCounts(complete=len(jobs) <= MAX_JOBS)
         jobs = jobs[:MAX_JOBS]
         counts.read = len(jobs)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
 from common.clock import CpuBudget
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.corrupt import BROKEN
 from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
 from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
@@ -164,12 +166,17 @@ class Upcoming:
                 sk_prefix=keys.JOB_PREFIX,
                 after=after,
                 limit=MAX_JOBS + 1,
-                attributes=SCHEDULED_JOB_ATTRIBUTES,
+                attributes=("sk", *SCHEDULED_JOB_ATTRIBUTES),
             )
         )
-        jobs = [ScheduledJob.from_item(item) for item in items]
-        last_job = jobs[MAX_JOBS - 1].job_id if len(jobs) > MAX_JOBS else ""
-        return [job for job in jobs[:MAX_JOBS] if job.state == ACTIVE], last_job
+        read, jobs = list(items), list[ScheduledJob]()
+        for item in read[:MAX_JOBS]:
+            with suppress(*BROKEN):  # lists of jobs name those that cannot be read
+                job = ScheduledJob.from_item(item)
+                if type(job.effective_at) is int and keys.job(job.tenant, job.job_id)["sk"] == item["sk"]:
+                    jobs.append(job)
+        last_job = read[MAX_JOBS - 1]["sk"].removeprefix(keys.JOB_PREFIX) if len(read) > MAX_JOBS else ""
+        return [job for job in jobs if job.state == ACTIVE], last_job
 
 
 def _coming(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from common.jobs.corrupt import stored_job
 from common.jobs.job import DELETED, FORMER_REQUESTS, Job
 from common.storage import keys
 from common.storage.table import Table
@@ -96,7 +97,6 @@ def _read(jobs: Table, item_keys: Sequence[keys.Key]) -> list[Job]:
     else:
         items = [item for key in item_keys if (item := jobs.get(key))]
     read = (
-        former_job(item) if item["sk"].startswith(keys.FORMER_PREFIX) else Job.from_item(item)
-        for item in items
+        former_job(item) if item["sk"].startswith(keys.FORMER_PREFIX) else stored_job(item) for item in items
     )
     return [job for job in read if job]

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
-from common.errors import NONE_YET, NotFound, RevisionMismatch
+from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.jobs.stored_text import StoredText
 from common.planning.due_entry import CatchUp, DueEntry
 from common.planning.execution import job_key
@@ -23,6 +23,8 @@ ACTIVE = "active"
 PAUSED = "paused"
 # A deleted job is kept under a key of its own (`former_jobs.py`). Earlier versions kept it with this state for 15 days.
 DELETED = "deleted"
+# An item that cannot be read has this state in memory (`corrupt.py`).
+CORRUPT = "corrupt"
 
 # EventBridge Scheduler's first attempt and its 185 retries.
 MAX_ATTEMPTS = 186
@@ -287,14 +289,16 @@ WITHOUT_PAYLOAD = (*(field.name for field in fields(Job) if field.name != "paylo
 
 
 def exists(job: Job | None) -> bool:
-    """Whether the job is stored, and not deleted."""
-    return job is not None and job.state != DELETED
+    """Whether the job is stored, not deleted, and can be read."""
+    return job is not None and job.state not in (DELETED, CORRUPT)
 
 
 def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
-    """The job. Raises NotFound, RevisionMismatch (if a revision is expected)."""
+    """The job. Raises NotFound, RevisionMismatch (if a revision is expected), Conflict (its item cannot be read)."""
     if job is None or job.state == DELETED:
         raise NotFound("job", job_id)
+    if job.state == CORRUPT:
+        raise Conflict(f"job {job_id!r} is damaged: put it again, or delete it; its item is {job.note}")
     check_revision(job, job_id, expected_revision)
     return job
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NoReturn
 
-from common.errors import Minute8Error
+from common.errors import Conflict
 from common.jobs.job import Job, exists
 from common.jobs.stored_text import StoredText
 from common.storage import keys
@@ -23,7 +23,7 @@ from common.storage.wire import Expression
 SUPERSEDED_KEPT_S: Final = 3_600
 
 
-class MissingText(Minute8Error):
+class MissingText(Conflict):
     """A job names a text that is not stored."""
 
 
@@ -49,14 +49,22 @@ class LargeTexts:
 
     def with_payloads(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs with the texts of their payloads. One request reads many. Raises MissingText, Busy."""
+        return [
+            with_payload or _raise(job.tenant, job.job_id)
+            for job, with_payload in zip(jobs, self.with_stored_payloads(jobs), strict=True)
+        ]
+
+    def with_stored_payloads(self, jobs: Sequence[Job]) -> list[Job | None]:
+        """The same; None: the text is not stored, since somebody has deleted it. Raises Busy."""
         texts = self._read((job.tenant, job.job_id, job.payload) for job in jobs)
-        return [replace(job, payload=text) for job, text in zip(jobs, texts, strict=True)]
+        return [replace(job, payload=text) if text else None for job, text in zip(jobs, texts, strict=True)]
 
     def texts(self, tenant: str, job_id: str, texts: Sequence[StoredText]) -> list[str]:
         """These texts of the job. Raises MissingText, Busy."""
-        return [text.text or "" for text in self._read((tenant, job_id, text) for text in texts)]
+        read = self._read((tenant, job_id, text) for text in texts)
+        return [(text or _raise(tenant, job_id)).text or "" for text in read]
 
-    def _read(self, asked_for: Iterable[tuple[str, str, StoredText]]) -> Iterator[StoredText]:
+    def _read(self, asked_for: Iterable[tuple[str, str, StoredText]]) -> Iterator[StoredText | None]:
         text_keys = [
             (text, None if text.text is not None else keys.job_text(tenant, job_id, text.sha256))
             for tenant, job_id, text in asked_for
@@ -70,8 +78,15 @@ class LargeTexts:
                 read_texts |= {_name(key_of(item)): item["text"] for item in items if "text" in item}
         for text, key in text_keys:
             if key and _name(key) not in read_texts:
-                raise MissingText(f"the text {key['sk']} of {key['pk']} is not stored")
-            yield replace(text, text=read_texts[_name(key)]) if key else text
+                yield None
+            else:
+                yield replace(text, text=read_texts[_name(key)]) if key else text
+
+
+def _raise(tenant: str, job_id: str) -> NoReturn:
+    raise MissingText(
+        f"job {job_id!r} of {tenant!r} is damaged: put it again, or delete it; its large text is not stored"
+    )
 
 
 def _name(key: keys.Key) -> tuple[str, str]:

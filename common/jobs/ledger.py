@@ -16,7 +16,7 @@ from typing import Any, Final
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
-from common.jobs.job import DELETED, PAUSED, Job
+from common.jobs.job import CORRUPT, DELETED, PAUSED, Job, exists
 from common.storage import keys
 from common.storage.table import Table, Transaction
 from common.storage.wire import Expression, Item
@@ -28,7 +28,7 @@ from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule
 
-_COUNTED: Final = ("jobs", "executions_per_day")
+COUNTED: Final = ("jobs", "executions_per_day")
 # Attributes of a job's item that are internal; the audit leaves them out.
 _NOT_AUDITED: Final = frozenset(
     {
@@ -94,7 +94,7 @@ class TenantLedger:
         """The room in the quotas now. Raises NotFound, TenantSuspended."""
         quotas = self.rules(tenant, now).quotas
         item = self.table.get(keys.tenant(tenant)) or {}
-        return Room(quotas, {name: item.get(name, 0) for name in _COUNTED})
+        return Room(quotas, {name: item.get(name, 0) for name in COUNTED})
 
     def _exceeded(self, tenant: str, quota: str, delta: int) -> QuotaExceeded:
         item = self.table.get(keys.tenant(tenant)) or {}
@@ -105,7 +105,7 @@ class TenantLedger:
         self, tx: Transaction, by: str, old: Job | None, new: Job, now: float, planned_until: int
     ) -> None:
         """Add an audit entry of the change to `tx`. Everything before `planned_until` is planned."""
-        before = _audited(old) if old and old.state != DELETED else {}
+        before = _audited(old) if old and exists(old) else {}
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
         times = encode_times(old, new, planned_until)
@@ -161,14 +161,14 @@ def most_per_day(schedule: Schedule) -> int:
 
 def deltas_of(moved: JobChanges) -> dict[str, int]:
     """The difference that the changes make to each count. Pure."""
-    counted = [(_counted(old), _counted(new)) for old, new in moved]
-    return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}
+    counts = [(counted(old), counted(new)) for old, new in moved]
+    return {name: sum(after[name] - before[name] for before, after in counts) for name in COUNTED}
 
 
-def _counted(job: Job | None) -> dict[str, int]:
+def counted(job: Job | None) -> dict[str, int]:
     """The counts of one job. A paused job counts as an active one, so that it can always be resumed."""
     if job is None or job.state == DELETED:
-        return dict.fromkeys(_COUNTED, 0)
+        return dict.fromkeys(COUNTED, 0)
     return {"jobs": 1, "executions_per_day": most_per_day(job.schedule)}
 
 
@@ -177,7 +177,7 @@ def _action(old: Job | None, new: Job) -> str:
         return "deleted"
     if old is None or old.state == DELETED:
         return "created"
-    if old.state != new.state:
+    if old.state != new.state and old.state != CORRUPT:
         return {PAUSED: "paused", ACTIVE_JOB: "resumed"}[new.state]
     return "changed"
 
@@ -202,7 +202,7 @@ class JobTimes:
     @classmethod
     def of(cls, job: Job | None) -> JobTimes | None:
         """None if there is no such job."""
-        if job is None or job.state == DELETED:
+        if job is None or not exists(job):
             return None
         return cls(job.state, job.schedule, job.effective_at, job.schedule_revision)
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from common.clock import Clock
 from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.failures import FailureCounts
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_live_job
 from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, Job, existing, exists
+from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
 from common.jobs.revisions import counted_on, deleted, paused, resumed
@@ -85,6 +86,9 @@ class JobStore:
         """Delete the job; its id and revision stay known. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
+            if old and old.state == CORRUPT:
+                check_revision(old, job_id, expected_revision)
+                return deleted(old, now)
             return deleted(existing(old, job_id, expected_revision), now)
 
         return self.change(tenant, job_id, change)
@@ -92,7 +96,7 @@ class JobStore:
     def get(self, tenant: str, job_id: str) -> Job:
         """The job with its failures in a row, and without a large payload. Raises NotFound."""
         item = self.jobs.get(keys.job(tenant, job_id))
-        job = existing(Job.from_item(item) if item else None, job_id, None)
+        job = existing(stored_job(item) if item else None, job_id, None)
         return self.failures.counted([job])[0]
 
     def list_jobs(self, tenant: str, limit: int = 100) -> Iterator[Job]:
@@ -111,14 +115,17 @@ class JobStore:
     ) -> Iterator[Job]:
         """The jobs after the id `after`, at most `limit`, with deleted ones that earlier versions left for 15 days.
 
-        So it reads `limit` items at most. A request reads `page` jobs, or 1 MB; of each job these `attributes`, or all.
+        Damaged ones are `corrupt`. So it reads `limit` items at most. A request reads `page` jobs, or 1 MB; of each
+        job these `attributes`, or all.
         """
         after_key = keys.job(tenant, after) if after else None
         jobs = Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, limit=limit)
-        return self._read(replace(jobs, page=page, attributes=attributes))
+        return self._read(
+            replace(jobs, page=page, attributes=("pk", "sk", *attributes) if attributes else ())
+        )
 
     def _read(self, jobs: Query) -> Iterator[Job]:
-        return (Job.from_item(item) for item in self.jobs.query(jobs))
+        return map(stored_job, self.jobs.query(jobs))
 
     @property
     def texts(self) -> LargeTexts:
@@ -248,7 +255,7 @@ class JobStore:
         if old is not None and new.state == DELETED:
             tx.delete(self.jobs, job_key, _unchanged(old))
             tx.put(self.jobs, former_item(new))
-        elif old is not None and exists(old):
+        elif old is not None and (exists(old) or old.state == CORRUPT):
             tx.put(self.jobs, {**job_key, **new.to_item()}, _unchanged(old))
         else:
             tx.put(self.jobs, {**job_key, **new.to_item()}, without_live_job(old))
@@ -310,6 +317,8 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
 
 
 def _unchanged(old: Job) -> Expression:
+    if old.state == CORRUPT:
+        return unchanged_corrupt(old)
     noted = same_skips(old)
     return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
 

@@ -81,7 +81,7 @@ class Directory:
         """Everything except one-off jobs."""
         for partition in keys.partitions("DIRECTORY"):
             for item in self._table.query(Query(partition, attributes=("sk", "jobs", "filed"))):
-                yield _read(item)
+                yield read_listing(item)
 
     def listed(self, start: int, end: int) -> Iterator[Listing | BadShard]:
         """The shards that are listed in the places of [start, end), each once; without the numbers of entries."""
@@ -93,14 +93,14 @@ class Directory:
                     if item["sk"] in seen:
                         continue
                     seen.add(item["sk"])
-                yield _read({"sk": item["sk"], "jobs": 0, "filed": place})
+                yield read_listing({"sk": item["sk"], "jobs": 0, "filed": place})
 
     def counted(self, listings: Sequence[Listing]) -> Iterator[Listing | BadShard]:
         """The same listings with the numbers of entries, 0 where the directory has no such shard."""
         directory_keys = [keys.directory(listing.shard.group, listing.shard.shard) for listing in listings]
         items = {item["sk"]: item for item in self._table.get_many(directory_keys)}
         for listing, key in zip(listings, directory_keys, strict=True):
-            yield _read(items[key["sk"]]) if key["sk"] in items else listing
+            yield read_listing(items[key["sk"]]) if key["sk"] in items else listing
 
     def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
@@ -116,7 +116,7 @@ class Directory:
         for item in self._table.query(
             Query(partition, sk_between=between, after=begin, attributes=("sk", "jobs"))
         ):
-            listing = _read(item)
+            listing = read_listing(item)
             yield listing.shard if isinstance(listing, Listing) else listing
 
     # Writing
@@ -134,7 +134,7 @@ class Directory:
         items = self._table.query(Query(partition, sk_between=between, consistent=consistent))
         listings = [
             listing
-            for listing in map(_read, items)
+            for listing in map(read_listing, items)
             if isinstance(listing, Listing) and listing.shard.group == group
         ]
         weight = entry_weight(group, WINDOW_S)
@@ -173,6 +173,11 @@ class Directory:
         condition = _IS_LISTED if change > 0 and not expires_at else None
         tx.update(self._table, keys.directory(group, shard), Expression(words, values), condition)
 
+    def has_entries(self, shard: Shard) -> bool:
+        """Whether a shard has an entry, whatever the directory counts."""
+        query = Query(keys.shard_partition(shard.group, shard.shard), limit=1, attributes=("sk",))
+        return any(True for _ in self._table.query(query))
+
     def drop_empty(self, listings: Sequence[Listing]) -> None:
         """Remove the shards that have no entries; safe against a registration that fills one at the same moment."""
         for tx, dropped in self._transactions(listings, self._drop):
@@ -185,11 +190,15 @@ class Directory:
             except TransactionConflict:
                 pass  # a writer holds one, or DynamoDB throttles: the next tick finds them empty again
 
+    def drop_if_without_entries(self, listings: Sequence[Listing]) -> None:
+        """The same for shards that the directory counts as empty: it may count wrongly if somebody has edited it."""
+        self.drop_empty([listing for listing in listings if not self.has_entries(listing.shard)])
+
     def drop_if_empty(self, names: Sequence[tuple[str, int]]) -> None:
         """Remove those of these recurring shards that became empty."""
         listings = [Listing(Shard(*name)) for name in names if not expiry(name[0])]
         counted = list(self.counted(listings)) if listings else []
-        self.drop_empty(
+        self.drop_if_without_entries(
             [
                 listing
                 for listing in counted
@@ -234,7 +243,8 @@ def _right_places(group: str) -> tuple[str, ...]:
         return EVERYWHERE
 
 
-def _read(item: Item) -> Listing | BadShard:
+def read_listing(item: Item) -> Listing | BadShard:
+    """The shard of a directory item."""
     try:
         group, shard = keys.group_and_shard(item["sk"])
         return Listing(Shard(group, shard, int(item["jobs"])), tuple(item.get("filed", "").split()))

@@ -130,12 +130,14 @@ class DueIndex:
     def ensure_mark(self, now: float) -> Mark:
         """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
 
+        If windows were planned before, somebody has deleted the mark: it begins at the end of the last one.
+
         A mark that is further ahead than a tick can plan stops all planning, and has each registration hand over its
         executions up to there. So it is moved back to the end of the last recorded window.
         """
         if mark := self.mark():
             return self.move_back(mark, now) if mark.is_ahead(now) else mark
-        end = planning_end(now)
+        end = self._last_planned(now) or planning_end(now)
         with suppress(ConditionFailed):
             self._table.put(
                 {
@@ -155,9 +157,7 @@ class DueIndex:
 
     def move_back(self, mark: Mark, now: float) -> Mark:
         """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
-        furthest = planning_end(now)
-        ends = (window.end for window in self.windows.newest(_MAX_WINDOWS_READ))
-        last = next((end for end in ends if end <= furthest), window_start(int(now)))
+        last = self._last_planned(now) or window_start(int(now))
         change = Expression(
             "SET #planned_until = :last, #planning_until = :last, #tries = :zero,"
             " #moved_back_at = :now, #moved_back_from = :from",
@@ -172,6 +172,12 @@ class DueIndex:
         except ConditionFailed as conflict:
             assert conflict.existing
             return _mark(conflict.existing)
+
+    def _last_planned(self, now: float) -> int | None:
+        """The end of the last recorded window that a tick can have planned."""
+        furthest = planning_end(now)
+        ends = (window.end for window in self.windows.newest(_MAX_WINDOWS_READ))
+        return next((end for end in ends if end <= furthest), None)
 
     def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
         """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the stored mark.

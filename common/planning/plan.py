@@ -37,15 +37,15 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Excluded =
     start = max(start, entry.effective_at)
     missed_before = min(end, math.ceil(now - MISSED_AFTER_S))
     fire_times = fires(entry.schedule, max(start, missed_before), end, excluded=excluded)
-    run = [_execution(entry, fire_at) for fire_at in fire_times]
+    run = [execution_of(entry, fire_at) for fire_at in fire_times]
     missed = None
     if start < missed_before:
-        max_caught_up = _max_caught_up(entry.catch_up)
-        newest = newest_fires(entry.schedule, start, missed_before, max_caught_up + 1, excluded=excluded)
-        if len(newest) > max_caught_up:
+        most = max_caught_up(entry.catch_up)
+        newest = newest_fires(entry.schedule, start, missed_before, most + 1, excluded=excluded)
+        if len(newest) > most:
             missed = _missed(entry, start, missed_before, newest[0], excluded)
-        caught_up = newest[-max_caught_up:] if max_caught_up else []
-        run = [replace(_execution(entry, fire_at), first_due_at=int(now)) for fire_at in caught_up] + run
+        caught_up = newest[-most:] if most else []
+        run = [replace(execution_of(entry, fire_at), first_due_at=int(now)) for fire_at in caught_up] + run
     return Plan(run, missed)
 
 
@@ -77,12 +77,13 @@ def fires_soon(entry: DueEntry, now: float) -> bool:
     return bool(plan(entry, start, end, now).executions)
 
 
-def _max_caught_up(catch_up: CatchUp) -> int:
+def max_caught_up(catch_up: CatchUp) -> int:
     """How many of the newest missed fire times still run."""
     return {"none": 0, "latest": 1, "all": CATCH_UP_LIMIT}[catch_up]
 
 
-def _execution(entry: DueEntry, fire_at: int) -> Execution:
+def execution_of(entry: DueEntry, fire_at: int) -> Execution:
+    """The execution of a fire time, with its jitter."""
     key = job_key(entry.tenant, entry.job_id)
     return Execution(
         tenant=entry.tenant,

@@ -79,13 +79,17 @@ class ExecutionsQueue:
             return _count(first) - len(refused), refused
         return self._send_concurrently(chain([first, second], batches), send_late_until)
 
-    def waiting(self) -> int:
-        """About how many messages are due and not received, or received and not deleted."""
+    def waiting(self) -> tuple[int, int]:
+        """About how many messages are due and not received, and how many are received and not deleted."""
         response = self._client.get_queue_attributes(
             QueueUrl=self._url,
             AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
         )
-        return sum(map(int, response["Attributes"].values()))
+        counts = response["Attributes"]
+        return (
+            int(counts.get("ApproximateNumberOfMessages", 0)),
+            int(counts.get("ApproximateNumberOfMessagesNotVisible", 0)),
+        )
 
     def _send_concurrently(
         self, batches: Iterator[list[QueueMessage]], send_late_until: float

@@ -12,7 +12,7 @@ from common.platform.findings import Finding, failed, not_checked, ok
 # As deploy/alarms.yml deploys them; each has a page in docs/runbook.
 ALARMS: Final = (
     *("no-tick", "tick-errors", "tick-duration", "mark-lag", "quarantine"),
-    *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record"),
+    *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record", "contradictions", "skips"),
     *("burn-fast", "burn-slow"),
     *("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "outcomes-lag"),
     "notifier-errors",

@@ -23,6 +23,7 @@ from common.projection.looks import Looks, next_look
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
+from common.runs.stuck import stuck_since
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
@@ -135,7 +136,7 @@ class Rebuild:
             expires_at[start] = max(expires_at[start], record.get("expires_at", 0))
             if entry.is_open:
                 execution = parse_execution_id(tenant, execution_id(tenant, entry.job_id, entry.run_name))
-                looks.append((next_look(execution, record.get("next_attempt_at"), now), execution))
+                looks.append((next_look(execution, stuck_since(record), now), execution))
         self._looks.add(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])

@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from common.errors import InvalidInput
-from common.jobs.job import ACTIVE, DELETED, Alert, Concurrency, Job, Retry
+from common.jobs.job import ACTIVE, Alert, Concurrency, Job, Retry, exists
 from common.jobs.revisions import next_second
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
@@ -25,7 +25,7 @@ def build_job(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> Job:
     """The job of a definition: a new one, or the next revision of `old`."""
-    before = old if old and old.state != DELETED else None
+    before = old if exists(old) else None
     schedule, written = _schedule(tenant, job_id, definition, before, now, limits)
     same_times = before is not None and schedule == before.schedule
     state = before.state if before else ACTIVE

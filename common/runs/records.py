@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from common.planning.due_entry import Missed
-from common.planning.execution import Execution
+from common.planning.execution import Execution, split_run_name
 from common.runs.claims import (
     RETENTION_S,
     Claim,
@@ -192,15 +192,16 @@ class Runs:
 
     def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Item) -> bool:
         is_counted = record.get("status") == SKIPPED
+        unrecorded = missed.count - self._recorded(missed)
         change = Expression(
             "SET #detail = :detail, #skipped_count = :count, #skipped_from_at = :from",
             {
                 ":detail": f"{record['detail']}; {detail}" if "detail" in record else detail,
-                ":count": missed.count if is_counted else missed.count - 1,
+                ":count": unrecorded + is_counted,
                 ":from": missed.first_fire_at,
             },
         )
-        if "skipped_count" in record or missed.count == 1:
+        if "skipped_count" in record or unrecorded <= 0:
             return False
         try:
             self._table.update(
@@ -209,6 +210,15 @@ class Runs:
         except ConditionFailed:
             return False
         return True
+
+    def _recorded(self, missed: Missed) -> int:
+        """How many of the missed fire times have a record all the same: they were planned before."""
+        span = keys.runs_between(missed.first_fire_at, missed.last_fire_at + 1)
+        items = self._table.query(
+            Query(keys.runs_of_job(missed.tenant, missed.job_id), sk_between=span, attributes=("sk",))
+        )
+        names = (split_run_name(item["sk"]) for item in items)
+        return sum(name is not None and name[1:] == (missed.schedule_revision, "") for name in names)
 
     def get(self, execution: Execution) -> Item | None:
         """The record of an execution; None if it has none."""

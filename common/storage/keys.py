@@ -52,6 +52,8 @@
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
+| due     | CONTRADICTIONS               | name#kind#subject               | a contradiction that ticks have found  |
+| due     | CHECKED                      | CHECKED                         | where the next tick looks for others   |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
@@ -126,6 +128,8 @@ KEY_REFERENCE_PREFIX = "KEYREF#"
 PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
 RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
 UNRECORDED = "UNRECORDED"
+CONTRADICTIONS = "CONTRADICTIONS"
+CHECKED: Key = {"pk": "CHECKED", "sk": "CHECKED"}
 
 
 def job(tenant: str, job_id: str) -> Key:
@@ -467,6 +471,10 @@ def coming(partition: int, portion: str = "") -> Key:
 
 def unrecorded(execution_id: str) -> Key:
     return {"pk": UNRECORDED, "sk": execution_id}
+
+
+def contradiction(name: str) -> Key:
+    return {"pk": CONTRADICTIONS, "sk": name}
 
 
 def tenant_listing(tenant_id: str) -> Key:

@@ -10,6 +10,9 @@ from canary import handler as canary
 from cli.doctor.inventory import QUIET_ALARMS
 from common import config, telemetry
 from common.platform.alarms import ALARMS, CANARY_ALARM
+from common.storage import keys
+from common.timing.slots import places
+from common.truth.truth import Truth
 from scripts.canary import definition
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
@@ -90,6 +93,24 @@ def run_what_has_no_record(stage: Watched) -> None:
     unrecorded.send(listed, stage.world.queue, stage.world.clock.now())
 
 
+def miscount(stage: Watched) -> None:
+    """A directory item counts nine jobs in a shard that has none."""
+    due = stage.world.table("due")
+    due.put({**keys.directory(NEVER_DUE, 0), "jobs": 9, "filed": " ".join(places(NEVER_DUE))})
+    for place in places(NEVER_DUE):
+        due.put({**keys.listing(place, NEVER_DUE, 0)})
+
+
+def repair(stage: Watched) -> None:
+    """`minute8 check --fix`."""
+    truth = Truth(stage.world.tables, stage.world.queue, stage.world.clock)
+    for _, contradictions in truth.all():
+        for contradiction in contradictions:
+            assert contradiction.repair
+            contradiction.repair()
+
+
+NEVER_DUE = "cron|UTC|0-9 0 29 2 *"
 EXECUTOR = {"FunctionName": "minute8-prod-executor"}
 WELL = set_(
     ticks=True,
@@ -113,6 +134,8 @@ FAULTS: dict[str, tuple[Break, set[str]]] = {
     "overdue": (set_(takes_messages=False), {"no-record", *SYMPTOMS}),
     "lateness": (set_(late_by_s=6.0), {*SYMPTOMS}),
     "no-record": (set_(loses=True), {*SYMPTOMS}),
+    "contradictions": (miscount, set()),
+    "skips": (emits(("Minute8", "Runs.skipped", 60, {"service": "minute8", "stage": "prod"})), set()),
     "burn-fast": (set_(late_by_s=2.0), {*SYMPTOMS}),
     "burn-slow": (set_(late_by_s=2.0), {*SYMPTOMS}),
     "planning-dead-letters": (queue_has("minute8-prod-planning-dead", 5), set()),
@@ -174,6 +197,8 @@ def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: W
     if alarm == "no-record":  # ticks find the last ones up to half an hour later
         stage.run(35)
         run_what_has_no_record(stage)
+    if alarm == "contradictions":
+        repair(stage)
     assert stage.minutes_until(alarm, "OK", 400)
 
 

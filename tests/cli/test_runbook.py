@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import json
 import shlex
 from pathlib import Path
 from string import Template
+from types import SimpleNamespace
 
 import pytest
 
+from cli.commands import check
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
-from common.storage import aws
+from common.storage import aws, keys
+from common.truth.truth import Truth
 from tests.cli.conftest import Desk
 from tests.flows import test_export
 from tests.runbook.pages import commands
@@ -142,3 +146,51 @@ def test_the_export_of_runs_fails(world: World) -> None:
     platform.bucket.before = lambda: None
     platform.round()
     assert platform.exported() == platform.over() != set()
+
+
+@pytest.fixture
+def loss(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the doctor says of losses, each once. `minute8 check` reads the desk's world."""
+    world, losses = desk.office.world, list[str]()
+    deployment = SimpleNamespace(truth=lambda: Truth(world.tables, world.queue, world.clock))
+    monkeypatch.setattr(check, "connect", lambda *_: deployment)
+    monkeypatch.setattr(check, "losses", lambda _: losses.pop() if losses else "")
+    return losses
+
+
+def words_of(page: str, *parts: str) -> list[list[str]]:
+    """The words of the page's commands of `minute8`."""
+    return [
+        shlex.split(command)[1:]
+        for command in commands(page, "prod", *parts)
+        if command.startswith("minute8")
+    ]
+
+
+def test_tables_contradict_each_other(desk: Desk, loss: list[str]) -> None:
+    """A due entry was deleted by hand. Nothing is sent while the doctor finds a loss."""
+    world = desk.office.world
+    loss.append("a queue keeps messages for 60 s")
+    world.registry.put("alice", "often", job(every="10m"))
+    stored = world.store.get("alice", "often")
+    world.table("due").delete(keys.due_entry(stored.group, stored.shard, "alice", "often"))
+    first, fix, verify = words_of("contradictions", "First look", "Fix", "Verify")
+    done = desk(*first)
+    assert (done.code, "entry-missing" in done.out, "alice/often" in done.out) == (1, True, True)
+    assert "could be lost: a queue keeps messages for 60 s" in desk(*fix, stdin="y\n").out
+    done = desk(*fix, stdin="y\n")
+    assert (done.code, "entry-missing alice/often: repaired" in done.out) == (0, True), done.out
+    assert desk(*verify).out == "jobs, due entries, groups, tenants, audit and runs agree\n"
+    assert json.loads(desk(*verify, "--json").out) == {"contradictions": []}
+
+
+def test_a_tenant_without_its_item(desk: Desk, loss: list[str]) -> None:
+    world = desk.office.world
+    world.registry.put("alice", "often", job(every="10m"))
+    before = world.table("tenants").get(keys.tenant("alice"))
+    world.table("tenants").delete(keys.tenant("alice"))
+    fix, verify = words_of("skips", "Fix", "Verify")
+    done = desk(*fix, stdin="y\n")
+    assert (done.code, "tenant-missing alice: repaired" in done.out) == (0, True), done.out
+    assert desk(*verify).code == 0
+    assert world.table("tenants").get(keys.tenant("alice")) == before

@@ -15,6 +15,7 @@ from cli.doctor.inventory import FEEDS
 from common import telemetry
 from common.config import config
 from common.platform.deletion import Deletions
+from common.truth.truth import Truth
 from scheduler import handler
 from scheduler.removal import remove_tenants
 from scripts.canary import definition
@@ -67,6 +68,7 @@ def idle_tick() -> Counter[str]:
     world.tick()
     world.reconciler.compare(world.clock.now(), world.project())
     assert not list(world.projector.states.wanted_outcomes())
+    Truth(world.tables, world.queue, world.clock).slice([], world.clock.now() + 60)
     deletions = Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index)
     remove_tenants(deletions, world.clock, world.clock.now())
     return requests

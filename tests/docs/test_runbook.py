@@ -59,7 +59,7 @@ def test_each_page_is_rehearsed() -> None:
 def followed_by(test: str) -> set[str]:
     """The pages whose commands a test file runs."""
     text = (ROOT / "tests" / test).read_text()
-    return set(re.findall(r'(?:follow\((?:desk, |night, )?|commands\()"([\w-]+)"', text))
+    return set(re.findall(r'(?:follow\((?:desk, |night, )?|commands\(|words_of\()"([\w-]+)"', text))
 
 
 @pytest.mark.parametrize("name", PAGES)

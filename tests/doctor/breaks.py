@@ -9,6 +9,8 @@ from common.config import LIVE
 from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares
+from common.storage import keys
+from common.timing.slots import places
 from tests.doctor.stage import VARIABLES, Patient
 from tests.worlds import at
 
@@ -196,6 +198,14 @@ def unrecorded(patient: Patient) -> None:
     patient.deployment.unrecorded().add(
         [Execution("alice", "lost", fire_at, fire_at, 1)], patient.clock.now()
     )
+
+
+def miscounted(patient: Patient) -> None:
+    group = "cron|UTC|0-9 0 29 2 *"
+    due = patient.deployment.due_table()
+    due.put({**keys.directory(group, 0), "jobs": 9, "filed": " ".join(places(group))})
+    for place in places(group):
+        due.put({**keys.listing(place, group, 0)})
 
 
 def without_data(patient: Patient) -> None:

@@ -22,6 +22,7 @@ from tests.doctor.breaks import (
     half_planned,
     later,
     mapped,
+    miscounted,
     no_mark,
     older_zones,
     other_sdk,
@@ -99,6 +100,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         unrecorded,
         {"without record": FAILED},
         "1 executions that were due have no record, the earliest of 2026-11-21T03:10:00Z",
+    ),
+    (
+        "miscounted",
+        miscounted,
+        {"tables agree": FAILED},
+        "1 contradiction: shard-count cron|UTC|0-9 0 29 2 *#0: the directory counts 9 jobs in it, and it has 0",
     ),
     ("queue gone", deleted("queue", "executions"), {"queue executions": FAILED}, "there is no queue"),
     ("hidden too shortly", small_hidden_time, {"queue executions": FAILED}, "come back after 19 s"),
@@ -241,7 +248,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"permissions executor": FAILED},
         "tenants' jobs can call Minute8 itself",
     ),
-    ("table gone", deleted("table", "tenants"), {"table tenants": FAILED}, "there is no table"),
+    (
+        "table gone",
+        deleted("table", "tenants"),
+        {"table tenants": FAILED, "tables agree": Level.NOT_CHECKED},
+        "there is no table",
+    ),
     ("runs for ever", forever, {"table runs": FAILED}, "time to live is off"),
     ("failures not found", without_index, {"table runs": FAILED}, "its index failures is missing"),
     (
@@ -276,7 +288,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "alarm without data",
         without_data,
         {"alarms": Level.NOT_CHECKED},
-        "1 of 22 alarms have no data, the first since 20",
+        "1 of 24 alarms have no data, the first since 20",
     ),
     (
         "rolled back",

@@ -1,0 +1,48 @@
+"""Runs that do not go on: their executor died and nobody took over, or the message of the next attempt is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from common.planning.execution import Execution, parse_execution_id
+from common.runs.states import RETRYING, RUNNING
+from common.storage import keys
+
+# A message may be delivered again so long after its lease.
+STUCK_AFTER_S: Final = 120
+# The attributes of a record that these functions read.
+STUCK_ATTRIBUTES: Final = ("status", "attempt", "lease_until", "next_attempt_at", "throttles", "due_at")
+
+
+def stuck_since(record: Mapping[str, Any]) -> float | None:
+    """When the run should have gone on; None: it waits for nothing but other runs. Pure."""
+    name = {RUNNING: "lease_until", RETRYING: "next_attempt_at"}.get(record["status"])
+    at = record.get(name) if name else None
+    return None if at is None else float(at)
+
+
+def is_stuck(record: Mapping[str, Any], now: float) -> bool:
+    """Whether the run does not go on. Pure."""
+    since = stuck_since(record)
+    return since is not None and since + STUCK_AFTER_S < now
+
+
+def going_on(tenant: str, execution_id: str, record: Mapping[str, Any], now: float) -> Execution:
+    """The execution whose message lets a stuck run go on; if another message of it is left, one of them does. Pure.
+
+    The age of its retries counts from now. Raises NotFound.
+    """
+    execution = replace(parse_execution_id(tenant, execution_id), throttles=int(record.get("throttles", 0)))
+    if record["status"] == RUNNING:
+        attempt, due_at = int(record["attempt"]), int(record.get("due_at", now))
+    else:
+        attempt, due_at = int(record["attempt"]) + 1, int(record["next_attempt_at"])
+    return replace(execution, attempt=attempt, due_at=due_at, first_due_at=int(now))
+
+
+def record_key(execution_id: str) -> keys.Key:
+    """The key of an execution's record."""
+    tenant, job_id, run_name = execution_id.split(":", 2)
+    return keys.run(tenant, job_id, run_name)

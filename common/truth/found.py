@@ -1,0 +1,100 @@
+"""The list of contradictions that ticks have found and that are still there, in the due table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.timing.instants import DAY_S
+from common.truth.contradiction import Contradiction, Subject
+from common.truth.walk import Position
+
+# Enough to act; ticks find the others when these are repaired.
+MAX_LISTED: Final = 500
+_RETENTION_S: Final = 30 * DAY_S
+_ABOUT_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A contradiction as it is listed: its name, what it is about, and when a tick found it.
+
+    `looked_at` is what was examined when it was found.
+    """
+
+    name: str
+    about: Subject
+    detail: str
+    found_at: int
+    looked_at: Subject
+
+
+class FoundContradictions:
+    """The list, and where the next tick's walk goes on."""
+
+    def __init__(self, due: Table) -> None:
+        self._due = due
+
+    def all(self) -> list[Listed]:
+        """The whole list."""
+        return [
+            Listed(
+                item["name"],
+                Subject(*item["about"]),
+                item["detail"],
+                item["found_at"],
+                Subject(*item["looked_at"]),
+            )
+            for item in self._due.query(Query(keys.CONTRADICTIONS, limit=MAX_LISTED))
+        ]
+
+    def put(
+        self,
+        looked_at: Subject,
+        contradictions: Sequence[Contradiction],
+        before: Sequence[Listed],
+        now: float,
+    ) -> None:
+        """List what looking at this subject has found; `before` is the list. What is not found any more leaves it."""
+        old = {
+            _sort_key(listed.name, listed.about): listed for listed in before if listed.looked_at == looked_at
+        }
+        new = {
+            _sort_key(contradiction.name, contradiction.subject): contradiction
+            for contradiction in contradictions
+        }
+        self._due.delete_many([keys.contradiction(sort_key) for sort_key in old if sort_key not in new])
+        room = max(0, MAX_LISTED - len(before))
+        added = [(sort_key, contradiction) for sort_key, contradiction in new.items() if sort_key not in old][
+            :room
+        ]
+        self._due.put_many(
+            [
+                {
+                    **keys.contradiction(sort_key),
+                    "name": contradiction.name,
+                    "about": list(contradiction.subject),
+                    "looked_at": list(looked_at),
+                    "detail": contradiction.detail[:_ABOUT_CHARS],
+                    "found_at": int(now),
+                    "expires_at": int(now) + _RETENTION_S,
+                }
+                for sort_key, contradiction in added
+            ]
+        )
+
+    def position(self) -> Position:
+        """Where the walk goes on."""
+        item = self._due.get(keys.CHECKED) or {}
+        return Position(item.get("of", ""), item.get("after", ""))
+
+    def go_on_at(self, position: Position) -> None:
+        """Let the next walk begin here."""
+        self._due.put({**keys.CHECKED, "of": position.of, "after": position.after})
+
+
+def _sort_key(name: str, about: Subject) -> str:
+    return f"{name}#{about.kind}#{about.name}"

@@ -1,0 +1,129 @@
+"""What a tick finds by itself: runs that do not go on, shards that the directory does not count, a part of all jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from common.planning.execution import Execution
+from common.runs.outcome import Outcome
+from common.storage import keys
+from common.truth import truth as checker
+from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Subject
+from common.truth.walk import Position
+from scheduler import handler
+from scheduler.reconcile import least_messages, may_wait
+from tests.scheduler_handler import serve
+from tests.truth.damage import entry_key, repair_all, send_again, shard_key, small_world, truth_of
+from tests.worlds import World, at, job
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A world whose ticks are the handler's."""
+    world = small_world()
+    serve(world, monkeypatch)
+    world.tick = lambda: handler.handle({}, None)  # type: ignore[method-assign, assignment, return-value]
+    yield world
+
+
+def listed(world: World) -> list[tuple[str, str]]:
+    return [(entry.name, entry.about.name) for entry in truth_of(world).known.all()]
+
+
+def test_a_lost_retry_is_found_by_the_next_tick_and_goes_on(served: World) -> None:
+    served.registry.put("acme", "fails", job(at="2026-11-21T03:31:00Z", retry={"base_s": 600, "factor": 1}))
+    served.target.answer = lambda _: Outcome(ok=False, error_type="Boom", error="no")
+    served.run_until("2026-11-21T03:32:00Z", ticks=True)
+    assert served.statuses("acme", "fails") == ["retrying"]
+    served.sqs._waiting.clear()
+    next_attempt_at = served.run_items("acme", "fails")[0]["next_attempt_at"]
+    served.target.answer = lambda _: Outcome(ok=True)
+    served.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert [(name, about) for name, about in listed(served) if name == RUN_STUCK and ":fails:" in about]
+    found_at = next(entry.found_at for entry in truth_of(served).known.all() if ":fails:" in entry.about.name)
+    assert found_at - next_attempt_at <= 1_260
+    send_again(served)
+    served.run_until("2026-11-21T04:20:00Z", ticks=True)
+    assert served.statuses("acme", "fails") == ["succeeded"]
+    assert listed(served) == []
+
+
+def test_a_run_past_its_lease_is_sent_again_and_taken_over(served: World) -> None:
+    served.registry.put("acme", "dies", job(at="2026-11-21T03:31:00Z"))
+    served.run_until("2026-11-21T03:32:00Z", ticks=True)
+    (run,) = served.run_items("acme", "dies")
+    lost = {name: value for name, value in run.items() if name not in ("finished_at", "attempts")}
+    served.table("runs").put({**lost, "status": "running", "lease_until": served.clock.now() - 1})
+    served.run_until("2026-11-21T03:59:00Z", ticks=True)
+    assert (RUN_STUCK, f"acme:dies:{run['sk']}") in listed(served)
+    send_again(served)
+    served.deliver()
+    assert served.statuses("acme", "dies") == ["succeeded"]
+
+
+def test_a_shard_without_its_directory_item_is_planned_and_listed(served: World) -> None:
+    served.run_until("2026-11-21T03:19:00Z", ticks=True)
+    name = shard_key(served, "often")["sk"]
+    served.table("due").delete(shard_key(served, "often"))
+    served.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert (SHARD_MISSING, name) in listed(served)
+    fire_times = [run["fire_at"] for run in served.run_items("acme", "often")]
+    assert fire_times == list(range(fire_times[0], at("2026-11-21T04:00:00Z"), 300))
+    repair_all(served)
+    served.run_until("2026-11-21T04:10:00Z", ticks=True)
+    assert listed(served) == []
+
+
+def test_a_lost_entry_is_found_when_its_shard_is_planned(
+    served: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the walk: of a large stage it comes here after hours."""
+    monkeypatch.setattr(checker, "EXAMINED_A_TICK", 0)
+    served.run_until("2026-11-21T03:19:00Z", ticks=True)
+    served.table("due").delete(entry_key(served, "often"))
+    served.run_until("2026-11-21T03:29:00Z", ticks=True)
+    assert (SHARD_COUNT, shard_key(served, "often")["sk"]) in listed(served)
+
+
+def test_ticks_walk_over_everything_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = small_world()
+    monkeypatch.setattr(checker, "EXAMINED_A_TICK", 3)
+    world.table("tenants").delete(keys.tenant_listing("bolt"))
+    world.table("due").delete(entry_key(world, "daily"))
+    truth, rounds = truth_of(world), 0
+    while truth.slice([], world.clock.now() + 60).problems == []:
+        rounds += 1
+        if truth.known.position() == Position():
+            break
+    assert rounds >= 5
+    assert {("entry-missing", "acme/daily"), ("tenant-unlisted", "bolt")} <= set(listed(world))
+
+
+def test_a_slice_that_fails_stops_no_tick() -> None:
+    world = small_world()
+    truth = truth_of(world)
+    world.table("due").put({**keys.CHECKED, "of": 7, "after": []})
+    assert truth.slice([Subject("run", "no execution")], world.clock.now() + 60).problems
+
+
+@pytest.mark.parametrize(
+    ("seconds", "age_s", "visible", "in_flight", "late"),
+    [
+        ((1, 1, 1, 1), 700, 0, 1, 4),  # a pack
+        ((1, 2, 3, 4), 700, 0, 3, 0),  # each in a message of its own
+        ((1, 2, 3, 4), 700, 1, 3, 4),
+        ((1,), 1_500, 0, 50, 0),  # nothing is in flight for so long
+        ((1,), 1_500, 1, 0, 1),
+    ],
+)
+def test_a_few_messages_hide_no_more_than_they_hold(
+    seconds: tuple[int, ...], age_s: int, visible: int, in_flight: int, late: int
+) -> None:
+    now = 10_000.0
+    first = Execution("acme", "often", 0, 0, 1)
+    missing = [replace(first, due_at=int(now) - age_s + second - 10) for second in seconds]
+    assert len(may_wait(missing, 1, visible, in_flight, now)) == late
+    assert least_messages(missing) == len(set(seconds))
