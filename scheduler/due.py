@@ -139,7 +139,9 @@ def _recurring(
 ) -> Iterator[Listing | BadShard]:
     if _reads_all(mark, summary.now):
         yield from _due(
-            repairs.note(_whole(index.directory, mark.window), index.directory), mark.window, summary
+            repairs.note(_whole_directory(index.directory, mark.window), index.directory),
+            mark.window,
+            summary,
         )
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
@@ -149,7 +151,7 @@ def _recurring(
         yield from repairs.note(index.directory.counted(readable), index.directory)
 
 
-def _whole(directory: Directory, window: Window) -> Iterator[Listing | BadShard]:
+def _whole_directory(directory: Directory, window: Window) -> Iterator[Listing | BadShard]:
     """The whole directory, and the shards that are listed for the window although it does not have them."""
     known: set[tuple[str, int]] = set()
     for listing in directory.all():
