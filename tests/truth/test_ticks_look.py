@@ -55,8 +55,8 @@ def test_a_run_past_its_lease_is_sent_again_and_taken_over(served: World) -> Non
     served.registry.put("acme", "dies", job(at="2026-11-21T03:31:00Z"))
     served.run_until("2026-11-21T03:32:00Z", ticks=True)
     (run,) = served.run_items("acme", "dies")
-    lost = {name: value for name, value in run.items() if name not in ("finished_at", "attempts")}
-    served.table("runs").put({**lost, "status": "running", "lease_until": served.clock.now() - 1})
+    under_way = {name: value for name, value in run.items() if name not in ("finished_at", "attempts")}
+    served.table("runs").put({**under_way, "status": "running", "lease_until": served.clock.now() - 1})
     served.run_until("2026-11-21T03:59:00Z", ticks=True)
     assert (RUN_STUCK, f"acme:dies:{run['sk']}") in listed(served)
     send_again(served)
