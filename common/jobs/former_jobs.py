@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from common.jobs.corrupt import stored_job
 from common.jobs.job import DELETED, FORMER_REQUESTS, Job
 from common.storage import keys
 from common.storage.table import Table
@@ -92,6 +91,8 @@ def load_jobs(jobs: Table, names: Sequence[JobName]) -> dict[JobName, Job]:
 
 
 def _read(jobs: Table, item_keys: Sequence[keys.Key]) -> list[Job]:
+    from common.jobs.corrupt import stored_job  # executors rarely read a job alone
+
     if len(item_keys) > 1:
         items = list(jobs.get_many(item_keys))
     else:

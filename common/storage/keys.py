@@ -52,8 +52,7 @@
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
-| due     | CONTRADICTIONS               | name#kind#subject               | a contradiction that ticks have found  |
-| due     | CHECKED                      | CHECKED                         | where the next tick looks for others   |
+| due     | CONTRADICTIONS, or CHECKED      | name#kind#subject, or CHECKED   | what ticks found, and where they look next |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
@@ -127,8 +126,7 @@ TENANTS = "TENANTS#"
 KEY_REFERENCE_PREFIX = "KEYREF#"
 PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
 RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
-UNRECORDED = "UNRECORDED"
-CONTRADICTIONS = "CONTRADICTIONS"
+UNRECORDED, CONTRADICTIONS = "UNRECORDED", "CONTRADICTIONS"
 CHECKED: Key = {"pk": "CHECKED", "sk": "CHECKED"}
 
 
@@ -471,10 +469,6 @@ def coming(partition: int, portion: str = "") -> Key:
 
 def unrecorded(execution_id: str) -> Key:
     return {"pk": UNRECORDED, "sk": execution_id}
-
-
-def contradiction(name: str) -> Key:
-    return {"pk": CONTRADICTIONS, "sk": name}
 
 
 def tenant_listing(tenant_id: str) -> Key:

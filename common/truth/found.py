@@ -66,7 +66,7 @@ class FoundContradictions:
             _sort_key(contradiction.name, contradiction.subject): contradiction
             for contradiction in contradictions
         }
-        self._due.delete_many([keys.contradiction(sort_key) for sort_key in old if sort_key not in new])
+        self._due.delete_many([_key(sort_key) for sort_key in old if sort_key not in new])
         room = max(0, MAX_LISTED - len(before))
         added = [(sort_key, contradiction) for sort_key, contradiction in new.items() if sort_key not in old][
             :room
@@ -74,7 +74,7 @@ class FoundContradictions:
         self._due.put_many(
             [
                 {
-                    **keys.contradiction(sort_key),
+                    **_key(sort_key),
                     "name": contradiction.name,
                     "about": list(contradiction.subject),
                     "looked_at": list(looked_at),
@@ -98,3 +98,7 @@ class FoundContradictions:
 
 def _sort_key(name: str, about: Subject) -> str:
     return f"{name}#{about.kind}#{about.name}"
+
+
+def _key(sort_key: str) -> keys.Key:
+    return {"pk": keys.CONTRADICTIONS, "sk": sort_key}
