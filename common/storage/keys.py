@@ -52,7 +52,7 @@
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
-| due     | CONTRADICTIONS, or CHECKED      | name#kind#subject, or CHECKED   | what ticks found, and where they look next |
+| due     | CONTRADICTIONS, CHECKED      | name#kind#subject, CHECKED      | what ticks found, and where they go on |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
