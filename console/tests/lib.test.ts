@@ -7,7 +7,7 @@ vi.stubGlobal("addEventListener", () => undefined);
 describe("the address of the API", () => {
   let addressOfApi: (page: string) => string;
   beforeAll(async () => {
-    ({ addressOfApi } = await import("../src/lib/session"));
+    ({ addressOfApi } = await import("../src/lib/router"));
   });
   it.each([
     ["https://x.example/console", "https://x.example"],

@@ -3,8 +3,7 @@
  * https://www.rfc-editor.org/rfc/rfc7636 and docs/decisions/0048-sign-in-at-the-issuer.md
  */
 
-import { parsePlace, place } from "./router";
-import { addressOfApi } from "./session";
+import { addressOfApi, parsePlace, place } from "./router";
 
 /** What the page says of the issuer. */
 export interface IssuerPages {

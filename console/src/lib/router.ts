@@ -89,3 +89,9 @@ function decoded(segment: string): string {
     return segment;
   }
 }
+
+/** The API's address: the console is served beside it, as `…/console`, below any base path. */
+export function addressOfApi(page: string): string {
+  const { origin, pathname } = new URL(page);
+  return origin + pathname.replace(/(\/console)?(\/|\/index\.html)?$/, "");
+}

@@ -6,6 +6,8 @@
 import { signal } from "@preact/signals";
 import { Minute8, Minute8Problem, type Shapes } from "minute8-client";
 import { dropDrafts } from "./drafts";
+import { tokensOfIssuer } from "./issuer";
+import { addressOfApi } from "./router";
 import { noticing } from "./trouble";
 
 export type Tenant = Shapes["Tenant"];
@@ -29,12 +31,6 @@ const RANK: Record<Role, number> = { read: 0, write: 1, admin: 2, operator: 3 };
 export const session = signal<Session | null>(null);
 /** Why somebody has to sign in again. */
 export const signedOutBecause = signal("");
-
-/** The API's address: the console is served beside it, as `…/console`, below any base path. */
-export function addressOfApi(page: string): string {
-  const { origin, pathname } = new URL(page);
-  return origin + pathname.replace(/(\/console)?(\/|\/index\.html)?$/, "");
-}
 
 /** Sign in with a key or token. Throws what the API refuses, Unreachable. */
 export async function signIn(key: string): Promise<void> {
@@ -72,7 +68,6 @@ function keyOfOtherTab(): Promise<string | null> {
 export async function resume(): Promise<void> {
   try {
     if (new URL(location.href).searchParams.has("state")) {
-      const { tokensOfIssuer } = await import("./issuer");
       return await signInWithOneOf(await tokensOfIssuer());
     }
     const key = sessionStorage.getItem(PLACE) ?? (sessionStorage.getItem(LEFT) ? null : await keyOfOtherTab());

@@ -2,14 +2,14 @@
 
 import type { JSX } from "preact";
 import { cli } from "../lib/commands";
-import { to } from "../lib/router";
-import { addressOfApi, hasRole, may, session } from "../lib/session";
+import { addressOfApi, to } from "../lib/router";
+import { hasRole, may, session } from "../lib/session";
 import { Card, Code, Text } from "../ui/parts";
 
 export function FirstSteps(): JSX.Element {
   const allowed = session.value?.tenant?.allowed_targets ?? [];
   const target = allowed[0] ?? "arn:aws:lambda:…";
-  const install = `pip install minute8\nexport MINUTE8_URL=${addressOfApi(location.href)}\nexport MINUTE8_KEY=m8_…`;
+  const install = `pip install 'minute8-VERSION-py3-none-any.whl[cli]'  # of a release\nexport MINUTE8_URL=${addressOfApi(location.href)}\nexport MINUTE8_KEY=m8_…`;
   const create = cli("jobs", "create", "hello", "--every", "1m", "--target", target);
   return (
     <Card title="No jobs yet">

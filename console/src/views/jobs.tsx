@@ -1,5 +1,6 @@
 /** The list of jobs, searched, sorted and narrowed by the API, a page at a time; and the same change of many. */
 
+import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Sparkline } from "../draw/sparkline";
@@ -70,6 +71,7 @@ export function Jobs(): JSX.Element {
         ) : null}
       </Filters>
       <Problem error={found.error} retry={found.reload} />
+      {data?.corrupt.length ? <Corrupt jobs={data.corrupt} /> : null}
       {data && !all && !narrowed ? (
         <FirstSteps />
       ) : (
@@ -94,6 +96,26 @@ export function Jobs(): JSX.Element {
       {asking && many ? <FilterAsk verb={asking} filter={many} close={() => setAsking(undefined)} /> : null}
       {asking && !many ? <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} /> : null}
     </>
+  );
+}
+
+/** Jobs whose stored items nobody can read: they do not run until they are stored again. */
+function Corrupt({ jobs }: { jobs: readonly Shapes["CorruptJob"][] }): JSX.Element {
+  const first = jobs[0]?.job_id ?? "";
+  return (
+    <div class="problem" role="alert">
+      <p>{counted(jobs.length, "job")} cannot be read and will not run. Store each anew, or delete it:</p>
+      <ul>
+        {jobs.map((job) => (
+          <li key={job.job_id}>
+            <code>{job.job_id}</code> <Text most={200}>{job.problem}</Text>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <code>minute8 jobs delete {first}</code>
+      </p>
+    </div>
   );
 }
 

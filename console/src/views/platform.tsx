@@ -12,7 +12,7 @@ import { api } from "../lib/session";
 import { absolute, DAY, duration, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
-import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
+import { Card, Figure, Head, Problem, Time, Waiting } from "../ui/parts";
 import { Holds } from "./platform-holds";
 import { DeadLetters } from "./platform-letters";
 import { Findings, PlanningCard } from "./platform-planning";
@@ -132,6 +132,7 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
     60,
   );
   const pages = found.data ?? [];
+  const countedAt = pages.map((page) => page.counted_at).sort()[0];
   const minutes = added(pages);
   const fullest = Math.max(0, ...minutes.map(([, count]) => count));
   const shares = new Map<string, number>();
@@ -165,7 +166,13 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
           />
           <p class="hint">
             The fullest minute has {counted(fullest, "execution")}, which is {(fullest / 60).toFixed(1)} a second on
-            average. {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
+            average.{" "}
+            {countedAt ? (
+              <>
+                Counted <Time at={countedAt} />.{" "}
+              </>
+            ) : null}
+            {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
             {most.length ? "Most are of " : ""}
             {most.map(([id, count]) => (
               <a key={id} class="tag" href={to(["tenants", id])}>

@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import icon from "../icon.svg";
-import type { IssuerPages } from "../lib/issuer";
-import { addressOfApi, signedOutBecause, signIn } from "../lib/session";
+import { goToIssuer, type IssuerPages } from "../lib/issuer";
+import { addressOfApi } from "../lib/router";
+import { signedOutBecause, signIn } from "../lib/session";
 import { Problem } from "../ui/parts";
 
 export function SignIn(): JSX.Element {
@@ -65,9 +66,4 @@ export function SignIn(): JSX.Element {
 function issuerPages(): IssuerPages | null {
   const text = document.querySelector<HTMLMetaElement>('meta[name="minute8-issuer"]')?.content;
   return text ? (JSON.parse(text) as IssuerPages) : null;
-}
-
-async function goToIssuer(pages: IssuerPages): Promise<void> {
-  const issuer = await import("../lib/issuer");
-  await issuer.goToIssuer(pages);
 }
