@@ -108,7 +108,9 @@ class Executor:
         for stage in (self.hold, self.load, self.admit):
             progress = _together(stage, progress)
         for first in range(0, len(progress), CLAIMS_AT_ONCE):
-            yield _together(self.claim, progress[first : first + CLAIMS_AT_ONCE])
+            portion = progress[first : first + CLAIMS_AT_ONCE]
+            # What is left over alone is claimed by its own thread: its partition may be throttled.
+            yield _together(self.claim, portion) if len(portion) > 1 else portion
 
     def hold(self, batch: Sequence[Progress]) -> list[Progress]:
         """Wait until the executions are due. An early execution goes back to the queue.
