@@ -7,10 +7,12 @@ import json
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from scripts.demo.functions import until_taken
 from scripts.embedded import kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota, why_not
@@ -53,7 +55,8 @@ def test_a_function_of_the_embedded_aws_gets_its_share(tmp_path: Path) -> None:
     try:
         role = client(embedded, "iam").create_role(RoleName="spin", AssumeRolePolicyDocument="{}")["Role"]
         functions = client(embedded, "lambda")
-        functions.create_function(
+        create = partial(
+            functions.create_function,
             FunctionName="spin",
             Runtime="python3.13",
             Handler="spin.handle",
@@ -62,6 +65,7 @@ def test_a_function_of_the_embedded_aws_gets_its_share(tmp_path: Path) -> None:
             MemorySize=PROCESSOR_MB // 8,
             Code={"ZipFile": package.getvalue()},
         )
+        until_taken(create)
         used_s = json.loads(functions.invoke(FunctionName="spin")["Payload"].read())
     finally:
         kill(tmp_path)
