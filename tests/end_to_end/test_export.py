@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
@@ -40,7 +41,7 @@ def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:
         "attempt": 1,
     }
     tables.runs.put(record)
-    tables.tenants.put({**keys.tenant_listing("historic"), "tenant_id": "historic"})
+    Tenants(tables.tenants).create("historic", "", day)
     ProjectedRuns(tables.runs).merge(
         "historic",
         window_start(fire_at),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from common.config import LIVE
 from scripts import versions
 from scripts.demo.stage import Stage
 from scripts.demo.workload import Registration
@@ -22,8 +23,9 @@ SCHEDULER = "minute8-test-scheduler"
 
 @contextmanager
 def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
-    """Set the parameter plannerShareEntries during the block."""
+    """Set the parameter plannerShareEntries during the block. The deployed version is called again after it."""
     functions = client(embedded, "lambda")
+    deployed = versions.live(functions, SCHEDULER)
     before = functions.get_function_configuration(FunctionName=SCHEDULER)["Environment"]["Variables"]
     changed = before | {"PLANNER_SHARE_ENTRIES": str(entries)}
     versions.publish(functions, SCHEDULER, Environment={"Variables": changed})
@@ -31,6 +33,7 @@ def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
         yield
     finally:
         versions.publish(functions, SCHEDULER, Environment={"Variables": before})
+        functions.update_alias(FunctionName=SCHEDULER, Name=LIVE, FunctionVersion=str(deployed))
 
 
 def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
