@@ -328,21 +328,17 @@ def test_parliament_finds_no_fault_with_the_roles(
     roles = {name: resource for name, resource in resources.items() if resource["Type"] == "AWS::IAM::Role"}
     assert len(roles) == 8
     for name, role in roles.items():
-        (policy,) = role["Properties"]["Policies"]
-        document = policy["PolicyDocument"]
+        documents = [policy["PolicyDocument"] for policy in role["Properties"]["Policies"]]
+        statements = [statement for document in documents for statement in document["Statement"]]
         # Which of its actions apply depends on what targetArns names.
-        of_targets = [
-            statement for statement in document["Statement"] if "Fn::Split" in statement["Resource"]
-        ]
+        of_targets = [statement for statement in statements if "Fn::Split" in statement["Resource"]]
         assert len(of_targets) == (name in ("ExecutorRole", "NotifierRole"))
-        document["Statement"] = [
-            statement for statement in document["Statement"] if statement not in of_targets
-        ]
-        document = _written_out(document, resources)
-        findings = [
-            f"{finding.issue} {finding.detail}"
-            for finding in parliament.analyze_policy_string(json.dumps(document)).findings
-        ]
+        findings = []
+        for document in documents:
+            checked = [statement for statement in document["Statement"] if statement not in of_targets]
+            written = json.dumps(_written_out({**document, "Statement": checked}, resources))
+            analysis = parliament.analyze_policy_string(written)
+            findings += [f"{finding.issue} {finding.detail}" for finding in analysis.findings]
         # AWS shows composite alarms only to those who may describe all alarms.
         assert findings == ["RESOURCE_STAR ['cloudwatch:DescribeAlarms']"] * (name == "ApiRole"), (
             name,
