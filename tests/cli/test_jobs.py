@@ -315,6 +315,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         *("--per-second", "5", "--tolerance", "300", "--pace-key", "crm"),
         *("--dead-letter", "arn:aws:sqs:us-east-1:123456789012:dead"),
         *("--longer-than", "600", "--completion", "callback", "--callback-timeout", "600"),
+        *("--concurrency-key", "crm", "--concurrency", "2"),
     ]
     created = desk("jobs", "create", "report", *words, "--json").json
     fields = JobDefinition.model_fields
@@ -333,7 +334,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
     edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
     assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
     assert edited["retry"] == created["retry"]
-    options = {*OPTIONS, "schedule", "retry", "alert"}
+    options = {*OPTIONS, "schedule", "retry", "alert", "concurrency"}
     assert set(JobDefinition.model_fields) <= options
     for model in (
         ScheduleDefinition,

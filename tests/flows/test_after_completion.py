@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from common.errors import Busy, InvalidInput, NotFound
+from common.jobs.job import Job
 from common.jobs.store import JobStore
 from common.planning.execution import Execution
 from common.platform.tenants import Tenants
@@ -223,7 +224,14 @@ def test_a_job_that_cannot_be_deleted_does_not_stop_the_others(
     for n in range(3):
         once(world, f"once-{n}")
     world.run_until("2026-11-21T03:16:00Z")
-    world.table("jobs").put({"pk": "alice", "sk": "JOB#once-1", "state": "active"})
+    load_all = JobStore.load_all
+
+    def load_others(store: JobStore, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
+        if "once-1" in job_ids:
+            raise Busy("once-1")
+        return load_all(store, tenant, job_ids)
+
+    monkeypatch.setattr(JobStore, "load_all", load_others)
     assert world.completion.delete_ended(world.clock.now()) == 2
     assert notes(world) == 1
 

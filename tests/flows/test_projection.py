@@ -367,6 +367,7 @@ def test_a_tenant_whose_item_is_lost_is_projected_and_named(world: World) -> Non
     world.registry.create("alice", "minutely", job(cron="* * * * *"))
     world.run_until("2026-11-21T04:28:00Z", ticks=True)
     world.table("tenants").delete(keys.tenant("alice"))
+    world.table("tenants").delete(keys.tenant_listing("alice"))
     projected_now = world.projector.project(world.clock.now())
     assert "alice: it has no item among the tenants" in projected_now.problems
     assert projected_now.complete

@@ -126,7 +126,7 @@ def test_last_outcomes_of_long_ids_are_divided(world: World) -> None:
     for _ in range(600):
         entries += hostile_runs(rng, MAX_OUTCOMES + 2, by_chance(rng, JOB_ID_CHARS), start)
     ProjectedRuns(runs).merge("alice", start, {entry.key: entry for entry in entries}, start + DAY_S)
-    states.move(list(range(keys.LOG_BUCKETS)), start + 3 * 3_600)
+    states.move(list(range(keys.LOG_BUCKETS)), start + 3 * 3_600, start)
     reader = JobOutcomes(runs, states)
     state = states.read()
     assert state

@@ -89,7 +89,9 @@ def value_of(shape: Any, values: list[str]) -> Any:
             return json.loads(value)
         pairs = dict(pair.split("=", 1) for pair in value.split(","))
         return {name: value_of(shape.members[name], [text]) for name, text in pairs.items()}
-    return {"integer": int, "boolean": lambda text: text == "true"}.get(shape.type_name, str)(value)
+    return {"integer": int, "long": int, "boolean": lambda text: text == "true"}.get(shape.type_name, str)(
+        value
+    )
 
 
 def sync(client: Any, folder: str, address: str) -> None:

@@ -18,12 +18,13 @@ Operand = Callable[[Wire, Values], Any]
 Change = Callable[[Wire, Wire, Values], None]
 
 _TOKEN = re.compile(r"\s*(:\w+|#?\w+(?:\[\d+\])?|<>|<=|>=|[=<>(),+-])")
+# Values of different types are in no order: each comparison of them is false.
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: type(a) is type(b) and a < b,
+    "<=": lambda a, b: type(a) is type(b) and a <= b,
+    ">": lambda a, b: type(a) is type(b) and a > b,
+    ">=": lambda a, b: type(a) is type(b) and a >= b,
 }
 
 
