@@ -141,7 +141,7 @@ def test_jobs_with_texts_that_are_gone_say_so(world: World) -> None:
     world.registry.create("alice", "job", job(at=DUE, payload=payload_of(5_000)))
     stored = world.store.get("alice", "job")
     elsewhere = replace(stored, payload=StoredText.from_attribute({"bytes": 9_999, "sha256": "0" * 64}))
-    with pytest.raises(MissingText, match="job 'job' of 'alice' is damaged: .*its large text is not stored"):
+    with pytest.raises(MissingText, match=r"job 'job' of 'alice' is damaged: .*its large text is not stored"):
         world.store.texts.with_payloads([elsewhere])
     with pytest.raises(LookupError):
         assert stored.payload.value
