@@ -15,6 +15,7 @@ import pytest
 
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -88,6 +89,8 @@ def test_a_deployment_is_well_until_something_is_broken(
         )
         iam.delete_role_policy(RoleName=role, PolicyName="planner")
         aws("sqs").send_message(QueueUrl=dead, MessageBody="given up")
+        # IAM's delay: the policy counts for some seconds more.
+        wait_until(lambda: "permissions planner" in doctor()[1], "the role's policy still counts")
         code, problems = doctor()
         fixed = subprocess.run(
             [sys.executable, "-m", "cli", "doctor", "--stage", "test", *PATIENT, "--fix", "--yes", "--json"],
