@@ -15,8 +15,8 @@ from tests.worlds import World, make_world, open_world
 
 # They decide how wide and how coloured a command prints, and which stage a function belongs to.
 _FOREIGN = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "STAGE")
-# How long some tests look for examples.
-_OURS = ("MINUTE8_FUZZ", "MINUTE8_TIMING_EXAMPLES", "MINUTE8_CONSOLE_RUN")
+# How long some tests look for examples, and where Terraform's provider is.
+_OURS = ("MINUTE8_FUZZ", "MINUTE8_TIMING_EXAMPLES", "MINUTE8_CONSOLE_RUN", "MINUTE8_TF_PLUGINS")
 _LOOPBACK = "localhost,127.0.0.1,127.0.0.9"
 
 

@@ -23,15 +23,16 @@ from tests.eventbridge.test_exporting import GROUPS, MANY, ROLE, write
 from tests.eventbridge.test_import import SCHEDULES
 from tests.worlds import ARN
 
-PROVIDERS = os.environ.get("MINUTE8_TF_PLUGINS", "/opt/tf-plugins")
+# Such as a directory that `terraform providers mirror` has filled. Nothing is downloaded.
+PROVIDERS = os.environ.get("MINUTE8_TF_PLUGINS", "")
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "eventbridge.md").read_text()
 _REQUIRED = 'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\n'
 # MANY starts in 2030.
 FAR = datetime(2029, 1, 1, tzinfo=UTC)
 needs_terraform = pytest.mark.skipif(not shutil.which("terraform"), reason="there is no terraform here")
 needs_provider = pytest.mark.skipif(
-    not (shutil.which("terraform") and Path(PROVIDERS).is_dir()),
-    reason="there is no terraform with its provider here (MINUTE8_TF_PLUGINS)",
+    not (shutil.which("terraform") and PROVIDERS),
+    reason="there is no terraform, or MINUTE8_TF_PLUGINS names no directory with its provider",
 )
 
 
@@ -47,7 +48,7 @@ def terraform(folder: Path, *words: str, stdin: str = "") -> subprocess.Complete
     )
 
 
-@pytest.mark.skipif(not shutil.which("terraform"), reason="there is no terraform here")
+@needs_terraform
 def test_terraform_reads_its_texts_as_they_were(tmp_path: Path) -> None:
     """Its own formatting changes no token, and its own parser returns the texts."""
     write("terraform", tmp_path)
@@ -60,10 +61,7 @@ def test_terraform_reads_its_texts_as_they_were(tmp_path: Path) -> None:
         assert base64.b64decode(shown.stdout).decode() == text, shown
 
 
-@pytest.mark.skipif(
-    not (shutil.which("terraform") and Path(PROVIDERS).is_dir()),
-    reason="there is no terraform with its provider here (MINUTE8_TF_PLUGINS)",
-)
+@needs_provider
 def test_terraform_and_its_provider_take_the_files(tmp_path: Path) -> None:
     write("terraform", tmp_path)
     (tmp_path / "main.tf").write_text(_REQUIRED)
