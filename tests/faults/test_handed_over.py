@@ -131,8 +131,10 @@ def test_an_event_that_was_refused_is_not_taken_for_handed_over(calls: int, atte
         )
         killed_after(stage, calls)
         world.run_until("2026-11-21T03:30:00Z")
-        made = [context["attempt"] for _, context in world.target.calls if context["job_id"] == "job-0"]
-        assert made == attempts
+        attempts_of_job_0 = [
+            context["attempt"] for _, context in world.target.calls if context["job_id"] == "job-0"
+        ]
+        assert attempts_of_job_0 == attempts
         assert world.statuses(*NAMES[0]) == ["dispatched"]
 
 
