@@ -53,7 +53,10 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
             *("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"),
         },
-        "RunsTable": _WRITE | _READ | {"dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"},
+        "RunsTable": {
+            *("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:DeleteItem"),
+            *("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"),
+        },
         "TenantsTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
         "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
@@ -79,7 +82,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     },
     "Executor": {
         "JobsTable": _RECORD | {"dynamodb:BatchGetItem"},
-        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem"},
+        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "TenantsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:PutItem"},
@@ -98,7 +101,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     },
     "Outcomes": {
         "JobsTable": _RECORD,
-        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem"},
+        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "AuditTable": {"dynamodb:PutItem"},
         "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
