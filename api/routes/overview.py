@@ -50,7 +50,7 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     """
     tenant, now = request.tenant, request.now
     by_time = services.history.by_time
-    state = by_time.states.read()
+    state = by_time.states.recent(now)
     live = by_time.live.of_tenant(tenant, state) if state else None
     going = _open(open_runs(services.history.runs, tenant, live, now)) if live else None
     past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now)

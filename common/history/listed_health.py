@@ -74,7 +74,7 @@ class ListedHealth:
             except Busy:
                 return None
 
-        state = self._by_time.states.read()
+        state = self._by_time.states.recent(now)
         if state is None:
             return None
         return self._outcomes.of_tenant(tenant, state, now, existing, leave_to_ticks=leave_to_ticks)
@@ -88,7 +88,7 @@ class ListedHealth:
         retention_days: int,
     ) -> dict[str, Health]:
         """The health of jobs by id; outcomes but the last have no seconds. Jobs that are left out must be asked."""
-        state = self._by_time.states.read()
+        state = self._by_time.states.recent(as_of.now)
         if state is None:
             return {}
         with suppress(Busy):

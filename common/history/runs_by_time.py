@@ -145,7 +145,7 @@ class RunsByTime:
         scan = _Scan(tenant, run_filter, limit, jobs=self._jobs_of(tenant, run_filter, now))
         if isinstance(cursor, RunsCursor):
             return self._page_before(scan, cursor)
-        state = self.states.read()
+        state = self.states.recent(now)
         since = self.since(tenant, state, cursor.from_at)
         if state is None or since is None or (cursor.until_at is not None and cursor.until_at <= since):
             return self._page_before(scan, _before_projection(cursor, cursor.until_at))

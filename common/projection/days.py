@@ -1,4 +1,4 @@
-"""The totals of past days by hour, each one item, so that a week is read in one query.
+"""The totals of past days by hour, each one item, so that a week is read in one request.
 
 A day is rolled up once it is over, and again when a run of it changes. A day that is not rolled up is read from its
 windows: the item only saves reading.
@@ -7,7 +7,7 @@ windows: the item only saves reading.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,11 +16,12 @@ from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Table
+from common.storage.table import Table
 from common.storage.wire import Expression, Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
+ATTRIBUTES: Final = ("pk", "sk", "start", "version", "expires_at", "hours")
 _MAX_TRIES: Final = 5
 
 
@@ -59,16 +60,6 @@ class ProjectedDays:
         self._table = runs
         self._windows = ProjectedRuns(runs)
 
-    def between(self, tenant: str, start: int, end: int) -> Iterator[DayTotals]:
-        """The rolled-up days that start in [start, end)."""
-        if start >= end:
-            return
-        span = date_of(start), date_of(end - 1)
-        query = Query(keys.projected_days(tenant), sk_between=span, consistent=False)
-        for day in map(DayTotals.from_item, self._table.query(query)):
-            if start <= day.start < end:
-                yield day
-
     def missing(self, tenants: Iterable[str], start: int) -> list[str]:
         """Those of the tenants whose day is not rolled up."""
         day_keys = {tenant: keys.projected_day(tenant, date_of(start)) for tenant in tenants}
@@ -101,6 +92,11 @@ class ProjectedDays:
                 continue
             return
         raise Busy(f"the totals of {tenant!r} are being written by others")
+
+
+def day_keys(tenant: str, start: int, end: int) -> list[keys.Key]:
+    """The keys of the rolled-up days that start in [start, end), both at the start of a day. Pure."""
+    return [keys.projected_day(tenant, date_of(at)) for at in range(start, end, DAY_S)]
 
 
 def day_start(at: int) -> int:

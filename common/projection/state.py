@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from common.cache import Cache
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
@@ -16,6 +17,8 @@ _REBUILT: Final = "REBUILT"
 ASKED_FOR_S: Final = DAY_S
 # Such a question is noted once in so long.
 _ASKED_AGAIN_S: Final = 3_600
+# Ticks move the state every ten minutes.
+_RECENT_S: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,20 @@ class ProjectionStates:
     def __init__(self, due: Table, runs: Table) -> None:
         self._due = due
         self._runs = runs
+        self._recent: Cache[tuple[()], ProjectionState] = Cache(_RECENT_S, 1)
 
     def read(self) -> ProjectionState | None:
         """None: no tick has begun a projection yet."""
         item = self._due.get(keys.PROJECTED)
         return ProjectionState.from_item(item) if item else None
+
+    def recent(self, now: float) -> ProjectionState | None:
+        """The state of at most half a minute ago, for looks: an older state only makes them read more of the log."""
+        if kept := self._recent.get((), now):
+            return kept.value
+        if state := self.read():
+            self._recent.put((), state, now)
+        return state
 
     def begin(self, since: int, until: int) -> ProjectionState:
         """Begin the projection: the log is followed from `until` on."""

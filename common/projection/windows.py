@@ -27,6 +27,7 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.texts import packed, unpacked
 
+ATTRIBUTES: Final = ("pk", "sk", "version", "expires_at", "runs", "totals", "portions")
 # So many runs are held by the item itself: some 5 KB.
 MAX_INLINE: Final = 300
 # Runs of a new portion, some 50 KB, and their text before compression, which random ids do not make shorter. A portion
@@ -124,13 +125,6 @@ class ProjectedRuns:
         """The window that starts at `start`; None if no run is known there."""
         item = self._item(tenant, start)
         return ProjectedWindow.from_item(item) if item else None
-
-    def at(self, tenant: str, starts: Iterable[int]) -> list[ProjectedWindow]:
-        """Those of the windows with these starts that have runs, in one request for up to a hundred."""
-        items = self._table.get_many(
-            [keys.projected_window(tenant, start) for start in starts], consistent=False
-        )
-        return [ProjectedWindow.from_item(item) for item in items]
 
     def between(
         self,

@@ -13,7 +13,7 @@ import pytest
 
 from common.errors import Minute8Error
 from common.projection import rebuild, windows
-from common.projection.days import day_start
+from common.projection.days import DayTotals, date_of, day_start
 from common.projection.entry import RunEntry
 from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of
@@ -210,7 +210,7 @@ def test_a_past_day_is_rolled_up_and_follows_late_changes(world: World) -> None:
         world.run_until(later(world, 600), ticks=True)
         world.project()
     day = day_start(at("2026-11-22T00:00:00Z"))
-    (rolled_up,) = world.projector.days.between("alice", day, day + DAY_S)
+    rolled_up = rolled_up_day(world, day)
     assert rolled_up.hourly == of_day(world, day)
     assert len(rolled_up.hourly.hours) == 24
     run = recounted(world, ["hourly"], since=day)[5]
@@ -220,8 +220,14 @@ def test_a_past_day_is_rolled_up_and_follows_late_changes(world: World) -> None:
     fail_next(world, 1)
     world.run_until(later(world, 3_600), ticks=True)
     world.project()
-    (again,) = world.projector.days.between("alice", day, day + DAY_S)
+    again = rolled_up_day(world, day)
     assert again.hourly == of_day(world, day) != rolled_up.hourly
+
+
+def rolled_up_day(world: World, day: int) -> DayTotals:
+    item = world.table("runs").get(keys.projected_day("alice", date_of(day)))
+    assert item
+    return DayTotals.from_item(item)
 
 
 def of_day(world: World, day: int) -> HourlyTotals:
@@ -355,7 +361,7 @@ def test_a_rebuild_makes_the_projection_of_the_runs(world: World, monkeypatch: p
     newest = projected(world)[-1].fire_at
     assert projected(world) == [run for run in recounted(world, ids) if run.fire_at <= newest]
     day = at("2026-11-21T00:00:00Z")
-    (rolled_up,) = world.projector.days.between("alice", day, day + DAY_S)
+    rolled_up = rolled_up_day(world, day)
     assert sum(totals.statuses.total() for totals in rolled_up.hourly.hours.values()) == len(
         [run for run in projected(world) if run.fire_at < day + DAY_S]
     )

@@ -19,7 +19,7 @@ from common.history.next_fires import NextFires
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.projection.coming import ComingCounts
-from common.projection.days import ProjectedDays
+from common.projection.days import DayTotals, date_of
 from common.projection.late import LateRuns
 from common.projection.looks import Looks
 from common.projection.outcomes import JobOutcomes
@@ -49,8 +49,9 @@ def window(tables: Tables) -> Any:
 
 
 def day(tables: Tables) -> Any:
-    (stored,) = ProjectedDays(tables.runs).between("alice", DAY, DAY + 86_400)
-    return {str(hour): totals.to_stored() for hour, totals in stored.hourly.hours.items()}
+    item = tables.runs.get(keys.projected_day("alice", date_of(DAY)))
+    assert item
+    return {str(hour): totals.to_stored() for hour, totals in DayTotals.from_item(item).hourly.hours.items()}
 
 
 def tenants(tables: Tables) -> Any:
