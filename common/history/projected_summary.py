@@ -55,8 +55,8 @@ class _Read:
 
     def those_of(self, item_keys: Iterable[keys.Key]) -> Iterator[Item]:
         """The items of these keys that exist."""
-        found = (self.items.get((key["pk"], key["sk"])) for key in item_keys)
-        return (item for item in found if item is not None)
+        names = ((key["pk"], key["sk"]) for key in item_keys)
+        return (self.items[name] for name in names if name in self.items)
 
 
 class ProjectedSummaries:

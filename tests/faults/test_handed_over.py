@@ -35,6 +35,7 @@ NAMES = [(TENANTS[n % len(TENANTS)], f"job-{n}") for n in range(PACKS * MAX_IN_A
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call is made in its order, in the batch's thread, and the machine has the time to wait for answers."""
     monkeypatch.setattr(threads, "call_threads", OneThread)
+    monkeypatch.setattr(threads, "event_threads", OneThread)
     monkeypatch.setattr(threads, "MAX_PAUSE_S", 60)
 
 
