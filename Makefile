@@ -126,7 +126,8 @@ $(VENV_READY): requirements.txt requirements/run.txt scripts/minute8
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
-	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
+	@# After a Ctrl-C it may be there without pip.
+	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@# Python compiles what is used when it is used.
 	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes --no-compile -r requirements.txt
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8

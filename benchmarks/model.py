@@ -54,7 +54,8 @@ def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
 
 def simulate(messages: Iterable[Message], setting: Setting, seed: int = 8) -> Outcome:
     """Simulate these messages, sorted by when they become visible, until all have ended."""
-    return _Simulation(Queue(messages, setting.pack), setting, random.Random(seed)).run()
+    queue = Queue(messages, setting.pack, setting.doubled, setting.again_after_s)
+    return _Simulation(queue, setting, random.Random(seed)).run()
 
 
 class _Simulation:
@@ -94,8 +95,10 @@ class _Simulation:
         """One function's pollers and environments. Environments are created when needed, and reused."""
         setting, queue, outcome = self._setting, self._queue, self._outcome
         fresh, _ = woken(setting)
-        function = _Function(setting.warm_environments + fresh, setting.warm_environments, fresh)
-        polls = 0.0
+        function = _Function(
+            setting.warm_environments + fresh, setting.warm_environments, self._world.event(), fresh
+        )
+        polls, was_in_vain = 0.0, False
         while not queue.is_empty:
             since_s = self._world.now - queue.begin_at
             places = min(function.free(setting, since_s), setting.account_concurrency - self._running)
@@ -103,6 +106,7 @@ class _Simulation:
                 ready = pollers(setting, since_s)
                 polls = min(ready, polls + ready * POLLS_A_SECOND * setting.look_s)
                 places = min(places, int(polls))
+            is_in_vain = not (places > 0 and queue.can_give(self._world.now))
             while places > 0 and queue.can_give(self._world.now):
                 places, polls = places - 1, polls - 1
                 self._running, self._executors = self._running + 1, self._executors + 1
@@ -113,7 +117,21 @@ class _Simulation:
                 )
             outcome.max_executors = max(outcome.max_executors, self._executors)
             outcome.max_in_flight = max(outcome.max_in_flight, queue.in_flight)
-            yield self._world.timeout(setting.look_s)
+            yield from self._until_next_look(function, is_in_vain, was_in_vain)
+            was_in_vain = is_in_vain
+
+    def _until_next_look(self, function: _Function, is_in_vain: bool, was_in_vain: bool) -> Process:
+        """Wait as AWS's pollers do, or as the embedded AWS's do (ministack, `_poll_loop`)."""
+        world, look_s = self._world, self._setting.look_s
+        if not self._setting.in_vain_s:
+            yield world.timeout(look_s)
+        elif is_in_vain:
+            if was_in_vain:
+                yield world.timeout(self._setting.in_vain_s)
+            since_look_s = (world.now - self._queue.begin_at) % look_s
+            yield world.timeout(look_s - since_look_s) | function.ended
+        if function.ended.triggered:
+            function.ended = world.event()
 
     def _invoke(self, batch: list[Message], was: _State, function: _Function) -> Process:
         """One invocation of the executor: the messages of its batch run at once."""
@@ -123,10 +141,10 @@ class _Simulation:
             yield world.timeout(self._setting.cold_s)
         begun_at = [max(world.now, message.due_at) for message in batch]
         # Messages become visible at different times before their second; the batch reads the tables at the latest.
-        yield world.timeout(max(begun_at) + max(service.leads_s) - world.now)
+        yield world.timeout(max(begun_at) + service.last_s - world.now)
         hidden = 0
         waiting = [
-            _Request(begun_at[n] + service.leads_s[n % len(service.leads_s)], n, message)
+            _Request(begun_at[n] + service.lead_s(n), n, message)
             for n, message in enumerate(batch)
         ]
         heapq.heapify(waiting)
@@ -134,6 +152,8 @@ class _Simulation:
             request = heapq.heappop(waiting)
             if request.at > world.now:
                 yield world.timeout(request.at - world.now)
+            if request.message.is_copy:
+                continue
             if self._got_all(request):
                 outcome.lateness.append(request.at - request.message.due_at)
                 self._targets_waiting += 1
@@ -148,7 +168,7 @@ class _Simulation:
                 hidden += 1
                 again_s = self._setting.again_s * 2.0 ** (request.message.receives - 1)
                 self._queue.hide(request.message, world.now + min(again_s, self._setting.max_again_s))
-        yield world.timeout(service.whole_s - max(service.leads_s))
+        yield world.timeout(service.whole_s - service.last_s)
         self._queue.delete(len(batch) - hidden)
         outcome.batches += 1
         outcome.busy_s += world.now - invoked_at
@@ -200,6 +220,8 @@ class _Function:
 
     started: int
     idle: int
+    # Happens when a batch ends.
+    ended: simpy.Event
     woken: int = 0
     under_way: int = 0
 
@@ -222,6 +244,8 @@ class _Function:
 
     def end(self) -> None:
         self.idle, self.under_way = self.idle + 1, self.under_way - 1
+        if not self.ended.triggered:
+            self.ended.succeed()
 
 
 @dataclass(order=True, slots=True)

@@ -1,8 +1,7 @@
 """The model of docs/capacity.md next to measurements: small loads on the embedded AWS, measured and modelled.
 
-The model gets the engine's polling (scripts/embedded and docs/embedded-aws.md: so many batches at once, a look every
-0.1 s and whenever a batch ends) and the measured durations of the batches; when which of them begins is what it has to
-predict.
+The model gets the polling of the engine under the strict layer (docs/embedded-aws.md) and the measured durations of the
+batches; when which of them begins is what it has to predict.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from typing import Any
 from benchmarks.model import burst, simulate
 from benchmarks.modelled_aws import Message, Service, Setting
 from common.telemetry import LATENESS_S
+from scripts.embedded.server import QUEUE_LOOK_INTERVAL_S
+from scripts.embedded.strict.layer import DUPLICATE_AFTER_S, MESSAGES_PER_DUPLICATE
 from scripts.measure.engine import (
     PATIENCE_S,
     Engine,
@@ -29,58 +30,89 @@ from scripts.measure.engine import (
     warm_up,
 )
 from scripts.measure.result import Goal, Result, Table
-from scripts.measure.rounds import percentile
+from scripts.measure.rounds import percentile, track
 
 _BURST = 300
+_ROUNDS = 5
 _STEADY_S = 30
 CONCURRENCY = (10, 4)
 _NO_LIMIT = 10**6
-# With a poll every 0.1 s, the average wait is half of that.
-_LOOK_S = 0.05
+# Of ministack's `_poll_loop`, its `_ESM_IDLE_WAKE_GAP_SECONDS`.
+_IN_VAIN_S = 0.05
 # A message becomes visible up to a second before it is due.
 _EARLY_S = 1.5
+# Then the strict layer begins with five batches again (scripts/embedded/strict/lambdas.py).
+_SILENCE_S = 65
 _POINTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One load, measured and modelled: lateness of its runs, sorted.
+class Round:
+    """A load once, measured and modelled: lateness of its runs, sorted.
 
     `modelled` gives each batch the duration that was measured, one after the other; `smooth` all of them the mean, as
     the model of AWS does.
     """
 
-    name: str
     measured: Sequence[float]
     modelled: Sequence[float]
     smooth: Sequence[float]
 
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A load several times. This machine is noisy, so figures are medians of the rounds, and gaps are of all runs."""
+
+    name: str
+    rounds: Sequence[Round]
+
+    def runs(self, kind: str) -> list[float]:
+        """The lateness of all rounds."""
+        return sorted(late for once in self.rounds for late in getattr(once, kind))
+
+    def gap(self, kind: str) -> float:
+        return gap(self.runs("measured"), self.runs(kind))
+
     def rows(self) -> list[list[str]]:
-        return [
-            [self.name, "measured", *_cells(_figures(self.measured)), ""],
-            ["", "modelled", *_cells(_figures(self.modelled)), f"{gap(self.measured, self.modelled):.2f}"],
-            ["", "all at the mean", *_cells(_figures(self.smooth)), f"{gap(self.measured, self.smooth):.2f}"],
+        measured = [self.name, "measured", *_cells(self._medians("measured")), ""]
+        return [measured] + [
+            ["", words, *_cells(self._medians(kind)), f"{self.gap(kind):.2f}"]
+            for kind, words in (("modelled", "modelled"), ("smooth", "all at the mean"))
         ]
 
     def ratios(self) -> list[float]:
         """Modelled / measured: p50, p99, the maximum and the rate."""
-        pairs = zip(_figures(self.modelled), _figures(self.measured), strict=True)
-        return [modelled / measured for modelled, measured in pairs]
+        of_rounds = [
+            [modelled / measured for modelled, measured in zip(*map(_figures, pair), strict=True)]
+            for pair in ((once.modelled, once.measured) for once in self.rounds)
+        ]
+        return [statistics.median(ratios) for ratios in zip(*of_rounds, strict=True)]
+
+    def _medians(self, kind: str) -> list[float]:
+        figures = [_figures(getattr(once, kind)) for once in self.rounds]
+        return [statistics.median(values) for values in zip(*figures, strict=True)]
 
 
 def run(scale: float) -> Result:
     """Bursts with two settings of `maximumConcurrency`, then ten executions a second."""
-    count = max(30, int(_BURST * scale))
-    with embedded_engine() as engine:
+    count, rounds = max(30, int(_BURST * scale)), max(1, round(_ROUNDS * scale))
+    with embedded_engine(strict=True) as engine:
         warm_up(engine)
-        compared = [_burst(engine, count, concurrency) for concurrency in CONCURRENCY]
+        measured = {concurrency: [_burst(engine, count, concurrency)] for concurrency in CONCURRENCY}
+        for number in track(range(1, rounds), "rounds"):
+            for concurrency in CONCURRENCY:
+                measured[concurrency].append(_burst(engine, count, concurrency, number))
+        bursts = [
+            Compared(f"{count} at one second, `maximumConcurrency: {concurrency}`", each)
+            for concurrency, each in measured.items()
+        ]
         engine.set_concurrency(max(CONCURRENCY))
-        compared.append(_steady(engine, max(5, int(_STEADY_S * scale))))
+        steady_s = max(5, int(_STEADY_S * scale))
+        compared = [*bursts, Compared(f"10 a second for {steady_s} s", [_steady(engine, steady_s)])]
     head = ["load", "", "p50, s", "p99, s", "most, s", "runs a second", "largest gap"]
-    bursts = compared[:-1]
     # The median may jump by the time between two batches' starts.
     worst = max(abs(ratio - 1) for load in bursts for ratio in load.ratios()[1:])
-    widest = max(gap(load.measured, load.modelled) for load in bursts)
+    widest = max(load.gap("modelled") for load in bursts)
     return Result(
         "model_check",
         scale,
@@ -93,37 +125,38 @@ def run(scale: float) -> Result:
         figures={
             load.name: {
                 "ratios": load.ratios(),
-                "measured": _curve(load.measured),
-                "modelled": _curve(load.modelled),
+                "measured": _curve(load.runs("measured")),
+                "modelled": _curve(load.runs("modelled")),
             }
             for load in compared
         },
         notes=[
             "Modelled: the model's first batch lasts as long as the first that was measured under this load, and so on."
+            f" Each burst was measured {rounds} times, out of silence; figures are medians."
             " The gap is the largest between the two distributions of lateness, as a share of the runs."
         ],
     )  # fmt: skip
 
 
-def _burst(engine: Engine, count: int, concurrency: int) -> Compared:
+def _burst(engine: Engine, count: int, concurrency: int, number: int = 0) -> Round:
     engine.set_concurrency(concurrency)
-    due_at = int(time.time()) + 10 + count // 6
-    executions = register(engine, f"at-{concurrency}", [due_at] * count)
+    due_at = int(time.time()) + _SILENCE_S + count // 6
+    executions = register(engine, f"at-{concurrency}-{number}", [due_at] * count)
     assert len(executions) == count, "this machine was too slow to register them before their second"
     late = sorted(lateness_of(engine, executions))
     setting = measured_setting(engine, concurrency, [due_at], count)
     modelled, smooth = (sorted(burst(count, each).lateness) for each in (setting, at_the_mean(setting)))
-    return Compared(f"{count} at one second, `maximumConcurrency: {concurrency}`", late, modelled, smooth)
+    return Round(late, modelled, smooth)
 
 
-def _steady(engine: Engine, seconds: int) -> Compared:
+def _steady(engine: Engine, seconds: int) -> Round:
     first = int(time.time()) + 10
     late = sorted(lateness_of(engine, every_second(engine, first, seconds)))
     setting = measured_setting(engine, max(CONCURRENCY), range(first, first + seconds), len(late))
     modelled, smooth = (
         sorted(simulate(_each_second(seconds), each).lateness) for each in (setting, at_the_mean(setting))
     )
-    return Compared(f"10 a second for {seconds} s", late, modelled, smooth)
+    return Round(late, modelled, smooth)
 
 
 def _each_second(seconds: int) -> list[Message]:
@@ -142,7 +175,7 @@ def at_the_mean(setting: Setting) -> Setting:
 def measured_setting(engine: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:
     """The embedded AWS under a load of this many executions, due at these seconds, with its batches' durations.
 
-    Nothing grows, nothing throttles, the executor's processes are there already.
+    Nothing throttles, the executor's processes are there already.
     """
     # A batch is logged when it has ended, after its runs began.
     until = time.time() + PATIENCE_S
@@ -156,8 +189,10 @@ def measured_setting(engine: Engine, concurrency: int, seconds: Sequence[int], e
         warm_writes=_NO_LIMIT,
         services=tuple(batches),
         early_s=1.0,  # a registration sends its own executions at once
-        look_s=_LOOK_S,
-        grows=False,
+        look_s=QUEUE_LOOK_INTERVAL_S,
+        in_vain_s=_IN_VAIN_S,
+        doubled=MESSAGES_PER_DUPLICATE,
+        again_after_s=DUPLICATE_AFTER_S,
     )
 
 
@@ -172,7 +207,8 @@ def _runs(batches: Iterable[Service]) -> int:
 def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[Service]:
     """The batches in the executor's log of a load that was due at these ordered seconds, as they began.
 
-    Of each: when its runs began after the batch, or their second, had begun; how long it lasted.
+    Of each: when its runs began after the batch, or their second, had begun; how long it lasted. One of messages that
+    have come before has no runs.
     """
     streams = defaultdict(list)
     for event in events:
@@ -181,7 +217,7 @@ def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[S
     for stream in streams.values():
         reports = [event for event in stream if event["message"].startswith("REPORT")]
         late = [late for event in stream for late in _lateness_in(event["message"])]
-        if reports and late:
+        if reports:
             ended_at = reports[0]["timestamp"] / 1000
             duration_s = int(reports[0]["message"].partition("Duration: ")[2].split()[0]) / 1000
             began_at = ended_at - duration_s
@@ -192,6 +228,8 @@ def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[S
 
 def _service(began_at: float, ended_at: float, late: Sequence[float], seconds: Sequence[int]) -> Service:
     # A run began at its second plus its lateness, before the batch ended: the last such second.
+    if not late:
+        return Service((), ended_at - began_at)
     dues = [max((at for at in seconds if at + late_s <= ended_at), default=seconds[0]) for late_s in late]
     leads = [due_at + late_s - max(began_at, due_at) for due_at, late_s in zip(dues, late, strict=True)]
     whole_s = ended_at - max(began_at, max(dues))

@@ -8,10 +8,10 @@ import json
 import random
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from common.planning.packs import WAKE_S
+from common.planning.packs import WAKE_HOLD_S, WAKE_S, hold_s
 from scripts.measure.result import RESULTS
 
 BATCH = 10
@@ -28,19 +28,26 @@ class Message:
     due_at: float
     tenant: int
     receives: int = 0
+    is_copy: bool = False
 
 
 class Queue:
     """Messages in the order in which they become visible, including those that come back."""
 
-    def __init__(self, messages: Iterable[Message], pack: int = 1) -> None:
-        """`pack` of the executions travel in a message."""
+    def __init__(
+        self, messages: Iterable[Message], pack: int = 1, doubled: int = 0, again_after_s: float = 0.0
+    ) -> None:
+        """`pack` of the executions travel in a message. `doubled`, `again_after_s`: as in `Setting`."""
         self._max_in_flight = MAX_IN_FLIGHT * pack
         self._coming = iter(messages)
         self._next = next(self._coming, None)
         # In flight until their visibility timeout is over.
         self._hidden: list[tuple[float, int, Message]] = []
+        # Not in flight until they are received again.
+        self._copies: list[tuple[float, int, Message]] = []
+        self._doubled, self._again_after_s = doubled, again_after_s
         self._numbers = itertools.count()
+        self._taken = itertools.count(1)
         self.begin_at = self._next.visible_at if self._next else 0.0
         self.in_flight = 0
 
@@ -53,7 +60,7 @@ class Queue:
         if _is_out(self._hidden, now):
             return True
         waits = self._next is not None and self._next.visible_at <= now
-        return waits and self.in_flight < self._max_in_flight
+        return (waits or _is_out(self._copies, now)) and self.in_flight < self._max_in_flight
 
     def take(self, now: float, count: int = BATCH) -> list[Message]:
         """A batch of visible messages."""
@@ -65,6 +72,9 @@ class Queue:
             self.in_flight += 1
         for message in batch:
             message.receives += 1
+            if self._doubled and not next(self._taken) % self._doubled:
+                copy = replace(message, is_copy=True)
+                heapq.heappush(self._copies, (now + self._again_after_s, next(self._numbers), copy))
         return batch
 
     def hide(self, message: Message, until: float) -> None:
@@ -75,11 +85,11 @@ class Queue:
         self.in_flight -= count
 
     def _first(self, now: float) -> Message | None:
-        """Take the message that has been visible for longest."""
+        """Take the message that has been visible for longest; a copy after those that have not come yet."""
         if self._next is not None and self._next.visible_at <= now:
             message, self._next = self._next, next(self._coming, None)
             return message
-        return None
+        return heapq.heappop(self._copies)[2] if _is_out(self._copies, now) else None
 
 
 def _is_out(heap: list[tuple[float, int, Message]], now: float) -> bool:
@@ -128,6 +138,15 @@ class Service:
     leads_s: tuple[float, ...]
     whole_s: float
 
+    @property
+    def last_s(self) -> float:
+        """To the last call; to the end of a batch without any."""
+        return max(self.leads_s, default=self.whole_s)
+
+    def lead_s(self, number: int) -> float:
+        """To the call of this message; in turn where there are more messages than were measured."""
+        return self.leads_s[number % len(self.leads_s)] if self.leads_s else self.whole_s
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -158,7 +177,7 @@ class Timing:
 class Measured:
     """The executor with this memory: a warm environment, one whose first batch it is, and one that was only woken.
 
-    Its first wake takes `first_wake_s`, a later one `wake_s`.
+    Its first wake takes `first_wake_s`, a later one `wake_s`; in a full batch the first takes longer (packs.hold_s).
     """
 
     warm: Timing
@@ -235,8 +254,11 @@ class Setting:
     wakes: int = 0
     # How often the pollers look.
     look_s: float = 0.02
-    # False: the concurrency does not grow, and nothing limits polling (the embedded AWS).
-    grows: bool = True
+    # They look when a batch ends too, but never so soon after a look in vain (the embedded AWS). 0: steadily.
+    in_vain_s: float = 0.0
+    # Each so many-th message comes twice, the second time so much later (the strict layer). 0: none does.
+    doubled: int = 0
+    again_after_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -258,12 +280,10 @@ class Outcome:
 
 def allowed(setting: Setting, at: float) -> int:
     """The most concurrent batches of one function's mapping, `at` seconds after messages arrived."""
-    at = max(0.0, at) if setting.grows else 0.0
+    at = max(0.0, at)
     if setting.minimum_pollers:
         return min(pollers(setting, at) * _A_POLLER, _POLLED_MAX)
     grown = min(_DEFAULT_MAX, setting.first_batches + int(at / 60 * _DEFAULT_A_MINUTE))
-    if not setting.grows:
-        return setting.maximum_concurrency or grown
     return min(grown, setting.maximum_concurrency) if setting.maximum_concurrency else grown
 
 
@@ -285,6 +305,7 @@ def woken(setting: Setting) -> tuple[int, float]:
     """
     executor = setting.executor
     first_s = setting.cold_s + (executor.first_wake_s if executor else _FIRST_WAKE_S)
+    first_s += hold_s(min(BATCH, setting.wakes), is_new=True) - WAKE_HOLD_S
     later_s = executor.wake_s if executor else _LATER_WAKE_S
     waiting, busy_s, polls, at = -(-setting.wakes // (BATCH * setting.functions)), 0.0, 0.0, 0.0
     started, idle = 0, 0

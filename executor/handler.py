@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.planning.packs import is_wake
+from common.planning.packs import hold_s, is_wake
 from common.planning.queue import ExecutionsQueue
 from common.storage import aws
 from common.storage.table import Tables
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from eventbridge.group_metrics import Attempt
     from executor.targets.http_endpoint import HttpEndpoints
 
-_WAKE_HOLD_S: Final = 0.1
 # A crowded batch claims some of its executions at once, and reads jobs meanwhile.
 WAKE_CONNECTIONS: Final = 4
+# The numbers of this environment's batches.
+_batches: Final = count()
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -42,8 +44,9 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     """
     messages = [_message(record) for record in event["Records"]]
+    is_new = not next(_batches)
     if all(is_wake(message.body) for message in messages):
-        _wake()
+        _wake(hold_s(len(messages), is_new))
         return {"batchItemFailures": []}
     reports, failed = execute_batch(_executor(), messages, _redelivery())
     _log_and_count(reports, len(failed))
@@ -154,11 +157,11 @@ def _warm_up() -> None:
     aws.connect(_functions())
 
 
-def _wake() -> None:
-    """Open the connections of a crowded batch, and be busy for a moment: Lambda starts others for the other wakes."""
+def _wake(held_s: float) -> None:
+    """Open the connections of a crowded batch, and be busy meanwhile: Lambda starts others for the other wakes."""
     aws.connect(aws.dynamodb(), WAKE_CONNECTIONS)
     aws.connect(_functions(), MAX_EVENTS_AT_ONCE)
-    SystemClock().sleep(_WAKE_HOLD_S)
+    SystemClock().sleep(held_s)
 
 
 def _functions() -> Any:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ from scripts import (
     signing_masters,
     versions,
 )
-from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
+from scripts.session import NO_REGION, caller_problem, exit_status, session_of
 
 _OSLS: Final = build_layer.ROOT / "node_modules" / ".bin" / "osls"
 _STOPPED: Final = (
@@ -47,6 +48,7 @@ _REMEDIES: Final = {
     "UnreservedConcurrentExecution": "the account's quota of concurrent executions is too small for what is reserved:"
     " give apiReservedConcurrency=off and executorReservedConcurrency=off, or ask AWS for more",
     "already exists": "an earlier stage left it: remove it, or import it (docs/deploying.md#removing-a-stage)",
+    "rchitecture": "Lambda has no arm64 in this region: deploy to another one",
     "not authorized": "give the user the policy deploy/policies/deploy.json",
 }
 
@@ -101,8 +103,8 @@ def _refusals(
     refusals = parameters.refusals(stage, osls_options)
     if not region:
         refusals.append(NO_REGION)
-    if not refusals and not session.get_credentials():
-        refusals.append(NO_CREDENTIALS)
+    if not refusals and region and (problem := caller_problem(partial(session.create_client, "sts", region_name=region), region)):
+        refusals.append(problem)
     return refusals
 
 

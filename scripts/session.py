@@ -5,8 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import botocore.session
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError as NoConnection,
+    HTTPClientError,
+    NoCredentialsError,
+)
 
 from common.storage.aws import new_session
 
@@ -16,13 +24,40 @@ NO_CREDENTIALS = (
 )
 
 
+# What each caller may ask, and what no answer to it says.
+_NOT_TAKEN = (
+    "AWS does not take the credentials in {region}: {error}. If they have expired, sign in again (`aws sso login`,"
+    " `aws configure`). A region that the account has not enabled takes none"
+)
+_NO_ANSWER = "no answer from AWS in {region}: {error}. Is this the name of a region, and is there a network?"
+
+
+def caller_problem(sts: Callable[[], Any], region: str) -> str | None:
+    """Why nothing can be asked of AWS in this region, in one sentence or two; None if AWS knows the caller.
+
+    `sts` makes a client of STS there.
+    """
+    try:
+        sts().get_caller_identity()
+    except NoCredentialsError:
+        return NO_CREDENTIALS
+    except (HTTPClientError, NoConnection) as error:
+        return _NO_ANSWER.format(region=region, error=error)
+    except (BotoCoreError, ClientError) as error:
+        return _NOT_TAKEN.format(region=region, error=error)
+    return None
+
+
 def exit_status(main: Callable[[], int], stopped: str) -> int:
-    """That of a command's `main`. After Ctrl-C it prints `stopped`, in place of a traceback."""
+    """That of a command's `main`. After Ctrl-C it prints `stopped`, and what AWS's client refuses, not a traceback."""
     try:
         return main()
     except KeyboardInterrupt:
         print(f"\n{stopped}", file=sys.stderr)
         return 130
+    except (BotoCoreError, ClientError) as error:
+        print(error, file=sys.stderr)
+        return 2
 
 
 def session_of(profile: str | None) -> botocore.session.Session:

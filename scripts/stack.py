@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import botocore.session
@@ -22,7 +23,7 @@ from cli.doctor.inventory import STAGES_TO_LOSE
 from scripts import kept_tables, versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems
-from scripts.session import NO_CREDENTIALS, NO_REGION, exit_status, session_of
+from scripts.session import NO_REGION, caller_problem, exit_status, session_of
 from scripts.verify.made import is_gone
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
@@ -47,11 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
     refusals = stage_problems(options.stage) + ([] if region else [NO_REGION])
-    if refusals or not session.get_credentials():
-        print(
-            "\n".join(f"{options.verb}: {problem}" for problem in refusals or [NO_CREDENTIALS]),
-            file=sys.stderr,
-        )
+    sts = partial(session.create_client, "sts", region_name=region)
+    if not refusals and (problem := caller_problem(sts, str(region))):
+        refusals.append(problem)
+    if refusals:
+        print("\n".join(f"{options.verb}: {problem}" for problem in refusals), file=sys.stderr)
         return 2
     try:
         return _do(options, osls_options, session, region)

@@ -5,7 +5,8 @@ All versions of one deployment have its digest as their description.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from cli.doctor.inventory import FUNCTIONS
@@ -98,13 +99,30 @@ def prune(functions: Any, stage: str) -> int:
     return deleted
 
 
-def publish(functions: Any, name: str, **configuration: Any) -> None:
-    """Change a function's configuration and call the changed version at once."""
-    waiter = functions.get_waiter("function_updated_v2")
+@contextmanager
+def changed(functions: Any, name: str, **configuration: Any) -> Iterator[None]:
+    """Call a function with this configuration during the block, and as before after it.
+
+    No version is left: a rollback would take one of the same deployment for an earlier one.
+    """
+    former = functions.get_function_configuration(FunctionName=name)
+    called, version = live(functions, name), 0
+    try:
+        _configure(functions, name, configuration)
+        version = int(functions.publish_version(FunctionName=name)["Version"])
+        _move(functions, {name: version})
+        yield
+    finally:
+        _configure(functions, name, {field: former[field] for field in configuration})
+        _move(functions, {name: called})
+        # Lambda publishes nothing where nothing has changed.
+        if version not in (0, called):
+            functions.delete_function(FunctionName=name, Qualifier=str(version))
+
+
+def _configure(functions: Any, name: str, configuration: Mapping[str, Any]) -> None:
     functions.update_function_configuration(FunctionName=name, **configuration)
-    waiter.wait(FunctionName=name, WaiterConfig={"Delay": 1})
-    version = functions.publish_version(FunctionName=name)["Version"]
-    functions.update_alias(FunctionName=name, Name=LIVE, FunctionVersion=version)
+    functions.get_waiter("function_updated_v2").wait(FunctionName=name, WaiterConfig={"Delay": 1})
 
 
 def _move(functions: Any, moves: Mapping[str, int]) -> None:

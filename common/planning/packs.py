@@ -24,8 +24,13 @@ MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
 _WOKEN_S: Final = 60
-# With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
+# With default polling, twenty batches of wakes are over before the burst. More could be in its way.
 MAX_WAKES: Final = 200
+# An executor is busy for so long with wakes: Lambda starts others for the wakes behind them. Polling grows by five
+# batches a second, so a new one is busy longer if its batch is full, which says that more are coming.
+WAKE_HOLD_S: Final = 0.1
+NEW_HOLD_S: Final = 1.4
+_FULL_BATCH: Final = 10
 _WAKE: Final = "wake"
 # Executions in memory at once, among which the crowded seconds are found: some 10 MB.
 _MAX_PACKED_TOGETHER: Final = 20_000
@@ -65,6 +70,11 @@ class Wake:
     def encode(self) -> str:
         """The message body; `is_wake` knows it."""
         return _WAKE
+
+
+def hold_s(wakes: int, is_new: bool) -> float:
+    """How long a batch of so many wakes keeps its executor busy. `is_new`: it has handled nothing yet."""
+    return NEW_HOLD_S if is_new and wakes >= _FULL_BATCH else WAKE_HOLD_S
 
 
 QueueMessage: TypeAlias = Pack | Wake

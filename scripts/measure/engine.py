@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from common.config import OFF
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
 from scripts.demo import functions
@@ -88,11 +89,12 @@ class Engine:
 
 
 @contextmanager
-def embedded_engine() -> Iterator[Engine]:
-    """A new embedded AWS, with both paths warm."""
+def embedded_engine(*, strict: bool = False) -> Iterator[Engine]:
+    """Both paths on a new embedded AWS."""
     with tempfile.TemporaryDirectory(prefix="minute8-bench-") as directory:
         try:
-            embedded = deploy(start(Path(directory), 0, tied=True), stage="local")
+            started = start(Path(directory), 0, strict=strict, tied=True)
+            embedded = deploy(started, stage="local", params={"canary": OFF})
             yield Engine(Stage(embedded.env(), "local"))
         finally:
             kill(Path(directory))

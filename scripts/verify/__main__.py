@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from scripts.demo.stage import Stage
 from scripts.embedded import EmbeddedError, as_account
 from scripts.measure.engine import Engine
 from scripts.precheck import POLICIES, print_findings
+from scripts.session import caller_problem, exit_status
 from scripts.verify import costs
 from scripts.verify.account import THROWAWAY, Account, StageError
 from scripts.verify.made import client, target_names
@@ -84,6 +86,8 @@ def _run(options: argparse.Namespace) -> int:
         size = replace(size, bursts=tuple(int(count) for count in options.bursts.split(",")))
     params = parameters.given_in([f"--param={param}" for param in options.param])
     account = Account(options.stage, options.region, options.aws_profile)
+    if problem := caller_problem(partial(client, "sts"), account.region):
+        raise StageError(problem)
     if options.remove:
         return remove(account, options.output)
     estimate = costs.estimate(size)
@@ -240,4 +244,4 @@ def _ignoring_signals() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main, "verify: stopped. If it has made anything, ARGS=--remove removes it"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
@@ -258,7 +257,8 @@ class Trials:
     def kill(self) -> TrialResult:
         """End an executor in the middle of a call, by a time limit below the call's duration."""
         since = time.time()
-        with self._time_limit(_LIMIT_S):
+        executor = f"{self._stage.name}-executor"
+        with versions.changed(self._stage.client("lambda"), executor, Timeout=_LIMIT_S):
             self._killed = loads.register(
                 self._engine,
                 "killed",
@@ -303,16 +303,6 @@ class Trials:
             {"again_s": again_s},
             wrong,
         )
-
-    @contextmanager
-    def _time_limit(self, seconds: int) -> Any:
-        functions, name = self._stage.client("lambda"), f"{self._stage.name}-executor"
-        before = functions.get_function_configuration(FunctionName=name)["Timeout"]
-        versions.publish(functions, name, Timeout=seconds)
-        try:
-            yield
-        finally:
-            versions.publish(functions, name, Timeout=before)
 
     def _measure(
         self, executions: Sequence[Execution], since: float, count: int

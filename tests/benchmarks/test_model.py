@@ -21,6 +21,7 @@ from benchmarks.modelled_aws import (
     pollers,
     woken,
 )
+from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S
 
 WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
 
@@ -44,7 +45,7 @@ def test_a_poller_asks_ten_times_a_second() -> None:
 
 
 def test_five_batches_at_once_take_as_long_as_their_number_says() -> None:
-    setting = replace(WARM, maximum_concurrency=5, grows=False, services=(Service((0.1,), 1.0),))
+    setting = replace(WARM, maximum_concurrency=5, services=(Service((0.1,), 1.0),))
     outcome = burst(200, setting)
     assert outcome.batches == 20
     assert outcome.max_executors == 5
@@ -76,7 +77,7 @@ def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
 
 def test_a_request_throttled_four_times_comes_back_after_seconds() -> None:
     # One write a second: most of the first ten are throttled again and again.
-    setting = replace(WARM, warm_writes=1, again_s=20, max_receives=2, grows=False)
+    setting = replace(WARM, warm_writes=1, again_s=20, max_receives=2)
     outcome = burst(10, setting)
     assert outcome.came_back > 0
     assert outcome.dead > 0 or max(outcome.lateness) > 20
@@ -84,7 +85,7 @@ def test_a_request_throttled_four_times_comes_back_after_seconds() -> None:
 
 
 def test_packs_put_ten_times_as_many_executions_in_a_batch() -> None:
-    setting = replace(WARM, maximum_concurrency=5, grows=False, services=(Service((0.1,), 1.0),), pack=10)
+    setting = replace(WARM, maximum_concurrency=5, services=(Service((0.1,), 1.0),), pack=10)
     outcome = burst(1_000, setting)
     assert outcome.batches == 10
     assert max(outcome.lateness) == pytest.approx(1 + 0.1, abs=0.1)
@@ -118,13 +119,34 @@ def test_wakes_start_environments_as_long_as_the_first_ones_start() -> None:
     setting = Setting(cold_s=0.5)
     few = [woken(replace(setting, wakes=wakes))[0] for wakes in (0, 1, 20, 50)]
     assert few == [0, 1, 2, 5]
-    assert woken(replace(setting, wakes=20))[1] == pytest.approx(2 * (0.5 + 0.5))
-    # In the second of the first five batches, polling begins five more at most; in five seconds, twenty-five.
-    assert 8 <= woken(replace(setting, wakes=100))[0] <= 10
+    # Full batches keep new environments busy.
+    first_s = 0.5 + 0.5 + NEW_HOLD_S - WAKE_HOLD_S
+    assert woken(replace(setting, wakes=20))[1] == pytest.approx(2 * first_s)
+    # Until the first five are over, polling begins five more a second; in five seconds, twenty-five.
+    assert woken(replace(setting, wakes=100))[0] == 10
+    assert woken(replace(setting, wakes=200))[0] == pytest.approx(5 + 5 * first_s, abs=1)
     assert 25 <= woken(replace(setting, wakes=10_000))[0] <= 30
     polled = replace(setting, minimum_pollers=20, maximum_pollers=20, wakes=10_000)
     assert woken(polled)[0] == pytest.approx(20 * 10, rel=0.1)
     assert woken(replace(polled, wakes=500))[0] == 50
+
+
+def test_a_batch_begins_when_another_ends_if_the_pollers_look_then() -> None:
+    services = (Service((0.0,), 0.13),)
+    steadily = replace(WARM, maximum_concurrency=2, first_batches=2, look_s=0.1, services=services)
+    at_ends = replace(steadily, in_vain_s=0.05)
+    assert max(burst(60, steadily).lateness) == pytest.approx(0.4)
+    # The first end is at 0.13 s, but a look in vain at 0.1 s is followed by none before 0.15 s; the second is at 0.28 s.
+    assert max(burst(60, at_ends).lateness) == pytest.approx(0.28)
+
+
+def test_messages_that_come_twice_take_places_and_run_once() -> None:
+    setting = replace(WARM, maximum_concurrency=1, first_batches=1, services=(Service((0.0,), 1.0),))
+    once, twice = (burst(100, each) for each in (setting, replace(setting, doubled=10, again_after_s=0.5)))
+    assert len(once.lateness) == len(twice.lateness) == 100
+    assert once.batches == 10
+    # Copies come after what waits already.
+    assert max(twice.lateness) == max(once.lateness)
 
 
 def test_no_more_is_in_flight_than_the_queue_allows() -> None:

@@ -29,12 +29,13 @@ def test_a_batch_that_was_held_counts_from_its_second_and_a_later_one_from_its_b
     assert late == Service((0.5,), 1.0)
 
 
-def test_batches_of_an_earlier_load_and_lines_without_runs_do_not_count() -> None:
+def test_batches_of_an_earlier_load_do_not_count() -> None:
     assert services(log("earlier", DUE - 5, 1_000, "0.5"), [DUE]) == []
-    assert (
-        services([{"logStreamName": "a", "timestamp": DUE * 1000, "message": "REPORT Duration: 5 ms"}], [DUE])
-        == []
-    )
+
+
+def test_a_batch_of_messages_that_came_before_has_no_runs() -> None:
+    report = {"logStreamName": "a", "timestamp": DUE * 1000, "message": "REPORT\tDuration: 500 ms\t"}
+    assert services([report], [DUE]) == [Service((), 0.5)]
 
 
 def test_a_run_belongs_to_the_last_second_before_its_batch_ended() -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 
-from common.config import LIVE
 from scripts import versions
 from scripts.demo.stage import Stage
 from scripts.demo.workload import Registration
@@ -21,19 +19,12 @@ pytestmark = pytest.mark.embedded
 SCHEDULER = "minute8-test-scheduler"
 
 
-@contextmanager
-def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
-    """Set the parameter plannerShareEntries during the block. The deployed version is called again after it."""
+def with_share_entries(embedded: Embedded, entries: int) -> AbstractContextManager[None]:
+    """Set the parameter plannerShareEntries during a block."""
     functions = client(embedded, "lambda")
-    deployed = versions.live(functions, SCHEDULER)
     before = functions.get_function_configuration(FunctionName=SCHEDULER)["Environment"]["Variables"]
     changed = before | {"PLANNER_SHARE_ENTRIES": str(entries)}
-    versions.publish(functions, SCHEDULER, Environment={"Variables": changed})
-    try:
-        yield
-    finally:
-        versions.publish(functions, SCHEDULER, Environment={"Variables": before})
-        functions.update_alias(FunctionName=SCHEDULER, Name=LIVE, FunctionVersion=str(deployed))
+    return versions.changed(functions, SCHEDULER, Environment={"Variables": changed})
 
 
 def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
@@ -53,7 +44,7 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
     )
     try:
         keep_clear_of_the_rule()
-        with share_entries(embedded, 10):
+        with with_share_entries(embedded, 10):
             reopened(embedded, stage)
             summary = json.loads(stage.tick())
             assert (summary["planned"], summary["shares"] > 1) == (0, True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.cache import FairCache
-from common.planning.packs import Wake
+from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S, Wake
 from common.storage import aws
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
@@ -26,9 +26,12 @@ TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invo
 ROOT = Path(__file__).resolve().parents[2]
 HANDLES_WAKES = f"""
 from executor import handler
+slept = []
+handler.SystemClock.sleep = lambda clock, seconds: slept.append(seconds)
 wake = {{"messageId": "a", "body": {Wake(0).encode()!r}}}
 for _ in range(3):
     assert handler.handle({{"Records": [wake] * 10}}, None) == {{"batchItemFailures": []}}
+assert slept == [{NEW_HOLD_S}, {WAKE_HOLD_S}, {WAKE_HOLD_S}]
 """
 
 

@@ -1,6 +1,7 @@
 """Follow docs/first-hour.md word by word on an embedded AWS that stands in for an account: python -m tests.first_hour
 
 It takes some ten minutes, so it is not a part of CI. `--without "Verify"` leaves out a section, which CI has by itself.
+The upgrade and the removal happen under load (load.py).
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import Any, Final
+from typing import Final
 
 from scripts import parameters
 from scripts.demo import functions
@@ -23,7 +25,13 @@ from scripts.embedded import kill, start
 from scripts.embedded.as_account import PARAMS, POLLING
 from scripts.embedded.deployment import client
 from scripts.newcomer import ROOT, Shell
+from scripts.verify.made import resources_of
+from tests.first_hour.load import Load
 
+STAGE: Final = "dev"
+UPGRADE: Final = "The first upgrade, and back"
+# For so long, s. The removal ends before its load does.
+UNDER_LOAD: Final = {UPGRADE: 60, "Removal": 300}
 PAGE: Final = ROOT / "docs" / "first-hour.md"
 _COMMANDS: Final = re.compile(r"```console\n(.*?)```", re.DOTALL)
 _ADDRESS: Final = re.compile(r", at (https://\S+)")
@@ -60,13 +68,20 @@ def main() -> int:
         embedded = start(state, 0, strict=True, tls=True, tied=True)
         clients = lambda service: client(embedded, service)  # noqa: E731
         environment = {**embedded.env(), **POLLING, "PATH": f"{directory}:{os.environ['PATH']}"}
+        os.environ |= embedded.env()
+        loads: list[Load] = []
         try:
             target = functions.create(clients, "acme-hello", TARGET_SOURCE.read_text(), timeout_s=60)
             shell = Shell(Path(directory), {**environment, "TARGET": target}, {"aws": "tests.runbook.aws"})
             shell.run(f'cd "{ROOT}"')
             address = ""
             for heading, commands in sections():
-                for command in commands if heading not in options.without else ():
+                if heading in options.without:
+                    continue
+                if heading in UNDER_LOAD:
+                    loads.append(Load(embedded.env(), STAGE, "acme", target, UNDER_LOAD[heading]))
+                    time.sleep(max(0.0, loads[-1].first + 5 - time.time()))
+                for command in commands:
                     print(f"$ {command}", flush=True)
                     try:
                         printed = shell.run(f'cd "{ROOT}"; {on_this_machine(command, address)}')
@@ -77,7 +92,10 @@ def main() -> int:
                     address = next(iter(_ADDRESS.findall(printed)), address)
                     if "create-access-key" in command:
                         use(shell, printed)
-            return 1 if _remaining_names(clients) else 0
+                if heading == UPGRADE and (wrong := loads[-1].judge()):
+                    print(f"under load: {'; '.join(wrong)}")
+                    return 1
+            return 1 if _remaining() else 0
         finally:
             kill(state)
 
@@ -88,13 +106,12 @@ def use(shell: Shell, printed: str) -> None:
     shell.run(f"export AWS_ACCESS_KEY_ID={key['AccessKeyId']} AWS_SECRET_ACCESS_KEY={key['SecretAccessKey']}")
 
 
-def _remaining_names(clients: Any) -> list[str]:
-    """Tables and functions that the page leaves; its own target stays."""
-    names = clients("dynamodb").list_tables()["TableNames"]
-    names += [function["FunctionName"] for function in clients("lambda").list_functions()["Functions"]]
-    remaining = [name for name in names if name != "acme-hello"]
-    print(f"left: {remaining or 'nothing'}")
-    return remaining
+def _remaining() -> bool:
+    """Print what the page leaves of its stages."""
+    region = os.environ["AWS_REGION"]
+    remaining = [resource for stage in ("trial", STAGE) for resource in resources_of(stage, region)[0]]
+    print(f"left: {', '.join(map(str, remaining)) or 'nothing'}")
+    return bool(remaining)
 
 
 if __name__ == "__main__":

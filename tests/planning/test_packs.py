@@ -10,7 +10,18 @@ import pytest
 
 from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, MAX_LINES, WAKE_S, Pack, Wake, is_wake, lines
+from common.planning.packs import (
+    MAX_IN_A_PACK,
+    MAX_LINES,
+    NEW_HOLD_S,
+    WAKE_HOLD_S,
+    WAKE_S,
+    Pack,
+    Wake,
+    hold_s,
+    is_wake,
+    lines,
+)
 from common.planning.packs import packed as messages
 from common.planning.queue import BATCH_SIZE, ExecutionsQueue
 from executor.batch import execute_batch
@@ -92,6 +103,16 @@ def test_wakes_come_before_their_second_also_where_it_is_near(world: World) -> N
     # Several threads send, so the order is not certain.
     sent = Counter((is_wake(entry["MessageBody"]), entry["DelaySeconds"]) for entry in sqs.entries)
     assert sent == {(True, 0): 50, (False, 2): 50}
+
+
+@pytest.mark.parametrize(
+    ("count", "is_new", "is_long"), [(10, True, True), (9, True, False), (10, False, False), (1, True, False)]
+)
+def test_a_new_executor_is_busy_longer_with_a_full_batch_of_wakes(
+    count: int, is_new: bool, is_long: bool
+) -> None:
+    """Of twenty batches before a large burst each starts an executor; a small crowd pays for no more."""
+    assert hold_s(count, is_new) == (NEW_HOLD_S if is_long else WAKE_HOLD_S)
 
 
 def test_an_execution_runs_beside_a_wake(world: World) -> None:
