@@ -12,6 +12,7 @@ from benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting,
 from benchmarks.registered import SHARE_ENTRIES
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
+from common.planning.queue import EARLY
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import percentile, track
@@ -95,6 +96,8 @@ def _default(load: int) -> Setting:
             target_s=_TARGET_S,
             pack=pack_of(load),
             wakes=wakes_of(load),
+            early_s=1 - EARLY[0],  # each of these loads is a large crowd (packs.EARLY_FROM)
+            latest_s=1 - EARLY[1],
         ),
         EXECUTOR_MB,
     )

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from benchmarks import workload
+from benchmarks.modelled_aws import Setting, allowed
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, PACK_FROM, packed
+from common.planning.packs import MAX_IN_A_PACK, PACK_FROM, QueueMessage, packed
 from common.planning.plan import plan
+from common.planning.queue import EARLY
 from common.timing.instants import DAY_S
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table, kept
@@ -25,6 +27,9 @@ _BATCH = 10
 _POLLS = 5
 # No two messages are received together.
 _ALONE = math.inf
+# Of a large crowd so many batches are held, for this long at most (packs.EARLY_FROM).
+_EARLY_S = 1 - EARLY[0]
+_EARLY_BATCHES = allowed(Setting(), _EARLY_S)
 # Of provisioned units, as auto scaling keeps them (serverless.yml).
 _USED = 0.7
 _HOUR_S = 3600
@@ -41,6 +46,8 @@ class Load:
     executions: int = 0
     messages: int = 0
     batches: Counter[int] = field(default_factory=Counter)
+    # Of them, those that are held from early in the second before.
+    early: int = 0
 
     def add(self, sizes: list[int], batches: int) -> None:
         """Messages of these sizes that are received in so many batches, as even as can be."""
@@ -141,11 +148,13 @@ def _mix(windows: Sequence[list[Execution]], pack_from: int, polls: float) -> Lo
     """The load of these windows, if so many polls share the messages of each second."""
     load = Load()
     for executions in windows:
-        seconds: defaultdict[int, list[int]] = defaultdict(list)
+        seconds: defaultdict[int, list[QueueMessage]] = defaultdict(list)
         for pack in packed(executions, pack_from):
-            seconds[pack.visible_at].append(len(pack.executions))
-        for sizes in seconds.values():
-            load.add(sizes, int(max(-(-len(sizes) // _BATCH), min(len(sizes), polls))))
+            seconds[pack.visible_at].append(pack)
+        for packs in seconds.values():
+            batches = int(max(-(-len(packs) // _BATCH), min(len(packs), polls)))
+            load.add([len(pack.executions) for pack in packs], batches)
+            load.early += min(batches, _EARLY_BATCHES) * any(pack.is_early for pack in packs)
     return load
 
 
@@ -157,6 +166,7 @@ def _bill(load: Load) -> dict[str, float]:
         count * (held["mean_s"] * bool(executions) + _batch_s(strict.figures, executions))
         for executions, count in load.batches.items()
     )
+    took_s += load.early * (_EARLY_S - held["mean_s"])
     a_million = _MILLION / load.executions
     batches = load.batches.total()
     requests = load.messages / _BATCH + 2 * batches

@@ -47,8 +47,10 @@ Process = Generator[Any, Any, None]
 
 def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
     """All executions due at one second."""
-    early = setting.early_s
-    messages = (Message(early * (n / executions - 1), 0.0, n % setting.tenants) for n in range(executions))
+    early_s, within_s = setting.early_s, setting.early_s - setting.latest_s
+    messages = (
+        Message(within_s * n / executions - early_s, 0.0, n % setting.tenants) for n in range(executions)
+    )
     return simulate(messages, setting, seed)
 
 
@@ -143,10 +145,7 @@ class _Simulation:
         # Messages become visible at different times before their second; the batch reads the tables at the latest.
         yield world.timeout(max(begun_at) + service.last_s - world.now)
         hidden = 0
-        waiting = [
-            _Request(begun_at[n] + service.lead_s(n), n, message)
-            for n, message in enumerate(batch)
-        ]
+        waiting = [_Request(begun_at[n] + service.lead_s(n), n, message) for n, message in enumerate(batch)]
         heapq.heapify(waiting)
         while waiting:
             request = heapq.heappop(waiting)

@@ -245,6 +245,8 @@ class Setting:
     target_s: float = 0.0
     # A message becomes visible up to this long before its second: delays are whole seconds; ticks send late in each.
     early_s: float = 0.12
+    # And at least this long before it.
+    latest_s: float = 0.0
     # The durations of the batches in turn; then from the first on again. `executor`, if given, says them by their size.
     services: Sequence[Service] = (Service((0.1,), 0.3),)
     executor: Measured | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # A crowded batch claims some of its executions at once, and reads jobs meanwhile.
 WAKE_CONNECTIONS: Final = 4
 # The numbers of this environment's batches.
-_batches: Final = count()
+_batches: Final = itertools.count()
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:

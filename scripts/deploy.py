@@ -103,7 +103,11 @@ def _refusals(
     refusals = parameters.refusals(stage, osls_options)
     if not region:
         refusals.append(NO_REGION)
-    if not refusals and region and (problem := caller_problem(partial(session.create_client, "sts", region_name=region), region)):
+    if (
+        not refusals
+        and region
+        and (problem := caller_problem(partial(session.create_client, "sts", region_name=region), region))
+    ):
         refusals.append(problem)
     return refusals
 

@@ -11,9 +11,11 @@ import botocore.session
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConnectionError as NoConnection,
     HTTPClientError,
     NoCredentialsError,
+)
+from botocore.exceptions import (
+    ConnectionError as NoConnection,
 )
 
 from common.storage.aws import new_session

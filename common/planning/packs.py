@@ -31,6 +31,9 @@ MAX_WAKES: Final = 200
 WAKE_HOLD_S: Final = 0.1
 NEW_HOLD_S: Final = 1.4
 _FULL_BATCH: Final = 10
+# Lambda begins with five batches of a queue, five hundred executions in packs, and adds five a second. Larger crowds
+# come out early in the second before theirs: polling has grown when they are due, and executors hold the first of them.
+EARLY_FROM: Final = 500
 _WAKE: Final = "wake"
 # Executions in memory at once, among which the crowded seconds are found: some 10 MB.
 _MAX_PACKED_TOGETHER: Final = 20_000
@@ -38,9 +41,10 @@ _MAX_PACKED_TOGETHER: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The executions of one message, all due at one second."""
+    """The executions of one message, all due at one second. `is_early`: of a large crowd (EARLY_FROM)."""
 
     executions: tuple[Execution, ...]
+    is_early: bool = False
 
     @property
     def group(self) -> str:
@@ -65,6 +69,7 @@ class Wake:
 
     visible_at: int
     executions: tuple[Execution, ...] = ()
+    is_early: bool = False
     group: str = "wake:"  # no tenant's name has a colon
 
     def encode(self) -> str:
@@ -127,8 +132,9 @@ def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
 
 def _packs_of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
     size = min(MAX_IN_A_PACK, -(-len(executions) // pack_from))
+    is_early = len(executions) >= EARLY_FROM
     if size == 1:
-        yield from map(alone, executions)
+        yield from _packs_of(executions, size, is_early)
         return
     tenants: defaultdict[str, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -136,14 +142,14 @@ def _packs_of_second(executions: list[Execution], pack_from: int) -> Iterator[Pa
     mixed: list[Execution] = []
     for own in tenants.values():
         packed_count = len(own) - len(own) % size
-        yield from _packs_of(own[:packed_count], size)
+        yield from _packs_of(own[:packed_count], size, is_early)
         mixed += own[packed_count:]
-    yield from _packs_of(mixed, size)
+    yield from _packs_of(mixed, size, is_early)
 
 
-def _packs_of(executions: list[Execution], size: int) -> Iterator[Pack]:
+def _packs_of(executions: list[Execution], size: int, is_early: bool) -> Iterator[Pack]:
     for first in range(0, len(executions), size):
-        yield Pack(tuple(executions[first : first + size]))
+        yield Pack(tuple(executions[first : first + size]), is_early)
 
 
 def lines(body: str) -> list[str]:

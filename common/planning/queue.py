@@ -27,8 +27,9 @@ _FIRST_WAIT_S = 0.1
 # If there is time, batches are sent in this part of a second. SQS delays by whole seconds, so a message that is sent at
 # x.9 comes out 0.1 s before its own second, and executors are paid to hold it for that time. The rest of the second is
 # for the request to arrive: a message that reaches SQS in the next second comes out late.
-_LATE_FROM = 0.88
-_LATE_UNTIL = 0.96
+LATE = (0.88, 0.96)
+# For the messages of a large crowd: packs.EARLY_FROM.
+EARLY = (0.1, 0.3)
 
 
 class HandOverFailed(Minute8Error):
@@ -63,7 +64,7 @@ class ExecutionsQueue:
         """Enqueue every execution of these packs, in full batches from several threads, while reading the iterable.
 
         Before `send_late_until`, batches are sent late in each second, so that executors hold the messages for less
-        time. From then on each batch is sent at once.
+        time, and those of a large crowd early in it. From then on each batch is sent at once.
 
         Returns how many executions were accepted, and those that SQS will never accept.
 
@@ -118,7 +119,7 @@ class ExecutionsQueue:
         unsent = [(pack, pack.encode()) for pack in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
-        self._await_late_part(send_late_until)
+        self._await_part(EARLY if any(pack.is_early for pack in batch) else LATE, send_late_until)
         for resend in range(_RESENDS + 1):
             if resend:
                 self._clock.sleep(wait_s)
@@ -142,9 +143,9 @@ class ExecutionsQueue:
             f"SQS did not take {len(unsent)} messages in {_RESENDS + 1} tries, first {unsent[0][1][:200]!r}"
         )
 
-    def _await_late_part(self, send_late_until: float) -> None:
-        while (now := self._clock.now()) < send_late_until and (wait_s := seconds_until_late_part(now)):
-            self._clock.sleep(min(wait_s, send_late_until - now))
+    def _await_part(self, part: tuple[float, float], until: float) -> None:
+        while (now := self._clock.now()) < until and (wait_s := seconds_until_part(part, now)):
+            self._clock.sleep(min(wait_s, until - now))
 
     @staticmethod
     def _entry(number: str, pack: QueueMessage, body: str, now: float) -> SendMessageBatchRequestEntryTypeDef:
@@ -159,12 +160,13 @@ class ExecutionsQueue:
         }
 
 
-def seconds_until_late_part(now: float) -> float:
-    """The wait until the part of a second in which messages should be sent; 0 within it."""
+def seconds_until_part(part: tuple[float, float], now: float) -> float:
+    """The wait until this part of a second, in which messages should be sent; 0 within it."""
+    begin, end = part
     fraction = now % 1
-    if _LATE_FROM <= fraction < _LATE_UNTIL:
+    if begin <= fraction < end:
         return 0.0
-    return (_LATE_FROM - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
+    return (begin - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
 
 
 def _batches(packs: Iterator[QueueMessage]) -> Iterator[list[QueueMessage]]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cli.doctor.deployment import connect
 from cli.doctor.examine import examine
@@ -63,7 +63,7 @@ SMALL: Final = Size(
     backfill=40,
     updated_jobs=1,
     frozen_s=5,
-    patience_s=60,
+    patience_s=180,
 )
 
 

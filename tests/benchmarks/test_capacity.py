@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from common.planning import queue
+from benchmarks.modelled_aws import Setting
+from common.planning import packs, queue
 from executor import redelivery
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +60,9 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
         assert setting.max_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
-        assert setting.early_s == pytest.approx(1 - queue._LATE_FROM)
+        assert load >= packs.EARLY_FROM
+        assert (setting.early_s, setting.latest_s) == pytest.approx(tuple(1 - part for part in queue.EARLY))
+    assert Setting().early_s == pytest.approx(1 - queue.LATE[0])
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:

@@ -16,6 +16,12 @@ from typing import Any
 import boto3
 import botocore.session
 import pytest
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    UnauthorizedSSOTokenError,
+)
 from botocore.loaders import Loader
 from moto import mock_aws
 
@@ -23,7 +29,7 @@ from cli.doctor import inventory
 from common.platform.findings import Level, failed
 from common.storage import aws
 from scripts import build_layer, console, deploy, deployment_plan, kept_tables, parameters, precheck, stack
-from scripts.session import exit_status
+from scripts.session import caller_problem, exit_status
 from tests.worlds import TABLES, make_tables
 
 
@@ -162,6 +168,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
     monkeypatch.setattr(stack, "_exists", lambda *_: True)
+    for module in (deploy, stack):
+        monkeypatch.setattr(module, "caller_problem", lambda *_: None)
     monkeypatch.setattr(deploy.Deployment, "template", lambda _: TEMPLATE)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
@@ -356,10 +364,56 @@ def test_without_credentials_nothing_is_run(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    for module in (deploy, stack):
+        monkeypatch.setattr(module, "caller_problem", caller_problem)
     place = ["--stage", "prod", "--region", "eu-central-1"]
     assert (deploy.main(place), stack.main(["remove", "--yes", *place])) == (2, 2)
     assert commands == []
     assert capsys.readouterr().err.count("no AWS credentials") == 2
+
+
+def failing(error: Exception) -> Any:
+    """A client of STS whose only operation raises this."""
+
+    class Sts:
+        def get_caller_identity(self) -> None:
+            raise error
+
+    return Sts()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (NoCredentialsError(), "no AWS credentials: `aws configure`"),
+        (
+            EndpointConnectionError(endpoint_url="https://sts.eu-zentral-1.amazonaws.com/"),
+            "Is this the name of a region",
+        ),
+        (
+            ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is expired"}}, "GetCallerIdentity"),
+            "it is expired. If they have expired, sign in again",
+        ),
+        (UnauthorizedSSOTokenError(), "sign in again (`aws sso login`"),
+    ],
+)
+def test_a_caller_or_a_region_that_aws_does_not_know_is_told_first(error: Exception, words: str) -> None:
+    assert words in str(caller_problem(lambda: failing(error), "eu-zentral-1"))
+    assert "eu-zentral-1" in str(caller_problem(lambda: failing(error), "eu-zentral-1")) or "no AWS" in words
+
+
+def test_what_is_no_region_or_no_profile_is_said_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    place = ["--stage", "prod", "--region"]
+    for main in (deploy.main, stack.main):
+        verb = [] if main is deploy.main else ["remove", "--yes"]
+        assert main([*verb, *place, "eu central"]) == 2
+        unknown = [*verb, *place, "eu-central-1", "--aws-profile", "nobody"]
+        assert exit_status(lambda main=main, unknown=unknown: main(unknown), "stopped") == 2  # type: ignore[misc]
+    printed = capsys.readouterr().err
+    assert (printed.count("eu central"), printed.count("(nobody)")) == (4, 2)
 
 
 def test_make_passes_the_stage_on_as_one_word() -> None:

@@ -23,7 +23,9 @@ def functions() -> Iterator[Any]:
     """A function whose alias calls its second version."""
     with mock_aws(config={"lambda": {"use_docker": False}}):
         iam = boto3.client("iam", region_name="us-east-1")
-        role = iam.create_role(RoleName="role", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17"}))
+        role = iam.create_role(
+            RoleName="role", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17"})
+        )
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as packed:
             packed.writestr("handler.py", "")

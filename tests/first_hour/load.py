@@ -1,4 +1,4 @@
-"""The load under which the first hour's stage is upgraded and removed: a full queue, and executors that wait for calls."""
+"""The load under which the first hour upgrades and removes its stage: a full queue, executors that wait for calls."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from common.clock import ManualClock
 from common.planning.execution import Execution
-from common.planning.queue import ExecutionsQueue, HandOverFailed, seconds_until_late_part
+from common.planning.packs import EARLY_FROM, is_wake, packed
+from common.planning.queue import EARLY, LATE, ExecutionsQueue, HandOverFailed, seconds_until_part
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 
@@ -55,12 +56,28 @@ def sender(now: float) -> tuple[ExecutionsQueue, Sqs]:
     return ExecutionsQueue(sqs, "queue", clock), sqs  # type: ignore[arg-type]
 
 
-@given(st.floats(0, 2_000_000_000))
-def test_the_wait_ends_in_the_late_part(now: float) -> None:
-    wait_s = seconds_until_late_part(now)
+@pytest.mark.parametrize("part", [EARLY, LATE])
+@given(now=st.floats(0, 2_000_000_000))
+def test_the_wait_ends_in_its_part_of_a_second(part: tuple[float, float], now: float) -> None:
+    wait_s = seconds_until_part(part, now)
     assert 0 <= wait_s < 1.01
-    assert 0.87 < (now + wait_s) % 1 < 0.97
-    assert seconds_until_late_part(now + wait_s) == 0
+    assert part[0] - 0.01 < (now + wait_s) % 1 < part[1] + 0.01
+    assert seconds_until_part(part, now + wait_s) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "least_s", "most_s"), [(EARLY_FROM - 1, 0, 0.12), (EARLY_FROM, 0.68, 0.9), (2_000, 0.68, 0.9)]
+)
+def test_a_large_crowd_comes_out_early_in_the_second_before(
+    count: int, least_s: float, most_s: float
+) -> None:
+    """Lambda's polling has grown when they are due."""
+    queue, sqs = sender(WINDOW - 120)
+    crowd = [Execution(f"tenant-{n % 7}", f"job-{n}", WINDOW, WINDOW, 1) for n in range(count)]
+    queue.send_packs(packed(crowd, 1), send_late_until=WINDOW - 30)
+    held_s = [WINDOW - out for body, out in sqs.out.items() if not is_wake(body)]
+    assert least_s < min(held_s) <= max(held_s) < most_s
+    assert sum(body.count("\n") + 1 for body in sqs.out if not is_wake(body)) == count
 
 
 @pytest.mark.parametrize("fraction", [0, 0.3, 0.87, 0.9, 0.96, 0.999])

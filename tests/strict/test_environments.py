@@ -14,8 +14,9 @@ from scripts.embedded.strict import connections, lambdas
 class Wire:
     """Both ends of a connection as hypercorn has them: what comes, what is sent, and whether it was reset."""
 
-    def __init__(self) -> None:
+    def __init__(self, agent: str) -> None:
         self.now_s = 0.0
+        self.agent = agent
         self.sent: list[bytes] = []
         self.is_reset = False
         self.transport = SimpleNamespace(abort=lambda: setattr(self, "is_reset", True))
@@ -30,17 +31,23 @@ class Wire:
         return False
 
     async def read(self, count: int) -> bytes:
-        return b"GET / HTTP/1.1\r\n\r\n"
+        return f"GET / HTTP/1.1\r\nuser-agent: {self.agent}\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize(
-    ("answers_after_s", "idle_s", "is_reset"),
-    [(0, 9, False), (0, 11, True), (60, 9, False), (60, 11, True)],
+    ("agent", "answers_after_s", "idle_s", "is_reset"),
+    [
+        ("Botocore/1.43", 0, 9, False),
+        ("Botocore/1.43", 0, 11, True),
+        ("Botocore/1.43", 60, 9, False),
+        ("Botocore/1.43", 60, 11, True),
+        ("aws-sdk-js/3.9", 0, 11, False),
+    ],
 )
 def test_the_first_request_after_a_long_pause_meets_a_reset(
-    answers_after_s: float, idle_s: float, is_reset: bool
+    agent: str, answers_after_s: float, idle_s: float, is_reset: bool
 ) -> None:
-    wire = Wire()
+    wire = Wire(agent)
     server = type(
         "TCPServer", (), {"__init__": lambda self, app, reader, writer: setattr(self, "reader", reader)}
     )

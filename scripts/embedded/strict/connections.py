@@ -1,7 +1,7 @@
 """Purged connections: the first request over one that was idle for long meets a reset, as after Lambda's freeze.
 
 AWS: "Lambda purges idle connections over time. Attempting to reuse an idle connection when invoking a function will
-result in a connection error."
+result in a connection error." The deployment tool's process is never frozen, so its connections stay.
 https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html
 """
 
@@ -15,6 +15,8 @@ from typing import Any, Final
 
 # AWS names no time. Short, so that it happens often; above what httpx keeps a connection for.
 PURGED_AFTER_S: Final = 10.0
+# In the requests of osls. The functions, and what else is in Python, use botocore or their own client.
+_DEPLOYMENT_TOOL: Final = b"aws-sdk-js"
 
 
 def install(tcp_server: Any, purged_after_s: float = PURGED_AFTER_S) -> None:
@@ -51,7 +53,8 @@ class Purged:
         """The next bytes; none if the connection was purged."""
         data: bytes = await self._reader.read(count)
         since, self._idle_since = self._idle_since, None
-        if data and since is not None and self._clock() - since > self._purged_after_s:
+        is_old = since is not None and self._clock() - since > self._purged_after_s
+        if is_old and data and _DEPLOYMENT_TOOL not in data:
             connected = self._writer.get_extra_info("socket")
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._writer.transport.abort()
