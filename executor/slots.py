@@ -122,7 +122,8 @@ class Slots:
 
 def decide(concurrency: Concurrency, execution: Execution, holders: list[str], now: float) -> Skip | Wait:
     """What an execution does without a slot; later attempts and runs of a backfill wait by any policy. Pure."""
-    going = f"{len(holders)} runs of the concurrency key {concurrency.key} are going"
+    runs, are = ("run", "is") if len(holders) == 1 else ("runs", "are")
+    going = f"{len(holders)} {runs} of the concurrency key {concurrency.key} {are} going"
     going += f", such as {holders[0]}" if holders else ", or waiting"
     must_run = execution.attempt > 1 or execution.trigger == BACKFILL
     if concurrency.when_full == "skip" and not must_run:

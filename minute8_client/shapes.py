@@ -695,7 +695,7 @@ class PlatformPlanning(TypedDict):
 class DeadLetterCount(TypedDict):
     """How many messages of a queue were given up."""
 
-    queue: Literal["executions", "planning", "outcomes"]
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
     letters: int
 
 
@@ -718,7 +718,7 @@ class DeadLetter(TypedDict):
 class DeadLetterList(TypedDict):
     """Some given-up messages of a queue, in no order."""
 
-    queue: Literal["executions", "planning", "outcomes"]
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
     letters: list[DeadLetter]
     more: bool
 
@@ -726,7 +726,7 @@ class DeadLetterList(TypedDict):
 class DeadLettersDone(TypedDict):
     """What became of given-up messages."""
 
-    queue: Literal["executions", "planning", "outcomes"]
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
     done: int
     left: list[DeadLetter]
     more: bool
@@ -1037,6 +1037,15 @@ class PaceLoad(TypedDict):
     over: int
 
 
+class KeyLoad(TypedDict):
+    """How the executions of this page share the places of a concurrency key."""
+
+    key: str
+    limit: int
+    executions: int
+    crowded: int
+
+
 class SpreadJob(TypedDict):
     """A job that is due in a crowded minute, and what would move it."""
 
@@ -1062,6 +1071,7 @@ class TenantDensity(TypedDict):
     minutes: list[MinuteCount]
     next_cursor: str | None
     paces: list[PaceLoad]
+    concurrency: list[KeyLoad]
     crowded: list[CrowdedMinute]
 
 

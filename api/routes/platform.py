@@ -17,7 +17,7 @@ from common.history.expected import AsOf
 from common.planning.due_index import Mark
 from common.planning.log import PlannedWindow
 from common.planning.quarantine import QuarantinedRecord
-from common.platform.dead_letters import MAX_LETTERS, QUEUES, DeadLetter, HandledLetters, audit_letters
+from common.platform.dead_letters import MAX_LETTERS, DeadLetter, HandledLetters, audit_letters
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
 from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects_of, overused
@@ -292,13 +292,8 @@ def count_dead_letters(services: Services, request: Request) -> Response:
 
     A request to SQS for each queue; the counts are approximate.
     """
-    return Response(
-        {
-            "queues": [
-                {"queue": queue, "letters": services.deployment.dead_letters.count(queue)} for queue in QUEUES
-            ]
-        }
-    )
+    counts = services.deployment.dead_letters.counts()
+    return Response({"queues": [{"queue": queue, "letters": count} for queue, count in counts.items()]})
 
 
 @ROUTES.add(

@@ -17,7 +17,7 @@ from api.views import schedule_view
 from common.clock import CpuBudget
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, jobs_in, proposal
-from common.history.upcoming import PacedJobs, UpcomingCursor
+from common.history.upcoming import KeyedJobs, PacedJobs, UpcomingCursor
 from common.ids import JOB_ID_CHARS, is_id
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.planning.execution import job_key
@@ -136,6 +136,7 @@ def density(services: Services, request: Request) -> Response:
             "jobs_counted": len(page.jobs),
             **_density_view(page.density.minutes),
             "paces": _paces_view(page.paces),
+            "concurrency": _keys_view(page.concurrency),
             "crowded": crowded,
             "next_cursor": write_cursor(request.tenant, list_name, page.after_job)
             if page.after_job
@@ -203,6 +204,14 @@ def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
         for key, load in paces.items()
     ]
     return sorted(loads, key=lambda load: (-load["over"], -load["delayed"], load["key"]))
+
+
+def _keys_view(keyed: Mapping[str, KeyedJobs]) -> list[dict[str, Any]]:
+    loads = [
+        {"key": key, "limit": jobs.limit, "executions": jobs.due.total(), "crowded": jobs.crowded}
+        for key, jobs in keyed.items()
+    ]
+    return sorted(loads, key=lambda load: (-load["crowded"], load["key"]))
 
 
 def _density_view(minutes: Mapping[int, int]) -> dict[str, Any]:

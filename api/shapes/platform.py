@@ -287,7 +287,7 @@ class RanUnrecorded(ResponseBody):
     recorded: list[str] = Field(description="They have a record meanwhile, and were not sent.")
 
 
-_Queue = Literal["executions", "planning", "outcomes"]
+_Queue = Literal["executions", "planning", "outcomes", "registrations"]
 _MessageId = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
@@ -312,7 +312,7 @@ class DeadLetterCount(ResponseBody):
 class DeadLetterCounts(ResponseBody):
     """The queues with their given-up messages."""
 
-    queues: list[DeadLetterCount] = Field(description="All of them.")
+    queues: list[DeadLetterCount] = Field(description="All that the deployment has.")
 
 
 class DeadLetter(ResponseBody):
@@ -321,7 +321,9 @@ class DeadLetter(ResponseBody):
     message_id: str = Field(description="What SQS calls it.")
     sent_at: Instant = Field(description="When it was sent first.")
     bytes: int = Field(description="The length of its text.")
-    about: list[str] = Field(description="Executions, or the share of a window; 10 at most.")
+    about: list[str] = Field(
+        description="Executions, the share of a window, or an event and why it was refused; 10 at most."
+    )
     problem: str | None = Field(description="Why it cannot be read; then it is not sent again.")
 
 

@@ -81,10 +81,24 @@ class PaceLoad(ResponseBody):
     over: int = Field(description="How many find no free second within their tolerance.")
 
 
+class KeyLoad(ResponseBody):
+    """How the executions of this page share the places of a concurrency key."""
+
+    key: str = Field(description="What the jobs share.")
+    limit: int = Field(description="The smallest `limit` among its jobs.")
+    executions: int = Field(description="Of its jobs, in the range.")
+    crowded: int = Field(
+        description="Due at a second at which as many as the limit are due already: these wait, or are skipped."
+    )
+
+
 class TenantDensity(Density):
     """Executions of a tenant's jobs by minute."""
 
     paces: list[PaceLoad] = Field(description="The paces of this page's jobs, those that are exceeded first.")
+    concurrency: list[KeyLoad] = Field(
+        description="The concurrency keys of this page's jobs, crowded ones first."
+    )
     crowded: list[CrowdedMinute] = Field(description="Of this page's jobs, the fullest first.")
 
 

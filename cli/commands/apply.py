@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
-from rich.console import Console
 
+from cli.fire_changes import (
+    Consequences,
+    DatesOf,
+    consequences,
+    dates_by_name,
+    resolved_schedule,
+    show_fires,
+)
 from cli.job_files import BadFile, WrittenJob, read_files
 from cli.options import ExitCode, with_options
-from cli.output import console, field_text, plural, print_json, problem_lines, schedule_words
+from cli.output import console, field_text, print_json, problem_lines, schedule_words
 from cli.session import session
 from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.planning.execution import job_key
-from common.preview.preview import resolved_as_given
 from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
-from common.timing.durations import duration_text
 from common.timing.fires import next_fires
-from common.timing.instants import rfc3339
+from common.timing.max_runs import limited
 from common.timing.schedule import Schedule
 from minute8_client import Client, Minute8Problem
 
@@ -30,10 +35,6 @@ _TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
     "http": {"method": "POST", "headers": {}},
     "event_bus": {"source": "minute8.job", "detail_type": "Scheduled Job"},
 }
-# If none of the next fire times differs, those behind them are compared too.
-COMPARED_FIRES: Final = 50
-_MAX_COMPARED_FIRES: Final = 1_000
-
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
 SIGNS: Final[Mapping[Action, str]] = {
     "create": "+",
@@ -46,15 +47,6 @@ SIGNS: Final[Mapping[Action, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Consequences:
-    """The fire times that appear and vanish up to `compared_until`; None: all that there are were compared."""
-
-    appear: tuple[int, ...] = ()
-    vanish: tuple[int, ...] = ()
-    compared_until: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Step:
     """What happens to one job. `fields` are the changed fields with their old and new values."""
 
@@ -63,7 +55,7 @@ class Step:
     where: str = ""
     why: str = ""
     fields: tuple[tuple[str, Any, Any], ...] = ()
-    changes: Consequences = Consequences()
+    changes: Consequences = field(default_factory=Consequences)
 
 
 def with_defaults(name: str, value: Any) -> Any:
@@ -87,59 +79,28 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tupl
     return tuple(fields)
 
 
-def consequences(before: Schedule | None, after: Schedule | None, now: int) -> Consequences:
-    """What a change does to the fire times; None is a job that does not fire. Dates of calendars are not excluded."""
-    near = _compared(before, after, now, COMPARED_FIRES)
-    if near.appear or near.vanish or near.compared_until is None:
-        return near
-    return _compared(before, after, now, _MAX_COMPARED_FIRES)
-
-
-def _compared(before: Schedule | None, after: Schedule | None, now: int, count: int) -> Consequences:
-    old = next_fires(before, now, count) if before else []
-    new = next_fires(after, now, count) if after else []
-    until = min((fires[-1] for fires in (old, new) if len(fires) == count), default=None)
-    was, becomes = ({at for at in fires if until is None or at <= until} for fires in (old, new))
-    return Consequences(tuple(sorted(becomes - was)), tuple(sorted(was - becomes)), until)
-
-
-def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int] | None:
-    """A fire time before and after, if all move by the same; None if they do not.
-
-    Now may lie between a fire time and where it moves, so the first of one side may have no partner on the other.
-    """
-    moves: list[tuple[int, int]] = []
-    if abs(len(appear) - len(vanish)) > 1:
-        return None
-    for before, after in ((vanish, appear), (vanish[1:], appear), (vanish, appear[1:])):
-        shifts = {new - old for old, new in zip(before, after, strict=False)}
-        if len(shifts) == 1:
-            moves.append((before[0], after[0]))
-    return min(moves, key=lambda move: abs(move[1] - move[0]), default=None)
-
-
 def schedule_of(
     definition: Mapping[str, Any], job_key: str, now: int, stored: Mapping[str, Any] | None = None
 ) -> Schedule | None:
-    """The schedule of a definition; an interval that is in the `stored` job keeps its anchor. None if unreadable."""
+    """The schedule of a definition; an interval that is in the `stored` job keeps its anchor. None if unreadable.
+
+    The fire times of an active stored job that have come count for its `max_runs`.
+    """
+    written = definition.get("schedule", {})
     try:
-        schedule = parse_schedule(definition.get("schedule", {}), job_key=job_key, now=now)
+        schedule, counted = parse_schedule(written, job_key=job_key, now=now), 0
+        if stored is not None:
+            before = resolved_schedule(stored["schedule_resolved"])
+            schedule = anchored_as(before, stored["schedule"], schedule, written)
+            if (most := stored["schedule"].get("max_runs")) and stored["state"] == "active":
+                counted = most - len(next_fires(before, now, most))
+        return limited(schedule, written, counted, now)
     except InvalidInput:
         return None
-    if stored is None:
-        return schedule
-    before = resolved_schedule(stored["schedule_resolved"])
-    return anchored_as(before, stored["schedule"], schedule, definition["schedule"])
-
-
-def resolved_schedule(resolved: Mapping[str, Any]) -> Schedule:
-    """The schedule that an answer shows as `schedule_resolved`."""
-    return parse_schedule(resolved_as_given(resolved), job_key="resolved", now=0)
 
 
 # The exit code of a dry run that found changes.
 CHANGES: Final = 2
-_MAX_SHOWN_FIRES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +157,7 @@ def apply(
 
 def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
     """The steps that make the stored jobs what is written."""
-    tenant = client.tenant()["tenant_id"]
+    plan = _Plan(client, client.tenant()["tenant_id"], now, dates_by_name(client))
     stored = {job["job_id"]: job for job in client.export_jobs()}
     results = client.bulk_put((job.line for job in written), dry_run=True, past=options.past)
     steps: list[Step] = []
@@ -206,56 +167,59 @@ def planned(client: Client, written: Sequence[WrittenJob], now: int, options: Ap
             why = "; ".join(problem_lines(Minute8Problem(problem["status"], dict(problem))))
             steps.append(Step("refused", job.job_id, job.where, why))
         elif result["result"] != "unchanged" or _other_state(job, stored[job.job_id]):
-            changed = result.get("changed", [])
-            steps.append(_step(client, tenant, job, stored.get(job.job_id), changed, now))
+            steps.append(plan.step(job, stored.get(job.job_id), result.get("changed", [])))
     named = {job.job_id for job in written}
     pruned = [job_id for job_id in stored if job_id not in named and options.prunes(job_id)]
-    return steps + [_deletion(client, job_id, now) for job_id in pruned]
+    return steps + list(map(plan.deletion, pruned))
 
 
 def _other_state(job: WrittenJob, stored: Mapping[str, Any]) -> bool:
     return job.state is not None and job.state != stored.get("state", "active")
 
 
-def _step(
-    client: Client,
-    tenant: str,
-    job: WrittenJob,
-    stored: Mapping[str, Any] | None,
-    changed: Sequence[str],
-    now: int,
-) -> Step:
-    key = job_key(tenant, job.job_id)
-    if stored is None:
-        changes = consequences(None, _fires(schedule_of(job.definition, key, now), job.state), now)
-        return Step(
-            "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is compared as of `now`."""
+
+    client: Client
+    tenant: str
+    now: int
+    dates_of: DatesOf
+
+    def step(self, job: WrittenJob, stored: Mapping[str, Any] | None, changed: Sequence[str]) -> Step:
+        """What happens to a written job, whose fields in `changed` are not those of the stored one."""
+        key = job_key(self.tenant, job.job_id)
+        if stored is None:
+            after = _fires(schedule_of(job.definition, key, self.now), job.state)
+            changes = consequences(None, after, self.now, self.dates_of)
+            return Step(
+                "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
+            )
+        stored_job = self.client.get_job(job.job_id)
+        before = resolved_schedule(stored_job["schedule_resolved"])
+        after = schedule_of(job.definition, key, self.now, stored_job) if "schedule" in changed else before
+        was = stored.get("state", "active")
+        becomes = job.state or was
+        changes = consequences(_fires(before, was), _fires(after, becomes), self.now, self.dates_of)
+        fields = differing(
+            {name: stored[name] for name in changed},
+            {name: with_defaults(name, job.definition.get(name)) for name in changed},
         )
-    stored_job = client.get_job(job.job_id)
-    before = resolved_schedule(stored_job["schedule_resolved"])
-    after = schedule_of(job.definition, key, now, stored_job) if "schedule" in changed else before
-    was = stored.get("state", "active")
-    becomes = job.state or was
-    changes = consequences(_fires(before, was), _fires(after, becomes), now)
-    fields = differing(
-        {name: stored[name] for name in changed},
-        {name: with_defaults(name, job.definition.get(name)) for name in changed},
-    )
-    if becomes != was:
-        fields = (*fields, ("state", was, becomes))
-    action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
-    return Step(action, job.job_id, job.where, "", fields, changes)
+        if becomes != was:
+            fields = (*fields, ("state", was, becomes))
+        action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
+        return Step(action, job.job_id, job.where, "", fields, changes)
+
+    def deletion(self, job_id: str) -> Step:
+        """What the deletion of a job means."""
+        job = self.client.get_job(job_id)
+        before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
+        changes = consequences(before, None, self.now, self.dates_of)
+        return Step("delete", job_id, why=schedule_words(job["schedule"]), changes=changes)
 
 
 def _fires(schedule: Any, state: str | None) -> Any:
     return None if state == "paused" else schedule
-
-
-def _deletion(client: Client, job_id: str, now: int) -> Step:
-    job = client.get_job(job_id)
-    before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
-    changes = consequences(before, None, now)
-    return Step("delete", job_id, why=schedule_words(job["schedule"]), changes=changes)
 
 
 def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
@@ -293,26 +257,10 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
         out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True, markup=False)
         for name, old, new in step.fields:
             out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True, markup=False)
-        _show_fires(out, step.changes)
+        show_fires(out, step.changes)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
     out.print(counts.replace("to refused", "refused") or "no changes", markup=False)
-
-
-def _show_fires(out: Console, changes: Consequences) -> None:
-    until = f" until {rfc3339(changes.compared_until)}" if changes.compared_until is not None else ""
-    if move := move_of(changes.appear, changes.vanish):
-        was, becomes = move
-        by = f"{duration_text(abs(becomes - was))} {'later' if becomes > was else 'earlier'}"
-        text = f"    all fire times move {by}, such as {rfc3339(was)} to {rfc3339(becomes)}"
-        out.print(text, soft_wrap=True, markup=False)
-        return
-    for verb, fires in (("vanish", changes.vanish), ("appear", changes.appear)):
-        if fires:
-            shown = ", ".join(map(rfc3339, fires[:_MAX_SHOWN_FIRES]))
-            more = " …" if len(fires) > _MAX_SHOWN_FIRES else ""
-            text = f"    {plural(len(fires), 'fire time')}{until} {verb}: {shown}{more}"
-            out.print(text, soft_wrap=True, markup=False)
 
 
 def _value(value: Any) -> str:
@@ -320,16 +268,13 @@ def _value(value: Any) -> str:
 
 
 def _view(step: Step) -> dict[str, Any]:
-    until = step.changes.compared_until
     return {
         "action": step.action,
         "job_id": step.job_id,
         "where": step.where,
         "why": step.why,
         "fields": [{"field": name, "before": old, "after": new} for name, old, new in step.fields],
-        "appear": [rfc3339(at) for at in step.changes.appear],
-        "vanish": [rfc3339(at) for at in step.changes.vanish],
-        "compared_until": None if until is None else rfc3339(until),
+        **step.changes.view(),
     }
 
 

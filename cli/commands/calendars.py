@@ -5,6 +5,7 @@ iCalendar files and countries' holidays are resolved on this machine and sent as
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +13,16 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
+from cli.commands.apply import CHANGES
+from cli.fire_changes import Consequences, consequences, dates_by_name, resolved_schedule, show_fires
 from cli.options import AsJson, with_options
 from cli.output import console, plural, print_json
 from cli.session import session
 from common.errors import InvalidInput
 from common.registration.calendar_sources import resolved
+from common.timing.excluded_days import Dates
 from common.timing.instants import relative
+from minute8_client import Client
 
 app = typer.Typer(no_args_is_help=True, help="Dates on which the jobs that name them do not fire.")
 
@@ -50,11 +55,22 @@ def put(
     name: _Name,
     dates_from: DateSource,
     revision: Annotated[int | None, typer.Option(help="Only if this is still the current revision.")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Only show which fire times would change; exit code 0: none, 2: some."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a calendar or replace the whole of it."""
-    dates, source = resolved(dates_from.fields(), int(session(ctx).clock.now()))
+    now = int(session(ctx).clock.now())
+    dates, source = resolved(dates_from.fields(), now)
     with session(ctx).client() as client:
+        if dry_run:
+            changed = dict(_changed_fires(client, name, Dates(dates), now))
+            _show_changes(changed, as_json)
+            raise typer.Exit(CHANGES if changed else 0)
         stored = client.put_calendar(name, {"dates": list(dates), "source": source}, revision)
     print_json(stored) if as_json else console().print(f"{name}: {plural(len(stored['dates']), 'date')}")
 
@@ -94,6 +110,31 @@ def delete(ctx: typer.Context, name: _Name) -> None:
     with session(ctx).client() as client:
         client.delete_calendar(name)
     console().print(f"{name} is deleted")
+
+
+def _changed_fires(client: Client, name: str, dates: Dates, now: int) -> Iterator[tuple[str, Consequences]]:
+    """The active jobs whose fire times change if the calendar has these dates."""
+    dates_of = dates_by_name(client)
+    for job in client.jobs():
+        schedule = resolved_schedule(job["schedule_resolved"])
+        if job["state"] != "active" or name not in schedule.named_calendars:
+            continue
+        changes = consequences(
+            schedule, schedule, now, dates_of, lambda other: dates if other == name else dates_of(other)
+        )
+        if changes.appear or changes.vanish:
+            yield job["job_id"], changes
+
+
+def _show_changes(changed: Mapping[str, Consequences], as_json: bool) -> None:
+    if as_json:
+        print_json([{"job_id": job_id, **changes.view()} for job_id, changes in changed.items()])
+        return
+    for job_id, changes in changed.items():
+        console().print(f"~ {job_id}", markup=False)
+        show_fires(console(), changes)
+    if not changed:
+        console().print("no fire time changes")
 
 
 def _text(path: Path) -> str:

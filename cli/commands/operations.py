@@ -198,7 +198,7 @@ dead_letters_app = typer.Typer(
     no_args_is_help=True, help="Messages that were given up; needs an operator key."
 )
 
-Queue = Annotated[str, typer.Argument(help="executions, planning or outcomes.")]
+Queue = Annotated[str, typer.Argument(help="executions, planning, outcomes or registrations.")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without them all, 100 at a time.")]
 
 
@@ -206,7 +206,8 @@ Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without 
 def list_letters(
     ctx: typer.Context,
     queue: Annotated[
-        str | None, typer.Argument(help="executions, planning or outcomes; else all are counted.")
+        str | None,
+        typer.Argument(help="executions, planning, outcomes or registrations; else all are counted."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -147,4 +147,5 @@ def test(
 
 
 def _seconds(text: str, option: str) -> int:
-    return int(text) if text.isdecimal() else parse_duration(text, option)
+    seconds = text.removesuffix("s")
+    return int(seconds) if seconds.isdecimal() else parse_duration(text, option)

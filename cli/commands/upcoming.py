@@ -71,6 +71,7 @@ def density(
         "complete": pages[-1]["next_cursor"] is None,
         "minutes": dict(sorted(minutes.items())),
         "paces": _paces(pages),
+        "concurrency": _keys(pages),
         "crowded": [
             {**named.get(rfc3339(at), {}), "minute_at": rfc3339(at), "executions": count}
             for at, count in full
@@ -161,6 +162,17 @@ def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(paces.values())
 
 
+def _keys(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each concurrency key once; over several pages the crowded ones are a lower bound."""
+    keys: dict[str, dict[str, Any]] = {}
+    for key in (key for page in pages for key in page.get("concurrency", ())):
+        total = keys.setdefault(key["key"], {**key, "executions": 0, "crowded": 0})
+        for name in ("executions", "crowded"):
+            total[name] += key[name]
+        total["limit"] = min(total["limit"], key["limit"])
+    return list(keys.values())
+
+
 def _print_density(figures: Mapping[str, Any], now: float) -> None:
     out = console()
     out.print(f"{figures['executions']} executions of {figures['jobs_counted']} jobs")
@@ -190,6 +202,14 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
             output.table(
                 ("PACE", "A SECOND", "DUE", "DELAYED", "BY AT MOST, S", "TOO MANY"),
                 [tuple(pace[name] for name in names) for pace in figures["paces"]],
+            )
+        )
+    if figures["concurrency"]:
+        names = ("key", "limit", "executions", "crowded")
+        out.print(
+            output.table(
+                ("CONCURRENCY KEY", "AT A TIME", "DUE", "AT ONCE TOO MANY"),
+                [tuple(key[name] for name in names) for key in figures["concurrency"]],
             )
         )
     for tenant, count in figures.get("tenants", {}).items():

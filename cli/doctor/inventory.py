@@ -128,8 +128,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "SigningMasters": {"ssm:GetParameter"},
         # Registrations by event, where rules may send them.
-        "RegistrationsQueue": _LETTERS,
-        "RegistrationsDeadLetterQueue": {"sqs:SendMessage"},
+        "RegistrationsQueue": _LETTERS | {"sqs:SendMessage"},
+        "RegistrationsDeadLetterQueue": _LETTERS | {"sqs:SendMessage"},
         "EventsBus": {"events:PutEvents"},
         **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
         **{f"{feed.queue.title()}DeadLetterQueue": _LETTERS for feed in FEEDS},

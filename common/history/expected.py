@@ -29,8 +29,8 @@ NOT_KEPT: Final = "not_kept"
 STATUSES: Final[dict[str, str]] = {
     ON_TIME: "it started at most 10 s after it was due",
     LATE: "it started later than that, by `late_s`",
-    RUNNING: "it runs, or waits for its next attempt",
-    QUEUED: "it waits for the job's previous run to end",
+    RUNNING: "it runs, waits for a callback of its target, or for its next attempt",
+    QUEUED: "it waits for the job's previous run to end, or for a place of its concurrency key",
     SKIPPED: "it did not run; `reason` says why",
     MISSED: "no tick planned it in time",
     CANCELLED: "a person or program cancelled it",

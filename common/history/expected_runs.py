@@ -45,7 +45,9 @@ ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
     *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
 )  # fmt: skip
-WITH_ERRORS: Final = (*ATTRIBUTES, "error", "attempts")
+WITH_ERRORS: Final = (
+    *(*ATTRIBUTES, "error", "attempts", "queued_at", "accepted_attempt", "lease_until", "progress"),
+)
 # Up to this many runs of a job are read by name. More reads cost as much as a query.
 MAX_READ_BY_NAME: Final = 4
 # No tick plans this far ahead. So every run that was planned before a change is due within this time after it.

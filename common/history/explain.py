@@ -350,7 +350,8 @@ def _became(due: InstantOutcome, now: float) -> str:
             f"It is due{jitter} and has not started yet." if due.due_at <= now else f"It will be due{jitter}."
         )
     if due.status in (ON_TIME, LATE, RUNNING):
-        started = f"It was due{jitter} and started {late} later" if late else f"It was due{jitter}"
+        waited = ", as it waited for its turn" if (due.record or {}).get("queued_at") else ""
+        started = f"It was due{jitter} and started {late} later{waited}" if late else f"It was due{jitter}"
         return f"{started}{ended}."
     if due.status == OVERDUE:
         return f"It was due{jitter} {late} ago and has not started; {due.detail}."
@@ -367,13 +368,25 @@ def _ended(instant: InstantOutcome) -> str:
         text for name in ("error_type", "error") if (text := record.get(name) or last.get(name, ""))
     )
     words = {
-        "running": "is running",
+        "running": f"is running{_awaited(record)}",
         "retrying": "waits for its next attempt",
         "queued": "waits for its turn",
         "dispatched": "was handed to its target",
         "skipped": "was skipped",
     }.get(status, status)
     return f"{words} ({error})" if error else words
+
+
+def _awaited(record: Mapping[str, Any]) -> str:
+    """What a run that goes on waits for, and how far its target says that it is."""
+    if record.get("accepted_attempt") != record.get("attempt") or "lease_until" not in record:
+        return ""
+    progress = record.get("progress", {})
+    progress = progress if progress.get("attempt") == record["attempt"] else {}
+    words = f" and waits for a callback of its target until {rfc3339(int(record['lease_until']))}"
+    percent = progress.get("percent")
+    signs = ", ".join(filter(None, ("" if percent is None else f"{percent} %", progress.get("text", ""))))
+    return f"{words} ({signs})" if signs else words
 
 
 def _outside(instant: InstantOutcome) -> str:

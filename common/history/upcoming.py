@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from common.timing.fires import due_at, fires
 MAX_JOBS: Final = 1_000
 # One call counts so many executions by minute; a single job may have more.
 MAX_COUNTED: Final = 200_000
-# Of these, so many may have a pace: each gets a second of its own.
+# Of these, so many may have a pace or a concurrency key: each counts at a second of its own.
 MAX_PACED: Final = 50_000
 
 
@@ -63,13 +64,27 @@ class PacedJobs:
         return forecast(self.due, self.per_second)
 
 
+@dataclass(slots=True)
+class KeyedJobs:
+    """How many executions are due at each second of jobs that share the places of a concurrency key."""
+
+    limit: int
+    due: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def crowded(self) -> int:
+        """How many are due at a second at which as many as the limit are due already: these wait or are skipped."""
+        return sum(max(0, count - self.limit) for count in self.due.values())
+
+
 @dataclass(frozen=True, slots=True)
 class DensityPage:
-    """The density of some jobs, and their paces by key. `after_job` is the last job, empty if none is left."""
+    """The density of some jobs, and what they share by key. `after_job` is the last job, empty if none is left."""
 
     density: Density
     jobs: Sequence[ScheduledJob]
     paces: Mapping[str, PacedJobs]
+    concurrency: Mapping[str, KeyedJobs]
     after_job: str
 
 
@@ -131,6 +146,7 @@ class Upcoming:
         calendars = RememberedCalendars(Calendars(self._jobs))
         counted: list[ScheduledJob] = []
         paces: dict[str, PacedJobs] = {}
+        keyed: dict[str, KeyedJobs] = {}
         paced = 0
         budget = CpuBudget()
         for job in jobs:
@@ -139,7 +155,7 @@ class Upcoming:
                 continue
             pace = job.schedule.pace
             due: list[int] = []
-            if pace:
+            if pace or job.concurrency:
                 begin = max(density.start, job.effective_at)
                 due = list(due_times(job.schedule, job.key, begin, end, excluded))
                 counts = by_minute(due)
@@ -147,15 +163,20 @@ class Upcoming:
                 counts = density.of_job(job.schedule, job.key, job.effective_at, excluded)
             is_full = density.total + counts.total() > MAX_COUNTED or (due and paced + len(due) > MAX_PACED)
             if counted and (is_full or budget.is_spent):
-                return DensityPage(density, counted, paces, counted[-1].job_id)
+                return DensityPage(density, counted, paces, keyed, counted[-1].job_id)
             density.add(counts)
             counted.append(job)
+            paced += len(due)
+            if job.concurrency and due:
+                limit = int(job.concurrency["limit"])
+                places = keyed.setdefault(job.concurrency["key"], KeyedJobs(limit))
+                places.limit = min(places.limit, limit)
+                places.due.update(due)
             if pace and due:
-                paced += len(due)
                 shared = paces.setdefault(pace.key, PacedJobs(pace.per_second))
                 shared.per_second = min(shared.per_second, pace.per_second)
                 shared.due += ((at, pace.tolerance_s) for at in due)
-        return DensityPage(density, counted, paces, last_job)
+        return DensityPage(density, counted, paces, keyed, last_job)
 
     def jobs(self, tenant: str, after_job: str) -> tuple[list[ScheduledJob], str]:
         """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""

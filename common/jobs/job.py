@@ -325,6 +325,7 @@ class ScheduledJob:
     schedule: Schedule
     state: str
     effective_at: int
+    concurrency: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -335,8 +336,8 @@ class ScheduledJob:
     def from_item(cls, item: Mapping[str, Any]) -> ScheduledJob:
         """From a job's item, of which only the SCHEDULED_JOB_ATTRIBUTES are needed."""
         return cls(
-            **{name: item[name] for name in SCHEDULED_JOB_ATTRIBUTES}
-            | {"schedule": Schedule.from_item(item["schedule"])}
+            **{name: item[name] for name in SCHEDULED_JOB_ATTRIBUTES if name != "concurrency"}
+            | {"schedule": Schedule.from_item(item["schedule"]), "concurrency": item.get("concurrency")}
         )
 
 

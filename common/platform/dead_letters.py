@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import MessageTypeDef, SendMessageBatchRequestEntryTypeDef
 
 EXECUTIONS: Final = "executions"
-QUEUES: Final = (EXECUTIONS, "planning", "outcomes")
+# Only a deployment that takes registrations by event has this queue.
+REGISTRATIONS: Final = "registrations"
+QUEUES: Final = (EXECUTIONS, "planning", "outcomes", REGISTRATIONS)
 MAX_LETTERS: Final = 100
 _BATCH: Final = 10
 # For years SQS accepted requests of at most 256 KB.
@@ -38,6 +41,8 @@ _WORK_S: Final = 40
 # A short poll asks some of SQS's servers, so its empty answer means nothing. A long poll asks all of them.
 # A long poll that finds a message answers at once.
 _LONG_POLL_S: Final = 1
+# The attribute that says why a registration was refused.
+_REASON: Final = "reason"
 
 Result = Literal["moved", "discarded", "left"]
 MOVED: Final = "moved"
@@ -46,12 +51,12 @@ LEFT: Final = "left"
 
 
 class _NoRecord(Minute8Error):
-    """A message of the outcomes queue that no destination sent."""
+    """A message of the outcomes queue that no destination sent, or of registrations that no rule did."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A dead letter. `about` names its executions or its share.
+    """A dead letter. `about` names its executions or its share; or its event, and why it was refused.
 
     `problem` says why this version cannot read the letter; such a letter is not resent. A later version may read it,
     unless it `is_garbage`: a wake, or a text that no version of Minute8 has written.
@@ -75,6 +80,8 @@ def dead_letter_of(queue: str, message: MessageTypeDef) -> DeadLetter:
         about = _ABOUT[queue](body)
     except (UnreadableMessage, UnreadableShare, _NoRecord) as error:
         problem = str(error)
+    if reason := message.get("MessageAttributes", {}).get(_REASON, {}).get("StringValue"):
+        about = (*about, reason)
     size = len(body.encode("utf-8", "replace"))
     is_garbage = bool(problem) and not _is_ours(body, _FIELD[queue])
     return DeadLetter(message["MessageId"], sent_at, size, about, problem, is_garbage)
@@ -120,12 +127,29 @@ def _outcome(body: str) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) and split_execution_id(named) else ()
 
 
+def _registration(body: str) -> tuple[str, ...]:
+    """What the event asks for, and of which job."""
+    try:
+        message = json.loads(body)
+        event = message["event"]
+        words = f"{event['detail-type']} of {message['tenant']}:{event['detail']['job_id']}"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _NoRecord(f"no event of a rule for registrations: {body[:200]!r}") from None
+    return (words[:200],)
+
+
 # A field that each message of a queue has, in every version.
-_FIELD: Final[Mapping[str, str]] = {EXECUTIONS: "v", "planning": "v", "outcomes": "requestContext"}
+_FIELD: Final[Mapping[str, str]] = {
+    EXECUTIONS: "v",
+    "planning": "v",
+    "outcomes": "requestContext",
+    REGISTRATIONS: "event",
+}
 _ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
     EXECUTIONS: _executions,
     "planning": _work,
     "outcomes": _outcome,
+    REGISTRATIONS: _registration,
 }
 
 
@@ -164,8 +188,15 @@ class DeadLetters:
     monotonic: Callable[[], float] = monotonic
     work_s: float = _WORK_S
 
-    def count(self, queue: str) -> int:
-        """About how many letters are in the queue, hidden ones included."""
+    def counts(self) -> dict[str, int]:
+        """About how many letters are in each queue that there is, hidden ones included."""
+        counted = {}
+        for queue in QUEUES:
+            with suppress(self.client.exceptions.QueueDoesNotExist):
+                counted[queue] = self._count(queue)
+        return counted
+
+    def _count(self, queue: str) -> int:
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         url = self._dead(queue)
         counts = self.client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
@@ -237,6 +268,8 @@ class DeadLetters:
                 if only is not None and sum(map(len, handled.values())) == len(only):
                     more = False
                     break
+        except self.client.exceptions.QueueDoesNotExist:
+            raise NotFound("dead-letter queue", queue) from None
         finally:
             self._show(url, sorted(hidden))
         return HandledLetters(handled[MOVED], handled[DISCARDED], handled[LEFT], more)
@@ -260,6 +293,7 @@ class DeadLetters:
                 VisibilityTimeout=_HIDDEN_S,
                 WaitTimeSeconds=_LONG_POLL_S,
                 AttributeNames=["SentTimestamp"],
+                MessageAttributeNames=[_REASON],
             )
             if not (messages := answer.get("Messages", [])):
                 yield []

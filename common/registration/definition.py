@@ -369,7 +369,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             "timeout_s",
             "is longer than the executor can wait",
             value=definition.timeout_s,
-            accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
+            accepted=f"1 to {limits.longest_timeout_s} s; for longer work use completion callback",
         )
     target = definition.target
     stored_target = target_definitions.stored(target)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
+
+
+class QueueDoesNotExist(Exception):
+    """SQS has no such queue."""
+
 
 # Of all messages of a request.
 BATCH_BYTES = 256 * 1024
@@ -23,6 +29,11 @@ class LetterBox:
     kept: set[str] = field(default_factory=set)
     # A hidden message that comes once more.
     again: list[str] = field(default_factory=list)
+    # The deployment takes no registrations by event unless a test says so.
+    missing: set[str] = field(default_factory=lambda: {"registrations-dead"})
+    # The attribute `reason` of messages, by body.
+    reasons: dict[str, str] = field(default_factory=dict)
+    exceptions: Any = field(default_factory=lambda: SimpleNamespace(QueueDoesNotExist=QueueDoesNotExist))
 
     def bodies(self, queue: str) -> list[str]:
         return [*self.queues.get(_url(queue), {}).values()]
@@ -41,6 +52,7 @@ class LetterBox:
         self, QueueUrl: str, MaxNumberOfMessages: int, WaitTimeSeconds: int = 0, **_: Any
     ) -> dict[str, Any]:
         """A short poll finds none: SQS asks only some of its servers then. A long poll does not wait here."""
+        self._exists(QueueUrl)
         letters = self.queues.get(QueueUrl, {}) if WaitTimeSeconds else {}
         visible = [
             (key, body) for key, body in letters.items() if key not in self.hidden or key in self.again
@@ -51,6 +63,9 @@ class LetterBox:
                 "ReceiptHandle": key,
                 "Body": body,
                 "Attributes": {"SentTimestamp": "1795230000000"},
+                "MessageAttributes": {"reason": {"StringValue": self.reasons[body]}}
+                if body in self.reasons
+                else {},
             }
             for key, body in visible[:MaxNumberOfMessages]
         ]
@@ -71,6 +86,7 @@ class LetterBox:
         self.hidden -= {entry["ReceiptHandle"] for entry in Entries}
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
+        self._exists(QueueUrl)
         messages = self.queues.get(QueueUrl, {})
         hidden = len(self.hidden & set(messages))
         return {
@@ -79,6 +95,10 @@ class LetterBox:
                 "ApproximateNumberOfMessagesNotVisible": str(hidden),
             }
         }
+
+    def _exists(self, url: str) -> None:
+        if url.rpartition("minute8-test-")[2] in self.missing:
+            raise QueueDoesNotExist(url)
 
 
 def _url(queue: str) -> str:

@@ -35,6 +35,12 @@ def test_a_run_shows_what_its_target_tells(office: Office) -> None:
         "2026-11-21T03:24:00Z",
         False,
     )
+    explained = office.alice("GET", f"/v1/jobs/report/explain?at={DUE}").json
+    assert (explained["status"], explained["text"]) == (
+        "running",
+        "It was due and started 0.0 s later; it is running and waits for a callback of its target"
+        " until 2026-11-21T03:24:00Z (40 %, rows 1 to 400).",
+    )
     run = office.alice("GET", f"/v1/runs/{RUN}").json
     assert run["status"] == "running"
     assert run["progress"] == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,23 @@ def test_they_are_sent_again_but_for_what_cannot_be_read(office: Office) -> None
     moved = {"executions": {"moved": 2}, "outcomes": {"moved": 1}, "planning": {"moved": 1}}
     assert {letter.subject: letter.after for letter in printed} == moved
     assert not any(letter.by == "aws" for letter in printed)
+
+
+def test_refused_registrations_say_why_and_are_sent_again(office: Office) -> None:
+    """They are there only in a deployment that takes registrations by event."""
+    missing = office.operator("GET", "/v1/dead-letters/registrations")
+    assert (missing.status, "registrations" in counts(office)) == (404, False)
+    office.letters.missing.clear()
+    event = {"id": "e1", "detail-type": "Minute8 Job Put", "detail": {"job_id": "report", "job": {}}}
+    body = json.dumps({"tenant": "alice", "event": event}, indent=1)
+    office.letters.reasons[body] = "schedule: is missing"
+    office.letters.put("registrations-dead", body, "null", '{"tenant": "alice", "event": {"id": [9]}}')
+    assert counts(office)["registrations"] == 3
+    letter, *unreadable = listed(office, "registrations").values()
+    assert letter["about"] == ["Minute8 Job Put of alice:report", "schedule: is missing"]
+    assert ["no event of a rule" in each["problem"] for each in unreadable] == [True, True]
+    done = office.operator("POST", "/v1/dead-letters/registrations/redrive", {"all": True}).json
+    assert (done["done"], office.letters.bodies("registrations")) == (1, [body])
 
 
 def test_only_the_chosen_ones_are_discarded(office: Office) -> None:

@@ -63,6 +63,27 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     )
 
 
+def test_a_run_that_waits_for_a_place_of_its_key(office: Office) -> None:
+    for name in ("first", "second"):
+        concurrency = {"key": "crm", "limit": 1}
+        definition = job(at="2026-11-21T03:15:00Z", concurrency=concurrency, completion="callback")
+        office.alice("PUT", f"/v1/jobs/{name}", definition)
+    office.world.run_until("2026-11-21T03:15:20Z")
+
+    def texts() -> list[str]:
+        explained = [why(office.alice, "2026-11-21T03:15:00Z", name)["text"] for name in ("first", "second")]
+        return sorted(explained, key=lambda text: "turn" in text)
+
+    goes, waits = texts()
+    assert "waits for a callback of its target until 2026-11-21T04:15:00Z." in goes
+    assert "it waits for its turn: 1 run of the concurrency key crm is going, such as " in waits
+    context = office.world.target.calls[0][1]
+    record = office.world.callbacks.proven(context["execution_id"], context["callback"]["token"])
+    office.world.callbacks.ends(record, Outcome(ok=True), office.world.clock.now())
+    office.world.run_until("2026-11-21T03:16:00Z")
+    assert "started 20.0 s later, as it waited for its turn; it is running and" in texts()[1]
+
+
 def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
     world = office.world
     office.alice("PUT", "/v1/jobs/paris", job(cron="30 4 * * *", timezone="Europe/Paris"))

@@ -149,6 +149,23 @@ def test_the_paces_of_the_jobs_and_what_they_cannot_keep(office: Office) -> None
     assert sum(entry["executions"] for entry in page["minutes"]) == 12
 
 
+def test_the_keys_of_the_jobs_and_how_many_find_no_place(office: Office) -> None:
+    for name, cron, limit in (
+        ("a", "0 4 * * *", 2),
+        ("b", "0 4,5 * * *", 2),
+        ("c", "0 4 * * *", 3),
+        ("d", "0 4 * * *", 1),
+    ):
+        concurrency = {"key": "crm" if name != "d" else "alone", "limit": limit}
+        office.alice("PUT", f"/v1/jobs/{name}", job(cron=cron, concurrency=concurrency))
+    page = office.alice("GET", "/v1/density").json
+    assert page["concurrency"] == [
+        {"key": "crm", "limit": 2, "executions": 4, "crowded": 1},
+        {"key": "alone", "limit": 1, "executions": 1, "crowded": 0},
+    ]
+    assert page["executions"] == 5
+
+
 def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     for job_id, cron, zone in (
         ("skipped", "30 2 * * *", "Europe/Paris"),

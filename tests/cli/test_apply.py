@@ -12,11 +12,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.commands.apply import CHANGES, COMPARED_FIRES, consequences, differing, move_of, with_defaults
+from cli.commands.apply import CHANGES, differing, with_defaults
+from cli.fire_changes import COMPARED_FIRES, consequences, move_of
 from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import stored
+from common.timing.excluded_days import Dates
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, at, job
 
@@ -173,6 +175,10 @@ def test_a_text_that_looks_like_something_else_survives_yaml(text: str) -> None:
     assert yaml.safe_load(yaml_text({"job_id": text}))[0]["job_id"] == text, "with other readers, too"
 
 
+def no_dates(name: str) -> Dates:
+    return Dates(())
+
+
 CRONS = ("0 4 * * *", "*/10 * * * *", "0 4,5 * * *", "0 0 29 2 *", "*/7 3 * * 1")
 
 
@@ -180,13 +186,13 @@ CRONS = ("0 4 * * *", "*/10 * * * *", "0 4,5 * * *", "0 0 29 2 *", "*/7 3 * * 1"
 @given(st.sampled_from(CRONS), st.sampled_from(CRONS))
 def test_consequences_are_the_difference_of_both(old: str, new: str) -> None:
     before, after = (parse_schedule({"cron": cron}, job_key="a/b", now=NOW) for cron in (old, new))
-    changes = consequences(before, after, NOW)
+    changes = consequences(before, after, NOW, no_dates)
     appear, vanish = changes.appear, changes.vanish
-    assert consequences(after, before, NOW) == replace(changes, appear=vanish, vanish=appear)
+    assert consequences(after, before, NOW, no_dates) == replace(changes, appear=vanish, vanish=appear)
     assert not set(appear) & set(vanish)
     assert len(appear) <= COMPARED_FIRES and len(vanish) <= COMPARED_FIRES
     assert (appear, vanish) == ((), ()) if old == new else appear or vanish
-    created = consequences(None, after, NOW)
+    created = consequences(None, after, NOW, no_dates)
     assert (len(created.appear), created.compared_until) == (COMPARED_FIRES, created.appear[-1])
 
 
@@ -196,10 +202,33 @@ def test_a_change_behind_the_next_fire_times_is_shown() -> None:
         parse_schedule(daily | bound, job_key="a/b", now=NOW)
         for bound in ({}, {"end_at": "2027-06-01T00:00:00Z"})
     )
-    changes = consequences(before, after, NOW)
+    changes = consequences(before, after, NOW, no_dates)
     assert changes.vanish[0] == at("2027-06-01T04:00:00Z")
     assert (changes.appear, changes.compared_until) == ((), changes.vanish[-1])
-    assert consequences(before, before, NOW).vanish == ()
+    assert consequences(before, before, NOW, no_dates).vanish == ()
+
+
+def test_a_plan_leaves_out_the_dates_of_calendars_and_knows_the_last_run(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.json"
+
+    def plan(**schedule: Any) -> tuple[list[str], list[str]]:
+        file.write_text(json.dumps({"job_id": "report", **job(), "schedule": schedule}))
+        (step,) = desk("apply", str(file), "--dry-run", "--json").json
+        appear, vanish = ([text[8:16] for text in step[name]] for name in ("appear", "vanish"))
+        return appear, vanish
+
+    desk("calendars", "put", "closed", "--date", "2026-11-22", "--date", "2026-11-24")
+    daily = {"cron": "0 4 * * *", "end_at": "2026-11-26T00:00:00Z"}
+    closed = {"exclude": {"calendars": ["closed"]}}
+    assert plan(**daily, **closed) == (["21T04:00", "23T04:00", "25T04:00"], [])
+    desk("apply", str(file))
+    assert plan(**daily) == (["22T04:00", "24T04:00"], [])
+    assert plan(cron="20 * * * *", max_runs=3)[0] == ["21T03:20", "21T04:20", "21T05:20"]
+    desk("apply", str(file))
+    desk.office.world.run_until("2026-11-21T03:50:00Z")
+    # One of three has come. A fourth lets three be left.
+    changed = plan(cron="40 * * * *", max_runs=4)
+    assert changed == (["21T04:40", "21T05:40", "21T06:40"], ["21T04:20", "21T05:20"])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cli.conftest import Desk
+from tests.worlds import job
 
 ICALENDAR = """BEGIN:VCALENDAR
 VERSION:2.0
@@ -34,6 +35,33 @@ def test_dates_a_file_and_a_country(desk: Desk, tmp_path: Path) -> None:
     assert desk("calendars", "show", "own").out == "2026-12-24\n2026-12-31\n"
     desk("calendars", "delete", "own")
     assert desk("calendars", "show", "own").code == 3
+
+
+def test_a_dry_run_shows_the_fire_times_that_a_calendar_changes(desk: Desk) -> None:
+    desk("calendars", "put", "closed", "--date", "2026-11-22")
+    for name, schedule in {
+        "skips": {"cron": "0 4 * * *", "exclude": {"calendars": ["closed"]}},
+        "moves": {"cron": "0 9 24 11 *", "exclude": {"calendars": ["closed"]}, "on_excluded": "next"},
+        "paused": {"cron": "0 4 * * *", "exclude": {"calendars": ["closed"]}},
+        "other": {"cron": "0 4 * * *"},
+    }.items():
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job() | {"schedule": schedule})
+    desk.office.alice("POST", "/v1/jobs/paused/pause")
+    same = desk("calendars", "put", "closed", "--date", "2026-11-22", "--dry-run")
+    assert (same.code, same.out) == (0, "no fire time changes\n")
+    changed = desk("calendars", "put", "closed", "--date", "2026-11-24", "--dry-run")
+    assert changed.code == 2
+    assert [line.split(" until ")[0] if " until " in line else line for line in changed.out.splitlines()] == [
+        "~ moves",
+        "    1 fire time",
+        "    1 fire time",
+        "~ skips",
+        "    1 fire time",
+        "    1 fire time",
+    ]
+    skips = desk("calendars", "put", "closed", "--date", "2026-11-24", "--dry-run", "--json").json[1]
+    assert (skips["appear"], skips["vanish"]) == (["2026-11-22T04:00:00Z"], ["2026-11-24T04:00:00Z"])
+    assert desk("calendars", "show", "closed").out == "2026-11-22\n"
 
 
 def test_an_invalid_calendar_is_refused(desk: Desk, tmp_path: Path) -> None:

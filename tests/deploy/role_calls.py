@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from api import handler as api
+from common.platform.dead_letters import REGISTRATIONS
 from executor.completion import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
@@ -181,7 +182,8 @@ def _of_dynamodb(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 
 def _of_letters(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    yield "sqs:SendMessage", f"{request['QueueUrl'].rpartition('-')[2].title()}Queue", ""
+    queue = request["QueueUrl"].rpartition("-")[2]
+    yield "sqs:SendMessage", queue if queue == REGISTRATIONS else f"{queue.title()}Queue", ""
 
 
 def _table(name: str) -> str:

@@ -96,6 +96,16 @@ def several_schedules(stage: Stage) -> None:
     stage.world.clock.move_to(at(DUE))
 
 
+def moved(stage: Stage) -> None:
+    """Its date is excluded, so it fires on the next one. Its executor reads the calendar, too."""
+    CalendarStore(stage.world.table("jobs"), stage.world.store.audited).put(
+        "alice", "feasts", {"dates": ["2026-11-20"]}, stage.world.clock.now()
+    )
+    moves = {"exclude": {"calendars": ["feasts"]}, "on_excluded": "next"}
+    stage.world.registry.create(*KEY, job(cron="15 3 20 11 *", **moves, retry=RETRY, timeout_s=30))
+    stage.world.clock.move_to(at(DUE))
+
+
 @dataclass(frozen=True)
 class Flow:
     """One path through the executor: its preparation, its calls, and the run's final state."""
@@ -116,6 +126,7 @@ FLOWS = {
     "several schedules": Flow(
         several_schedules, ["get_item", "get_item", "get_item", CLAIM, "target", FINISH], "succeeded"
     ),
+    "moved": Flow(moved, ["get_item", "get_item", CLAIM, "target", FINISH], "succeeded"),
     # The second read finds the deleted job.
     "skip": Flow(skip, ["get_item", "get_item", "put_item"], "skipped(deleted)"),
     "taken over": Flow(taken_over, ["get_item", CLAIM, TAKE_OVER, "target", FINISH], "succeeded"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.planning.due_index import Window
+from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.slots import places
@@ -22,6 +23,9 @@ FIRES = {
     ("alice", "latest"): [at("2026-11-21T02:40:00Z"), at("2026-11-21T03:00:00Z")],
     ("bob", "once"): [at("2026-11-21T03:25:30Z")],
     ("bob", "cut-off"): [at("2026-11-21T03:19:00Z")],
+    ("carol", "moved"): [at("2026-11-21T03:23:00Z")],
+    ("carol", "fortnight"): [at("2026-11-21T03:24:00Z")],
+    ("carol", "twice"): [at("2026-11-21T03:26:00Z"), at("2026-11-21T03:29:00Z")],
 }
 
 
@@ -35,6 +39,15 @@ def after_an_outage(stage: Stage) -> None:
     world.registry.create("bob", "once", job(at="2026-11-21T03:25:30Z", invocation="Event"))
     world.registry.create("bob", "gone", job(cron="0 12 * * *"))
     world.store.delete("bob", "gone")
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
+    calendars.put("carol", "feasts", {"dates": ["2026-11-20"]}, world.clock.now())
+    feasts = {"exclude": {"calendars": ["feasts"]}, "on_excluded": "next"}
+    for name, schedule in {
+        "moved": {"cron": "23 3 20 11 *", **feasts},
+        "fortnight": {"every": "2w", "timezone": "Asia/Tokyo", "anchor": "2026-11-07T12:24:00"},
+        "twice": {"cron": "26-59/3 3 * * *", "max_runs": 2},
+    }.items():
+        world.registry.create("carol", name, job(**schedule, invocation="Event"))
     world.run_until("2026-11-21T03:17:30Z")
     killed_after(stage, "transact_write_items", cut_off, nth=2)  # the first opens its shard
     world.clock.move_to(at(OUTAGE_ENDS))

@@ -80,6 +80,11 @@ def fire_times(
     return sorted(at for at in instants if start <= at < end)
 
 
+def instant_of(local: datetime, zone: ZoneInfo) -> int:
+    """A local time: in its first pass if the clock repeats it, and after the gap if the clock skips it."""
+    return next(_instants(local, zone, Calendars(frozenset(), None, "skip"), free=False, names_hour=True))
+
+
 @cache
 def _times_of_day(minute: str, hour: str) -> list[datetime]:
     all_times = (datetime(2001, 1, 1, tzinfo=UTC) + timedelta(minutes=n) for n in range(1440))
