@@ -66,11 +66,11 @@ def consequences(
     ]
 
     def compared(count: int) -> Consequences:
-        fires = [
+        old, new = (
             next_fires(schedule, now, count, excluded=days) if schedule else []
             for schedule, days in zip((before, after), excluded, strict=True)
-        ]
-        return _compared(*fires, count)
+        )
+        return _compared(old, new, count)
 
     near = compared(COMPARED_FIRES)
     if near.appear or near.vanish or near.compared_until is None:

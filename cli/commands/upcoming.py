@@ -205,13 +205,10 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
             )
         )
     if figures["concurrency"]:
-        names = ("key", "limit", "executions", "crowded")
-        out.print(
-            output.table(
-                ("CONCURRENCY KEY", "AT A TIME", "DUE", "AT ONCE TOO MANY"),
-                [tuple(key[name] for name in names) for key in figures["concurrency"]],
-            )
-        )
+        rows_of_keys = [
+            (key["key"], key["limit"], key["executions"], key["crowded"]) for key in figures["concurrency"]
+        ]
+        out.print(output.table(("CONCURRENCY KEY", "AT A TIME", "DUE", "AT ONCE TOO MANY"), rows_of_keys))
     for tenant, count in figures.get("tenants", {}).items():
         out.print(f"tenant {tenant}: {count}", markup=False)
 

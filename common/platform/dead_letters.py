@@ -80,8 +80,8 @@ def dead_letter_of(queue: str, message: MessageTypeDef) -> DeadLetter:
         about = _ABOUT[queue](body)
     except (UnreadableMessage, UnreadableShare, _NoRecord) as error:
         problem = str(error)
-    if reason := message.get("MessageAttributes", {}).get(_REASON, {}).get("StringValue"):
-        about = (*about, reason)
+    if (attribute := message.get("MessageAttributes", {}).get(_REASON)) and "StringValue" in attribute:
+        about = (*about, attribute["StringValue"])
     size = len(body.encode("utf-8", "replace"))
     is_garbage = bool(problem) and not _is_ours(body, _FIELD[queue])
     return DeadLetter(message["MessageId"], sent_at, size, about, problem, is_garbage)
