@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from api import console
 from api.http.paging import check_range
 from api.http.problems import CONTENT_TYPE, KINDS, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.http.refusals import log_refused
 from api.http.representation import compressed, etag_of, is_known
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Response, Route, Routes
@@ -124,9 +125,21 @@ def resolve_for(services: Services, credential: Credential, event: Event) -> Eve
 def _routed(services: Services, event: Event, request_id: str, known: Credential | None = None) -> Event:
     """What the route of a request answers. Without a `known` credential, the request has to prove one."""
     route, path = _route(event["requestContext"]["http"]["method"], _path(event))
-    request = _request(services, event, route, path, known)
-    reply = ROUTES[route](services.acting_for(request.credential), request)
+    now, credential = services.clock.now(), _NOBODY
+    if route.role is not None:
+        credential = known or services.authenticate(bearer(_headers_of(event)), now)
+    try:
+        request = _request(services, event, route, path, credential, now)
+        reply = ROUTES[route](services.acting_for(request.credential), request)
+    except Exception as error:
+        if known is None:  # a process that calls the routes itself has its own log
+            log_refused(credential, f"{route.method} {route.path}", problem_of(error, request_id).kind.status)
+        raise
     return _response(route, reply, request_id, request.headers.get("if-none-match"))
+
+
+def _headers_of(event: Event) -> dict[str, str]:
+    return {name.lower(): value for name, value in (event.get("headers") or {}).items()}
 
 
 def _path(event: Event) -> str:
@@ -164,14 +177,15 @@ def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
 
 
 def _request(
-    services: Services, event: Event, route: Route, path: dict[str, str], caller: Credential | None
+    services: Services,
+    event: Event,
+    route: Route,
+    path: dict[str, str],
+    credential: Credential,
+    now: float,
 ) -> Request:
-    """Authenticate and authorize the request, and check that the route accepts it."""
-    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
-    now = services.clock.now()
-    credential = _NOBODY
+    """Authorize the request, and check that the route accepts it."""
     if route.role is not None:
-        credential = caller or services.authenticate(bearer(headers), now)
         services.admit(
             credential,
             route.role,
@@ -195,7 +209,7 @@ def _request(
         # Some gateways decode the path and others do not. No id contains %, so decoding twice is harmless.
         path={name: unquote(value) for name, value in path.items()},
         query=query,
-        headers=headers,
+        headers=_headers_of(event),
         body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.max_body_bytes),
         shape=route.body,
         body_type=route.body_type,

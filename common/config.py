@@ -62,6 +62,8 @@ class Config:
     registrations_dead_url: str
     # The bucket to which the exporter writes the runs of past days.
     runs_export: str
+    # The bucket with object lock to which ticks write the seals over the audit.
+    audit_export: str
     # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
@@ -105,6 +107,7 @@ class Config:
             api_url=_api_url(env),
             registrations_dead_url=env.get("REGISTRATIONS_DEAD_URL", ""),
             runs_export=env.get("RUNS_EXPORT", ""),
+            audit_export=env.get("AUDIT_EXPORT", ""),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from scheduler.listed_outcomes import OutcomesMaker
     from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
+    from scheduler.sealing import Sealed, Sealer
 
 # No check starts later than this after the tick's start.
 _MAX_CHECK_S: Final = 170
@@ -62,6 +63,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     publish_contradictions(truth().slice(suspects_of(summary, projected), summary.now + _MAX_CHECK_S))
+    log_sealed(sealer().seal(summary.now))
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
         _removal().run_alone(summary.now)
@@ -179,6 +181,17 @@ def log_compared(compared: Compared) -> None:
         logger.warning("executions without a record", **asdict(compared))
 
 
+def log_sealed(sealed: Sealed) -> None:
+    """Log what was sealed of the audit. A seal that was altered stays an error until somebody looks into it."""
+    logger = telemetry.logger()
+    if sealed.seals:
+        logger.info("audit sealed", seals=sealed.seals, entries=sealed.entries)
+    if sealed.tampered:
+        logger.error("audit seals altered", first=sealed.tampered[:10])
+    if sealed.problems:
+        logger.warning("audit left to the next round", problems=sealed.problems[:10])
+
+
 def is_removal_due(due: Table, tenants: Table) -> bool:
     """Whether a job has ended, or a group of schedules or a tenant is being deleted.
 
@@ -269,6 +282,19 @@ def truth() -> Truth:
     from common.truth.truth import Truth  # planners do not need it
 
     return Truth(Tables.of(config()), _queue(), SystemClock())
+
+
+@cache
+def sealer() -> Sealer:
+    """This process's sealer of the audit."""
+    from scheduler.sealing import Sealer  # planners do not need it
+
+    settings, bucket = config(), None
+    if settings.audit_export:
+        from scheduler.export_handler import S3Bucket
+
+        bucket = S3Bucket(aws.s3(), settings.audit_export)
+    return Sealer(Tables.of(settings), SystemClock(), bucket, f"minute8-{settings.stage}/audit")
 
 
 def _queue() -> ExecutionsQueue:

@@ -93,7 +93,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
-        *("registrationRules", "kmsKeyArn"),
+        *("registrationRules", "kmsKeyArn", "auditExport"),
     }
 )
 # As the value of a text, this is a slip.
@@ -108,9 +108,12 @@ _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
 _MAX_GROUP_METRICS: Final = 100
 # Of texts that can be off: what they look like, and what is accepted.
 _PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
-    "runsExport": (
-        re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z"),
-        f"the name of a bucket of S3, or {OFF}",
+    **dict.fromkeys(
+        ("runsExport", "auditExport"),
+        (
+            re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z"),
+            f"the name of a bucket of S3, or {OFF}",
+        ),
     ),
     "kmsKeyArn": (
         re.compile(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+\Z"),

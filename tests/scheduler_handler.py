@@ -12,6 +12,7 @@ from scheduler.coming import ComingCounter
 from scheduler.listed_outcomes import OutcomesMaker
 from scheduler.removal import Removal
 from scheduler.removal_lease import RemovalLease
+from scheduler.sealing import Sealer
 from tests.worlds import World
 
 
@@ -31,4 +32,6 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     truth = Truth(world.tables, world.queue, world.clock)
     monkeypatch.setattr(handler, "truth", lambda: truth)
+    sealer = Sealer(world.tables, world.clock)
+    monkeypatch.setattr(handler, "sealer", lambda: sealer)
     monkeypatch.setattr(handler, "_removal", lambda: removal)

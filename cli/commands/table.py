@@ -97,6 +97,11 @@ ENTRIES: Mapping[str, Entry] = {
         "List who changed what, newest first: of your own tenant, with an admin key; for the platform of any.",
         ".audit:audit",
     ),
+    # Two words: `audit` itself takes a tenant, and so has no commands below it.
+    "audit verify": Entry(
+        "Compare the audit with its seals: what was altered, deleted, inserted or reordered. Needs AWS credentials.",
+        ".audit_verify:verify",
+    ),
     "keys": Entry(
         "API keys: your own tenant's, with an admin key; any tenant's, with an operator key or AWS credentials.",
         ".keys:app",
@@ -160,6 +165,10 @@ class Commands(TyperGroup):
         if self._prints_help or cmd_name not in ENTRIES:
             return super().get_command(ctx, cmd_name)
         return load(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        words = " ".join(args[:2])
+        return (words, load(words), args[2:]) if words in ENTRIES else super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._prints_help = True

@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import functions, planning, queues, settings, surroundings, tables, truth
+from cli.doctor import audit, functions, planning, queues, settings, surroundings, tables, truth
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
@@ -37,6 +37,7 @@ CHECKS: Final = (
     Check("export rule", planning.export_rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
     Check("tables agree", truth.check_tables),
+    Check("audit", audit.sealed),
     Check("without record", queues.without_record),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),

@@ -254,9 +254,11 @@ class Deletions:
         ]
         room -= len(in_tenants)
         audit = Audit(self.tenants).table
-        in_audit = (
-            [keys.key_of(item) for item in audit.query(Query(tenant_id, limit=room))] if room > 0 else []
-        )
+        in_audit: list[keys.Key] = []
+        for partition in (tenant_id, keys.seals(tenant_id)):
+            if (remaining := room - len(in_audit)) > 0:
+                query = Query(partition, limit=remaining, attributes=("pk", "sk"))
+                in_audit += [keys.key_of(item) for item in audit.query(query)]
         removed["others"] += self.jobs.delete_many(in_jobs) + self.tenants.delete_many(in_tenants)
         removed["others"] += audit.delete_many(in_audit)
         return len(in_jobs) + len(in_tenants) + len(in_audit)

@@ -29,6 +29,8 @@
 | tenants | tenant                       | TENANT                          | the tenant                             |
 | tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
+| audit   | SEALS#tenant                 | number                          | the hashes of the entries since the last |
+| due     | SEALED                       | SEALED                          | how far a round of sealing is          |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
 | tenants | TENANT_CHANGES#              | milliseconds#tenant             | a change of the tenant by the platform |
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
@@ -36,6 +38,7 @@
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job: its revision and schedule |
 | jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
 | jobs    | tenant                       | ADDITIONS#kind                  | a mark that each new item changes      |
+| jobs    | REPORTED                     | REPORTED                        | the day of the last daily report       |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
 | due     | CARRIED#pace                 | end of window#group#shard       | what a pace has taken of the time after |
 | due     | PLANNED#0…15                 | start of window#hash            | executions that were enqueued for it   |
@@ -74,12 +77,10 @@ SPREAD = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
 LOG_BUCKETS = 16
 PLANNED, CHANGED, AGAIN = "PLANNED", "CHANGED", "AGAIN"
-PROJECTION = "PROJECTION##"
-WANTED_OUTCOMES = "WANTED_OUTCOMES"
+PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
-FIRST = "-"
-LAST = "~"
+FIRST, LAST = "-", "~"
 
 
 class Key(TypedDict):
@@ -106,27 +107,23 @@ def key_of(item: Mapping[str, Any]) -> Key:
     return {"pk": item["pk"], "sk": item["sk"]}
 
 
-JOB_PREFIX = "JOB#"
-CALENDAR_PREFIX = "CALENDAR#"
-FORMER_PREFIX = "FORMER#"
-STREAK_PREFIX = "STREAK#"
-SUBSCRIPTION_PREFIX = "SUBSCRIPTION#"
+JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX = "JOB#", "CALENDAR#", "SUBSCRIPTION#"
+FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX, KEY_REFERENCE_PREFIX = "FORMER#", "STREAK#", "LATE#", "KEYREF#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
 HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
-SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
-TENANT_CHANGES = "TENANT_CHANGES#"
-DELETIONS = "DELETIONS#"
-AUDIT_PREFIX = "AUDIT#"
+SHARES, WINDOWS = "SHARES", "WINDOWS"
+QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICTIONS"
+TENANT_CHANGES, DELETIONS, AUDIT_PREFIX = "TENANT_CHANGES#", "DELETIONS#", "AUDIT#"
+SEALED: Key = {"pk": "SEALED", "sk": "SEALED"}
 # The tenants that have subscriptions: no tenant's id contains a #.
 SUBSCRIBERS = "SUBSCRIBERS#"
 # The owner of the platform's own keys, in place of a tenant.
 OPERATORS = "OPERATORS#"
 TENANTS = "TENANTS#"
-KEY_REFERENCE_PREFIX = "KEYREF#"
 PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
 RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
-UNRECORDED, CONTRADICTIONS = "UNRECORDED", "CONTRADICTIONS"
+REPORTED: Key = {"pk": "REPORTED", "sk": "REPORTED"}
 CHECKED: Key = {"pk": "CHECKED", "sk": "CHECKED"}
 
 
@@ -345,6 +342,14 @@ def audit(tenant_id: str, entry_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{AUDIT_PREFIX}{entry_id}"}
 
 
+def seals(owner: str) -> str:
+    return f"SEALS#{owner}"
+
+
+def seal(owner: str, number: int) -> Key:
+    return {"pk": seals(owner), "sk": f"{number:09d}"}
+
+
 def deletion(tenant_id: str) -> Key:
     return {"pk": DELETIONS, "sk": tenant_id}
 
@@ -359,10 +364,8 @@ def pace_carryover(pace: int, end: int, group: str = "", shard: int = 0) -> Key:
 
 
 def shards_of_pace(group: str, pace: int) -> tuple[str, str]:
-    """The directory's sort keys of a group's shards that belong to one pace, or to none (0).
-
-    The numbers of a pace's shards begin with `-`, which sorts before all digits; `:` follows them.
-    """
+    """The directory's sort keys of a group's shards that belong to one pace, or to none (0)."""
+    # The numbers of a pace's shards begin with `-`, which sorts before all digits; `:` follows them.
     digits = f"-{pace}" if pace else ""
     return f"{group}#{digits}0", f"{group}#{digits}:"
 
@@ -433,9 +436,6 @@ def projected_portion(tenant_id: str, start: int, name: str) -> Key:
 
 def projected_day(tenant_id: str, date: str) -> Key:
     return {"pk": projected_days(tenant_id), "sk": date}
-
-
-LATE_PREFIX = "LATE#"
 
 
 def projected_late(tenant_id: str, at: int, name: str) -> Key:

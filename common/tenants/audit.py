@@ -20,7 +20,7 @@ from common.errors import InvalidInput
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.table import Query, Table, Transaction
-from common.storage.wire import Item
+from common.storage.wire import Expression, Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 
@@ -32,6 +32,8 @@ _MAX_VALUE: Final = 1_000
 _MAX_WORD: Final = 200
 _MAX_ADDRESS: Final = 45
 MAX_ENTRIES_READ: Final = 2_000
+# No entry is ever replaced.
+_IS_NEW: Final = Expression("attribute_not_exists(pk)", {})
 # Sorts after every entry's id.
 _LAST: Final = "~"
 
@@ -136,7 +138,7 @@ class Audit:
     ) -> None:
         """Add an entry to `tx`."""
         item = self._item(tenant, by, action, subject, now, before or {}, after or {})
-        tx.put(self.table, item | ({"times": times} if times else {}))
+        tx.put(self.table, item | ({"times": times} if times else {}), _IS_NEW)
 
     def _item(
         self,
@@ -150,7 +152,7 @@ class Audit:
     ) -> Item:
         was, became = differing(before, after)
         # The time first, so that entries sort; then random text, for two changes in one millisecond.
-        entry_id = f"{_time_id(now)}-{secrets.token_hex(4)}"
+        entry_id = f"{time_id(now)}-{secrets.token_hex(4)}"
         return {
             **keys.audit(tenant, entry_id),
             "at": now,
@@ -194,10 +196,22 @@ class Audit:
             return None
         return [item["subject"] for item in items if item["action"].partition(".")[0] == kind]
 
+    def stored(self, owner: str, since: str, until: str, most: int | None = None) -> Iterator[Item]:
+        """The entries with ids in [since, until) as they are stored, the oldest first. A bound may be a `time_id`."""
+        first, last = (keys.audit(owner, bound)["sk"] for bound in (since, until))
+        if first >= last:
+            return iter(())
+        both = [
+            table.query(Query(owner, sk_between=(first, last), limit=most))
+            for table in (self.table, self.tenants)
+        ]
+        oldest_first = (item for item in merge(*both, key=lambda item: item["sk"]) if item["sk"] != last)
+        return islice(oldest_first, most)
+
     def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
-        first = _time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
+        first = time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
         # An id is longer than its time, so it sorts after the end's own text.
-        last = _time_id(entry_filter.until_at) if entry_filter.until_at is not None else _LAST
+        last = time_id(entry_filter.until_at) if entry_filter.until_at is not None else _LAST
         last = min(last, before_id) if before_id else last
         if first >= last:
             return iter(())
@@ -243,8 +257,8 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict
     )
 
 
-def _time_id(at: float) -> str:
-    """Milliseconds as 13 digits, which sort until the year 2286."""
+def time_id(at: float) -> str:
+    """What the id of an entry of this time begins with: milliseconds as 13 digits, which sort until the year 2286."""
     return f"{min(max(int(at * 1000), 0), 10**13 - 1):013d}"
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
 from api.http.problems import Malformed, MethodNotAllowed, NoSuchRoute, TooLarge
+from api.http.refusals import log_refused
 from api.http.requests import bearer, raw_body, read_json
 from api.services import Services
 from common import telemetry
@@ -87,6 +88,7 @@ _ERRORS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
 def answer(services: Services, event: Event, place: str) -> Event:
     """The answer to a request at `place` below the base path. Never raises."""
     request_id = str((event.get("requestContext") or {}).get("requestId") or "")
+    credential, operation = None, None
     try:
         operation, label = _route(event["requestContext"]["http"]["method"], place)
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
@@ -114,7 +116,10 @@ def answer(services: Services, event: Event, place: str) -> Event:
             acting = services.acting_for(credential, author)
         return _answer(HTTPStatus.OK, request_id, operation.answer(acting, request))
     except Exception as error:  # noqa: BLE001  the client gets AWS's form of any error
-        return _refusal(error, request_id)
+        refusal = _refusal(error, request_id)
+        if credential and operation:
+            log_refused(credential, f"scheduler:{operation.name}", HTTPStatus(refusal["statusCode"]))
+        return refusal
 
 
 def parsed_query(text: str) -> list[tuple[str, str]]:

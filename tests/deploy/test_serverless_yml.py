@@ -140,6 +140,26 @@ def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: di
     }
 
 
+def test_who_writes_the_audit(template: dict[str, Any]) -> None:
+    """Nobody updates or deletes an entry but by the removal of a tenant; only ticks and the removal write seals."""
+    of_audit = {"Fn::GetAtt": ["AuditTable", "Arn"]}
+    statements = {
+        function: entry
+        for function in PERMISSIONS
+        for entry in template["Resources"][f"{function}Role"]["Properties"]["Policies"][0]["PolicyDocument"][
+            "Statement"
+        ]
+        if of_audit in as_list(entry["Resource"])
+    }
+    seals = keys.seals("alice").removesuffix("alice") + "*"
+    for function, entry in statements.items():
+        removes = "dynamodb:BatchWriteItem" in as_list(entry["Action"])
+        assert removes == (function in ("Scheduler", "Planner"))
+        assert not {"dynamodb:UpdateItem", "dynamodb:DeleteItem"}.intersection(as_list(entry["Action"]))
+        condition = {"ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": [seals]}}
+        assert entry.get("Condition") == (None if removes else condition)
+
+
 @pytest.mark.parametrize("function", PERMISSIONS)
 def test_each_function_runs_under_its_own_role(template: dict[str, Any], function: str) -> None:
     role = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Role"]

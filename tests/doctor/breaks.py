@@ -10,6 +10,7 @@ from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares
 from common.storage import keys
+from common.tenants.audit_seals import SealRound
 from common.timing.slots import places
 from tests.doctor.stage import VARIABLES, Patient
 from tests.worlds import at
@@ -206,6 +207,20 @@ def miscounted(patient: Patient) -> None:
     due.put({**keys.directory(group, 0), "jobs": 9, "filed": " ".join(places(group))})
     for place in places(group):
         due.put({**keys.listing(place, group, 0)})
+
+
+def never_sealed(patient: Patient) -> None:
+    patient.deployment.due_table().delete(keys.SEALED)
+
+
+def seal_altered(patient: Patient) -> None:
+    began_at = int(patient.clock.now()) - 600
+    SealRound(began_at, began_at + 1, tampered=("alice: seal 7",)).put(patient.deployment.due_table())
+
+
+def long_unsealed(patient: Patient) -> None:
+    began_at = int(patient.clock.now()) - 4 * 3_600
+    SealRound(began_at, began_at + 1).put(patient.deployment.due_table())
 
 
 def without_data(patient: Patient) -> None:

@@ -30,6 +30,7 @@ from common.planning.due_index import DueIndex, Mark
 from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
+from common.tenants.audit_seals import SealRound
 from common.version import VERSION
 from tests.worlds import at, make_tables
 
@@ -238,6 +239,7 @@ class Patient:
         )
         for alarm in ALARMS:
             self.alarm(alarm)
+        SealRound(at(NOW) - 600, at(NOW) - 599).put(Table(self["dynamodb"], self.name("due")))
         self.planned("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:18:02Z")
 
     def expire(self, table: str) -> None:

@@ -9,18 +9,37 @@ from typing import Any
 
 import pytest
 
+from common.platform.audit_anchors import AnchorBucket
 from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.table import Table, Tables
+from common.tenants.audit import Audit
+from common.tenants.audit_seals import AuditSeals
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from common.timing.windows import window_start
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 
 pytestmark = pytest.mark.embedded
+
+
+def test_the_audit_is_sealed_and_its_hashes_are_in_a_locked_bucket(embedded: Embedded, aws: Any) -> None:
+    """An entry of an hour ago, a tick, and `minute8 audit verify` over the bucket; IAM is enforced."""
+    s3, dynamodb = client(embedded, "s3"), client(embedded, "dynamodb")
+    s3.create_bucket(Bucket="minute8-test-audit", ObjectLockEnabledForBucket=True)
+    tenants, due = Table(dynamodb, "minute8-test-tenants"), Table(dynamodb, "minute8-test-due")
+    Tenants(tenants).create("sealed", "", time.time() - 3_600)
+    due.delete(keys.SEALED)
+    answer = client(embedded, "lambda").invoke(FunctionName="minute8-test-scheduler", Payload=b"{}")
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    state = AuditSeals(Audit(tenants)).verify("sealed", time.time())
+    assert (state.entries, state.seals, state.tamperings) == (1, 1, [])
+    exported = AnchorBucket(s3, "minute8-test-audit", "minute8-test/audit").anchors()
+    [anchor] = [anchor for anchor in exported if anchor.owner == "sealed"]
+    assert (anchor.chain, anchor.hash) == (state.chain, state.hashes[1])
 
 
 def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:

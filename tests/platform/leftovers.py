@@ -24,6 +24,8 @@ from common.registration.subscriptions import SubscriptionDefinition, Subscripti
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
+from common.tenants.audit_chain import SETTLE_S
+from common.tenants.audit_seals import AuditSeals
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
@@ -88,6 +90,8 @@ def furnish(world: World) -> str:
         WebhookSecrets(table).ensure(tenant, world.clock.now())
         RequestRate(table).take(tenant, 100, world.clock.now())
         _furnish_jobs(world, registry, tenant)
+    for tenant in ("bob", "alice"):
+        assert AuditSeals(Audit(table)).seal(tenant, world.clock.now() + SETTLE_S + 1, 1)
     world.run_until("2026-11-21T03:14:30Z")
     return alices
 

@@ -1,0 +1,205 @@
+"""The chain over an owner's audit: seals, each with the hash of its predecessor. Pure.
+
+An entry is written without a hash, so that writers neither wait for each other nor write more. Once it has settled, a
+tick seals it: a seal lists the entries since the last seal with the hash of each. `compare` names what differs.
+An owner is a tenant, or the platform (`keys.OPERATORS`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from common.storage import keys
+from common.storage.wire import Item, to_wire
+from common.tenants.audit import RETENTION_S
+from common.timing.instants import DAY_S
+
+# An entry may be committed so long after the time in its id: longer than a function runs, or AWS accepts a wrong clock.
+SETTLE_S: Final = 20 * 60
+# 55 bytes each, in an item of at most 400 KB.
+MAX_SEALED: Final = 1_000
+# A seal outlives its entries, which DynamoDB deletes days after they have expired.
+LIFETIME_S: Final = RETENTION_S + 30 * DAY_S
+# An entry that was sealed later than this is older than the chain.
+_SEALED_WITHIN_S: Final = DAY_S
+_HASH_CHARS: Final = 32
+
+ALTERED: Final = "altered"
+DELETED: Final = "deleted"
+INSERTED: Final = "inserted"
+REORDERED: Final = "reordered"
+SEAL_ALTERED: Final = "seal altered"
+SEAL_MISSING: Final = "seal missing"
+SEAL_REPLACED: Final = "seal replaced"
+NOT_SEALED: Final = "not sealed"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The entries with ids in [since, until), as (id, hash) by id; the first seal's `since` is empty.
+
+    `chain` is a random id of the whole chain. `previous` is the predecessor's hash, `previous_at` its `sealed_at`.
+    """
+
+    owner: str
+    chain: str
+    number: int
+    since: str
+    until: str
+    entries: tuple[tuple[str, str], ...]
+    sealed_at: int
+    previous: str = ""
+    previous_at: int = 0
+
+    @property
+    def hash(self) -> str:
+        """Of everything in the seal, and so of all seals before it."""
+        return _digest(
+            [
+                *(self.owner, self.chain, self.number, self.since, self.until, self.sealed_at),
+                *(self.previous, self.previous_at, self.entries),
+            ]
+        )
+
+    def to_item(self) -> Item:
+        return {
+            **keys.seal(self.owner, self.number),
+            "chain": self.chain,
+            "since": self.since,
+            "until": self.until,
+            "entries": "\n".join(f"{entry_id} {digest}" for entry_id, digest in self.entries),
+            "sealed_at": self.sealed_at,
+            "previous": self.previous,
+            "previous_at": self.previous_at,
+            "hash": self.hash,
+            "expires_at": self.sealed_at + LIFETIME_S,
+        }
+
+    @classmethod
+    def from_item(cls, owner: str, item: Mapping[str, Any]) -> Seal | None:
+        """None if the item was altered: its hash is not that of what it holds."""
+        try:
+            pairs = [tuple(line.split(" ", 1)) for line in item["entries"].splitlines()]
+            seal = cls(
+                owner=owner,
+                chain=item["chain"],
+                number=int(item["sk"]),
+                since=item["since"],
+                until=item["until"],
+                entries=tuple((entry_id, digest) for entry_id, digest in pairs),
+                sealed_at=item["sealed_at"],
+                previous=item["previous"],
+                previous_at=item["previous_at"],
+            )
+            is_whole = item["hash"] == seal.hash
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+        return seal if is_whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tampering:
+    """What differs from what was sealed: its name, the entry or seal, and details."""
+
+    name: str
+    of: str
+    detail: str
+
+
+def entry_id_of(item: Mapping[str, Any]) -> str:
+    """The id of a stored entry."""
+    return str(item["sk"]).removeprefix(keys.AUDIT_PREFIX)
+
+
+def entry_hash(item: Mapping[str, Any]) -> str:
+    """The hash of a stored entry, with all its attributes, but without its key: the seal lists that beside it."""
+    return _digest(to_wire({name: value for name, value in item.items() if name not in ("pk", "sk")}))[
+        :_HASH_CHARS
+    ]
+
+
+def next_seal(
+    owner: str, last: Seal | None, items: Sequence[Item], until: str, now: float, chain: str
+) -> Seal | None:
+    """The seal of settled entries since the last one, the oldest first; None without entries.
+
+    `items` may have one more than fits: the seal ends before it. `chain` is the id of a chain that begins.
+    """
+    if not items:
+        return None
+    sealed = items[:MAX_SEALED]
+    return Seal(
+        owner=owner,
+        chain=last.chain if last else chain,
+        number=last.number + 1 if last else 1,
+        since=last.until if last else "",
+        until=until if len(items) == len(sealed) else entry_id_of(items[MAX_SEALED]),
+        entries=tuple((entry_id_of(item), entry_hash(item)) for item in sealed),
+        sealed_at=int(now),
+        previous=last.hash if last else "",
+        previous_at=last.sealed_at if last else 0,
+    )
+
+
+def compare_link(seal: Seal, before: Seal | None, now: float) -> Tampering | None:
+    """Whether a seal follows its predecessor; None: it does, or the predecessor has expired."""
+    name = f"seal {seal.number}"
+    if before is None:
+        if seal.number == 1:
+            is_first = seal.since == seal.previous == ""
+            return (
+                None if is_first else Tampering(SEAL_ALTERED, name, "it is the first and has a predecessor")
+            )
+        if seal.previous_at + LIFETIME_S > now:
+            return Tampering(SEAL_MISSING, f"seal {seal.number - 1}", f"{name} follows it")
+        return None
+    if seal.number != before.number + 1:
+        return Tampering(SEAL_MISSING, f"seal {before.number + 1}", f"{name} follows {before.number}")
+    if (seal.chain, seal.previous, seal.since) != (before.chain, before.hash, before.until):
+        return Tampering(SEAL_REPLACED, f"seal {before.number}", f"{name} follows another one")
+    return None
+
+
+def compare(seal: Seal, items: Iterable[Item], now: float) -> list[Tampering]:
+    """What differs between a seal and the stored entries of its range, by id."""
+    stored = {entry_id_of(item): entry_hash(item) for item in items}
+    sealed = dict(seal.entries)
+    ids_of = {digest: entry_id for entry_id, digest in seal.entries}
+    differences = []
+    for entry_id in sorted(stored.keys() | sealed.keys()):
+        actual, expected = stored.get(entry_id), sealed.get(entry_id)
+        if expected is None:
+            differences.append(Tampering(INSERTED, entry_id, f"seal {seal.number} does not have it"))
+        elif actual is None:
+            if not has_expired(entry_id, now):
+                differences.append(Tampering(DELETED, entry_id, f"seal {seal.number} has it"))
+        elif actual != expected:
+            other = ids_of.get(actual)
+            name, detail = (REORDERED, f"it holds what {other} held") if other else (ALTERED, "")
+            differences.append(Tampering(name, entry_id, detail or f"seal {seal.number} has another hash"))
+    return differences
+
+
+def has_expired(entry_id: str, now: float) -> bool:
+    """Whether DynamoDB may have deleted the entry because of its age."""
+    return entry_at(entry_id) + RETENTION_S <= now
+
+
+def sealed_late(seal: Seal) -> int:
+    """How many entries are older than the chain: nobody knows whether they were changed before they were sealed."""
+    return sum(entry_at(entry_id) + _SEALED_WITHIN_S < seal.sealed_at for entry_id, _ in seal.entries)
+
+
+def entry_at(entry_id: str) -> int:
+    """When the entry was made, in seconds; 0 if its id has no time."""
+    digits = entry_id.partition("-")[0]
+    return int(digits) // 1_000 if digits.isdecimal() else 0
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,151 @@
+"""Seals the audit, once an hour: for each tenant the entries that have settled (common/tenants/audit_chain.py).
+
+A tick seals a part of the tenants, and the next one goes on. With a bucket, the newest hash of each tenant that got a
+seal goes there before the part counts as done: an object with a lock is what nobody can rewrite with the table.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Any, Final, Protocol
+
+from common.clock import Clock
+from common.storage import keys
+from common.storage.table import Query, Tables
+from common.tenants.audit import Audit
+from common.tenants.audit_chain import Seal, Tampering
+from common.tenants.audit_seals import AuditSeals, SealRound
+from common.tenants.states import ACTIVE, SUSPENDED
+from common.timing.instants import rfc3339
+from scheduler.concurrently import for_each
+
+ROUND_S: Final = 3_600
+# The rule may be early by some seconds.
+_EARLY_S: Final = 60
+# Some 3 requests a tenant, by 16 threads.
+_TENANTS_AT_ONCE: Final = 200
+_MAX_SEALING_S: Final = 20
+# Of one tenant in a round: more are left to the next one.
+_MAX_SEALS: Final = 10
+_TAMPERED_KEPT: Final = 10
+
+
+class LockedBucket(Protocol):
+    """Where the hashes go."""
+
+    def put(self, name: str, data: bytes) -> None: ...
+
+
+@dataclass(slots=True)
+class Sealed:
+    """The result of a tick's part: seals and entries, whether the round ended, what was altered or went wrong."""
+
+    seals: int = 0
+    entries: int = 0
+    complete: bool = True
+    tampered: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Sealer:
+    """`seal` is a tick's part. `prefix` is the beginning of the names in the bucket."""
+
+    tables: Tables
+    clock: Clock
+    bucket: LockedBucket | None = None
+    prefix: str = ""
+
+    def seal(self, now: float) -> Sealed:
+        """Go on with the round, or begin one if the last one began an hour ago. Raises nothing."""
+        sealed = Sealed()
+        try:
+            self._seal(now, sealed)
+        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
+            sealed.problems.append(repr(error)[:300])
+            sealed.complete = False
+        return sealed
+
+    def _seal(self, now: float, sealed: Sealed) -> None:
+        current = SealRound.read(self.tables.due) or SealRound(0, 1)
+        if current.ended_at:
+            if now < current.began_at + ROUND_S - _EARLY_S:
+                return
+            current = SealRound(int(now))
+            current.put(self.tables.due)  # what this part seals is of this round, also if it is cut off
+        stop_at = self.clock.now() + _MAX_SEALING_S
+        owners = self._owners_after(current.after)
+        while owners_at_once := list(islice(owners, _TENANTS_AT_ONCE)):
+            tampered = self._seal_owners(owners_at_once, current.began_at, now, sealed)
+            sealed.tampered += tampered
+            kept = (*current.tampered, *tampered)[:_TAMPERED_KEPT]
+            current = replace(current, after=owners_at_once[-1], tampered=kept)
+            current.put(self.tables.due)
+            if self.clock.now() >= stop_at:
+                sealed.complete = False
+                return
+        replace(current, ended_at=int(self.clock.now())).put(self.tables.due)
+
+    def _owners_after(self, after: str) -> Iterator[str]:
+        """The platform, then the tenants by id."""
+        start = keys.tenant_listing(after) if after not in ("", keys.OPERATORS) else None
+        listed = self.tables.tenants.query(Query(keys.TENANTS, after=start))
+        living = (item["sk"] for item in listed if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED))
+        return living if after else chain([keys.OPERATORS], living)
+
+    def _seal_owners(self, owners: list[str], began_at: int, now: float, sealed: Sealed) -> list[str]:
+        """Returns whose last seal was altered."""
+        tampered: list[str] = []
+        new_seals: list[Seal] = []
+        heads: list[Seal] = []
+
+        def seal(owner: str) -> None:
+            try:
+                seals = self._seals.seal(owner, now, _MAX_SEALS)
+                if isinstance(seals, Tampering):
+                    tampered.append(f"{owner}: {seals.of}: {seals.detail}")
+                    return
+                new_seals.extend(seals)
+                if self.bucket and (head := self._head(owner, seals, began_at)):
+                    heads.append(head)
+            except Exception as error:  # noqa: BLE001  one tenant's items hold no other tenant's back
+                sealed.problems.append(f"{owner}: {error!r}"[:300])
+
+        for_each(owners, seal)
+        sealed.seals += len(new_seals)
+        sealed.entries += sum(len(seal.entries) for seal in new_seals)
+        if heads and self.bucket:
+            self._export(self.bucket, heads, now)
+        return sorted(tampered)
+
+    @property
+    def _seals(self) -> AuditSeals:
+        return AuditSeals(Audit(self.tables.tenants))
+
+    def _head(self, owner: str, new_seals: list[Seal], began_at: int) -> Seal | None:
+        """The newest seal, if it is of this round: a part that was cut off may have made it."""
+        head = new_seals[-1] if new_seals else self._seals.newest(owner)
+        return head if isinstance(head, Seal) and head.sealed_at >= began_at else None
+
+    def _export(self, bucket: LockedBucket, heads: list[Seal], now: float) -> None:
+        heads.sort(key=lambda head: head.owner)
+        date, _, time = rfc3339(now).partition("T")
+        data = "".join(f"{json.dumps(anchor(head))}\n" for head in heads)
+        # The same heads make the same object.
+        name = f"{self.prefix}/{date}/{time[:8].replace(':', '')}-{heads[0].hash[:8]}.jsonl.gz"
+        bucket.put(name, gzip.compress(data.encode(), mtime=0))
+
+
+def anchor(head: Seal) -> dict[str, Any]:
+    """A line in the bucket: the newest seal of an owner. Pure."""
+    return {
+        "owner": head.owner,
+        "chain": head.chain,
+        "number": head.number,
+        "hash": head.hash,
+        "sealed_at": head.sealed_at,
+    }
