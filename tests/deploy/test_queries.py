@@ -6,16 +6,20 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from api.http.refusals import log_refused
 from common import config, telemetry
+from common.platform.credential import Credential
 from common.runs.outcome import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch
+from executor.recorder import Report
 from executor.stages import Message
 from scheduler import handler
 from scheduler.reconcile import Compared
@@ -42,7 +46,9 @@ def lines(
     world.registry.create("alice", "fails", job(cron="* * * * *"))
     world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="it broke")
     world.run_until("2026-11-21T03:14:00Z")
-    executor_handler._log_and_count(world.reports, failed=0)
+    skipped = Report("skipped", world.reports[0].execution, detail="overlap")
+    executor_handler._log_and_count([*world.reports, skipped], failed=0)
+    log_refused(Credential("alice", "read", "k1"), "GET /v1/jobs/{job_id}", HTTPStatus.NOT_FOUND)
     broken = replace(world.executor, due_jobs=None)  # type: ignore[arg-type]
     execute_batch(broken, [Message("m-1", world.sqs.bodies[0])])
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
@@ -62,7 +68,7 @@ def test_each_query_finds_lines_with_all_its_fields_and_lines_name_the_execution
     for name, query in QUERIES.items():
         text = query["Properties"]["QueryString"]
         bare = re.sub(r'"[^"]*"', "", text)
-        fields = set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort runs", "", bare))) - _WORDS
+        fields = set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort (runs|requests)", "", bare))) - _WORDS
         messages = re.findall(r'"([a-z ]+)"', text) or ["failed"]
         matching = [line for line in lines if line["message"] in messages]
         assert matching, name
