@@ -68,7 +68,9 @@ def test_each_query_finds_lines_with_all_its_fields_and_lines_name_the_execution
     for name, query in QUERIES.items():
         text = query["Properties"]["QueryString"]
         bare = re.sub(r'"[^"]*"', "", text)
-        fields = set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort (runs|requests)", "", bare))) - _WORDS
+        fields = (
+            set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort (runs|requests)", "", bare))) - _WORDS
+        )
         messages = re.findall(r'"([a-z ]+)"', text) or ["failed"]
         matching = [line for line in lines if line["message"] in messages]
         assert matching, name
