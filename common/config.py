@@ -64,6 +64,9 @@ class Config:
     runs_export: str
     # The bucket with object lock to which ticks write the seals over the audit.
     audit_export: str
+    # The topic of SNS to which the notifier sends the daily report, and the hour (UTC) up to which it counts.
+    daily_report_topic: str
+    daily_report_hour: int
     # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
@@ -108,6 +111,8 @@ class Config:
             registrations_dead_url=env.get("REGISTRATIONS_DEAD_URL", ""),
             runs_export=env.get("RUNS_EXPORT", ""),
             audit_export=env.get("AUDIT_EXPORT", ""),
+            daily_report_topic=env.get("DAILY_REPORT_TOPIC", ""),
+            daily_report_hour=int(env.get("DAILY_REPORT_HOUR", "6")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
 from common.clock import SystemClock
@@ -16,8 +16,11 @@ from common.tenants.web_address import is_public_or_loopback
 from common.tenants.webhook_secrets import SigningSecrets
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
-from notifier.delivery import Delivery
+from notifier.delivery import TIMEOUT_S, Delivery
 from notifier.notifier import Notifier, notifier
+
+if TYPE_CHECKING:
+    from notifier.daily_report import DailyReports
 
 _THREADS: Final = 16
 # After the beginning of the round. The function's timeout is a minute; a read takes seconds, a try five at most.
@@ -32,7 +35,28 @@ def handle(event: object, context: object) -> dict[str, Any]:
     counts = dict(deployed.round(began_at + _MAX_READ_START_S, began_at + _MAX_SEND_START_S))
     if counts:
         telemetry.logger().info("notices", messages=counts)
+    if config().daily_report_topic:
+        send_daily_report(deployed.clock.now())
     return counts
+
+
+def send_daily_report(now: float) -> None:
+    """Send the platform's report if it is time. What fails is tried again in a minute."""
+    try:
+        if _daily_reports().send_if_due(now):
+            telemetry.logger().info("daily report sent")
+    except Exception as error:  # noqa: BLE001  tenants' messages are sent, whatever this is
+        telemetry.logger().error("daily report not sent", error=repr(error)[:500])
+
+
+def _daily_reports() -> DailyReports:
+    from executor.targets.clients import client
+    from notifier.daily_report import DailyReports
+
+    settings = config()
+    sns = client("sns", {"arn": settings.daily_report_topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
+    tables, topic = Tables.of(settings), settings.daily_report_topic
+    return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, aws.sqs())
 
 
 @cache

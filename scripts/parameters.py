@@ -66,6 +66,7 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "reconciledPerTick": (0, 1_000_000),
     "packFrom": (0, 1_000_000),
     "spreadS": (0, 3_600),
+    "dailyReportHour": (0, 23),
     "accountConcurrency": (10, 1_000_000),
     "maxReceiveCount": (1, 1_000),
     "apiThrottleRate": (1, 10_000),
@@ -93,7 +94,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
-        *("registrationRules", "kmsKeyArn", "auditExport"),
+        *("registrationRules", "kmsKeyArn", "auditExport", "dailyReportTopicArn"),
     }
 )
 # As the value of a text, this is a slip.
@@ -122,6 +123,11 @@ _PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
     "alarmTopicArn": (
         re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z"),
         f"the ARN of an SNS topic, or {OFF}",
+    ),
+    # No e-mail address can subscribe to a FIFO topic.
+    "dailyReportTopicArn": (
+        re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+\Z"),
+        f"the ARN of a standard SNS topic, or {OFF}",
     ),
 }
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")

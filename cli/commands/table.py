@@ -146,6 +146,10 @@ ENTRIES: Mapping[str, Entry] = {
         "Compare jobs, due entries, groups, tenants, audit and runs with each other. Needs AWS credentials.",
         ".check:check",
     ),
+    "report": Entry(
+        "Show what ran, failed, was late or skipped in 24 hours, and what is wrong now. Needs AWS credentials.",
+        ".report:report",
+    ),
     "redrive": Entry(
         "Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials.",
         ".redrive:redrive",

@@ -6,11 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Final
 
 from common.projection.totals import HOUR_S, LATE_S
 from common.projection.windows import ProjectedWindow
-from common.runs.states import FAILED
+from common.runs.states import FAILED, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
@@ -25,12 +26,14 @@ _MAX_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TenantTotals:
-    """The runs of a tenant: how many, how many of them failed or were late, and how late the latest one was."""
+    """The runs of a tenant: how many, how many failed, were late or skipped, and how late the latest one was."""
 
     runs: int = 0
     failed: int = 0
     late: int = 0
     max_lateness_s: float = 0.0
+    # Of windows before this was counted: 0.
+    skipped: int = 0
 
     @classmethod
     def of_window(cls, window: ProjectedWindow) -> TenantTotals:
@@ -40,12 +43,13 @@ class TenantTotals:
             window.totals.statuses.get(FAILED, 0),
             sum(count for value, count in lateness_s.items() if value > LATE_S),
             max(lateness_s, default=0.0),
+            window.totals.statuses.get(SKIPPED, 0),
         )
 
     @classmethod
     def sum(cls, totals: Iterable[TenantTotals]) -> TenantTotals:
         """The totals of all of them."""
-        rows = [(each.runs, each.failed, each.late, each.max_lateness_s) for each in totals]
+        rows = [_row(each) for each in totals]
         return cls(*_summed(rows)) if rows else cls()
 
 
@@ -165,10 +169,7 @@ def hour_of(at: int) -> int:
 
 
 def _text(totals: Mapping[str, TenantTotals]) -> str:
-    shown = {
-        tenant: [each.runs, each.failed, each.late, each.max_lateness_s]
-        for tenant, each in sorted(totals.items())
-    }
+    shown = {tenant: _row(each) for tenant, each in sorted(totals.items())}
     return packed(json.dumps(shown, separators=(",", ":")))
 
 
@@ -181,6 +182,10 @@ def _rows(item: Mapping[str, Any] | Item) -> dict[str, _Row]:
     return rows
 
 
-def _summed(rows: Sequence[_Row]) -> tuple[int, int, int, float]:
-    runs, failed, late, lateness_s = zip(*rows, strict=True)
-    return sum(runs), sum(failed), sum(late), max(lateness_s)
+def _row(totals: TenantTotals) -> _Row:
+    return totals.runs, totals.failed, totals.late, totals.max_lateness_s, totals.skipped
+
+
+def _summed(rows: Sequence[_Row]) -> tuple[int, int, int, float, int]:
+    runs, failed, late, lateness_s, *skipped = zip_longest(*rows, fillvalue=0)
+    return sum(runs), sum(failed), sum(late), max(lateness_s), sum(map(sum, skipped))

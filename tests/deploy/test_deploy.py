@@ -98,6 +98,11 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"jwtConsoleClient": "console"}, "jwtIssuer: it must be given with jwtConsoleClient"),
         ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
         ({"runsExport": "s3://history"}, "the name of a bucket of S3, or off"),
+        (
+            {"dailyReportTopicArn": "arn:aws:sns:eu-west-1:123456789012:a.fifo"},
+            "a standard SNS topic, or off",
+        ),
+        ({"dailyReportHour": "24"}, "from 0 to 23"),
         ({"auditExport": "s3://audit"}, "the name of a bucket of S3, or off"),
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"registrationRules": "minute8-acme"}, "registrationRules: 'minute8-acme' is not valid"),

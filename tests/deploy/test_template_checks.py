@@ -45,6 +45,7 @@ EVERYTHING = {
     "jwtAudience": "minute8",
     "runsExport": "acme-runs",
     "auditExport": "acme-audit",
+    "dailyReportTopicArn": "arn:aws:sns:us-east-1:123456789012:report",
     "registrationRules": "arn:aws:events:us-east-1:123456789012:rule/platform/minute8-*",
     "kmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",

@@ -1,0 +1,185 @@
+"""The platform's report of a day: what ran, failed, was late or skipped, what is stuck, and what it costs.
+
+It reads what ticks have written down: totals by hour, and the lists of what they have found. It walks no table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from common.planning.due_index import DueIndex
+from common.platform.dead_letters import QUEUES
+from common.projection.state import ProjectionStates
+from common.projection.tenants import ProjectedTenants, TenantTotals, hour_of
+from common.storage import keys
+from common.storage.table import Query, Table, Tables
+from common.timing.instants import DAY_S, rfc3339
+from common.timing.windows import WINDOW_S
+from common.truth.contradiction import RUN_STUCK
+from common.truth.found import FoundContradictions
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+# docs/performance.md: runs of the mix; docs/idle-cost.md: a month of 30.4 days without runs.
+DOLLARS_A_RUN: Final = 0.96e-6
+IDLE_DOLLARS_A_DAY: Final = 15.73 / 30.4
+_TENANTS_NAMED: Final = 3
+# More are not counted.
+MAX_COUNTED: Final = 1_000
+# The mark is a window behind while a tick plans.
+_MARK_LATE_S: Final = WINDOW_S
+# https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
+_MAX_SUBJECT: Final = 99
+
+
+@dataclass(frozen=True, slots=True)
+class DailyReport:
+    """The runs that were due in [from_at, until_at), and what is wrong now. Counts by tenant are the largest first."""
+
+    stage: str
+    from_at: int
+    until_at: int
+    # Up to here runs are counted.
+    fresh_at: int
+    now: float
+    totals: TenantTotals
+    tenants: int
+    failed: Mapping[str, int]
+    skipped: Mapping[str, int]
+    late: Mapping[str, int]
+    planned_until: int
+    contradictions: Mapping[str, int]
+    without_record: int
+    set_aside: int
+    # None: they could not be counted.
+    dead_letters: int | None = None
+    dollars: float = field(default=0.0)
+
+    @property
+    def stuck(self) -> int:
+        """Runs that should have gone on."""
+        return self.contradictions.get(RUN_STUCK, 0)
+
+    @property
+    def wrong(self) -> list[str]:
+        """What somebody should look at, each in words with its page of the runbook."""
+        signs = [
+            (self.planned_until + _MARK_LATE_S < self.now, "ticks are late: mark-lag"),
+            (sum(self.contradictions.values()) > 0, "tables contradict each other: contradictions"),
+            (self.without_record > 0, "executions have no record: no-record"),
+            (self.set_aside > 0, "something is set aside: quarantine"),
+            ((self.dead_letters or 0) > 0, "there are dead letters: dead-letters"),
+            (self.fresh_at < self.until_at, "not all runs of the day are counted: tick-errors"),
+        ]
+        return [words for is_so, words in signs if is_so]
+
+    @property
+    def subject(self) -> str:
+        """The subject of a message, of ASCII characters."""
+        wrong = f", {len(self.wrong)} to look at" if self.wrong else ""
+        return f"Minute8 {self.stage}: {_count(self.totals.runs)} runs, {_count(self.totals.failed)} failed{wrong}"[
+            :_MAX_SUBJECT
+        ]
+
+    def text(self) -> str:
+        """The report, in short lines."""
+        late = f", the latest by {self.totals.max_lateness_s:.0f} s" if self.totals.late else ""
+        contradictions = ", ".join(f"{name} {count}" for name, count in self.contradictions.items())
+        letters = "not counted" if self.dead_letters is None else _count(self.dead_letters)
+        lines = [
+            f"Minute8 {self.stage}",
+            f"{_minute(self.from_at)} to {_minute(self.until_at)}",
+            "",
+            *([f"LOOK AT: {words}" for words in self.wrong] or ["Nothing to look at."]),
+            "",
+            f"Runs: {_count(self.totals.runs)} of {_count(self.tenants)} tenants",
+            f"Failed: {_by_tenant(self.totals.failed, self.failed)}",
+            f"Skipped: {_by_tenant(self.totals.skipped, self.skipped)}",
+            f"Late by over 1 s: {_by_tenant(self.totals.late, self.late)}{late}",
+            f"Stuck: {_count(self.stuck)}",
+            f"Without a record: {_count(self.without_record)}",
+            f"Set aside: {_count(self.set_aside)}",
+            f"Dead letters: {letters}",
+            f"Contradictions: {contradictions or '0'}",
+            f"Planned until: {_minute(self.planned_until)}",
+            f"Cost: about ${self.dollars:.2f} by list prices",
+        ]
+        if self.fresh_at < self.until_at:
+            lines.append(f"Runs are counted until {_minute(self.fresh_at)}.")
+        return "\n".join(lines) + "\n"
+
+
+def read_report(
+    tables: Tables, stage: str, until_at: int, now: float, count_dead_letters: Callable[[], int]
+) -> DailyReport:
+    """The report of the 24 hours before `until_at`, the start of an hour."""
+    from_at, state = until_at - DAY_S, ProjectionStates(tables.due, tables.runs).read()
+    by_tenant: dict[str, TenantTotals] = {}
+    fresh_at = from_at
+    if state:
+        fresh_at = max(from_at, min(until_at, *state.until.values()))
+        by_tenant = (
+            ProjectedTenants(tables.runs).between(hour_of(max(from_at, state.since)), until_at).tenants
+        )
+    totals, mark = TenantTotals.sum(by_tenant.values()), DueIndex(tables.due).mark()
+    try:
+        dead_letters: int | None = count_dead_letters()
+    except Exception:  # noqa: BLE001  the rest is worth reading
+        dead_letters = None
+    return DailyReport(
+        stage=stage,
+        from_at=from_at,
+        until_at=until_at,
+        fresh_at=fresh_at,
+        now=now,
+        totals=totals,
+        tenants=len(by_tenant),
+        failed=_largest({tenant: each.failed for tenant, each in by_tenant.items()}),
+        skipped=_largest({tenant: each.skipped for tenant, each in by_tenant.items()}),
+        late=_largest({tenant: each.late for tenant, each in by_tenant.items()}),
+        planned_until=mark.planned_until if mark else 0,
+        contradictions=Counter(listed.name for listed in FoundContradictions(tables.due).all()),
+        without_record=_listed(tables.due, keys.UNRECORDED),
+        set_aside=_listed(tables.due, keys.QUARANTINE),
+        dead_letters=dead_letters,
+        dollars=IDLE_DOLLARS_A_DAY + totals.runs * DOLLARS_A_RUN,
+    )
+
+
+def dead_letters(sqs: SQSClient, stage: str) -> int:
+    """About how many messages SQS gave up, in all queues."""
+    count = 0
+    for queue in QUEUES:
+        url = sqs.get_queue_url(QueueName=f"minute8-{stage}-{queue}-dead")["QueueUrl"]
+        answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
+        count += int(answer["Attributes"]["ApproximateNumberOfMessages"])
+    return count
+
+
+def _listed(due: Table, partition: str) -> int:
+    query = Query(partition, limit=MAX_COUNTED, attributes=("sk",), consistent=False)
+    return sum(1 for _ in due.query(query))
+
+
+def _largest(counts: Mapping[str, int]) -> dict[str, int]:
+    in_order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return {tenant: count for tenant, count in in_order[:_TENANTS_NAMED] if count}
+
+
+def _by_tenant(total: int, largest: Mapping[str, int]) -> str:
+    names = [f"{tenant} {_count(count)}" for tenant, count in largest.items()]
+    more = ["…"] if sum(largest.values()) < total else []
+    return f"{_count(total)} ({', '.join(names + more)})" if names else _count(total)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _minute(at: int) -> str:
+    """2026-11-23 06:00Z."""
+    return f"{rfc3339(at)[:16].replace('T', ' ')}Z"

@@ -1,0 +1,162 @@
+"""The daily report: what it counts, when it is sent, and that it is sent once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.planning.execution import Execution
+from common.platform import daily_report
+from common.platform.daily_report import DailyReport, read_report
+from common.projection.tenants import ProjectedTenants, TenantTotals
+from common.runs.outcome import Outcome
+from common.storage import keys
+from common.truth.contradiction import RUN_STUCK
+from notifier.daily_report import DailyReports
+from scheduler import handler
+from tests.scheduler_handler import serve
+from tests.worlds import World, at, job
+
+ROOT = Path(__file__).resolve().parents[2]
+DAY = "2026-11-22"
+TOPIC = "arn:aws:sns:us-east-1:123456789012:report"
+
+
+@dataclass
+class Topic:
+    """SNS and SQS. `fails` says how many times SNS refuses."""
+
+    fails: int = 0
+    published: list[dict[str, Any]] = field(default_factory=list)
+
+    def publish(self, **message: Any) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("SNS does not answer")
+        self.published.append(message)
+
+    def get_queue_url(self, QueueName: str) -> dict[str, str]:
+        return {"QueueUrl": QueueName}
+
+    def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
+        return {"Attributes": {"ApproximateNumberOfMessages": "2" if "planning" in QueueUrl else "0"}}
+
+
+@pytest.fixture
+def lived(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Ticks from 3:18 on: one job succeeds, another one fails, a third one is skipped."""
+    serve(world, monkeypatch)
+    world.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom"
+    )
+    world.registry.create("alice", "works", job(every="10m"))
+    world.registry.create("bob", "fails", job(every="30m"))
+    world.registry.create("bob", "skipped", job(at="2026-11-21T03:30:00Z"))
+    world.manual.skip_next("bob", "skipped", 1, "")
+    for number in range(18, 180, 10):
+        world.run_until(f"2026-11-21T{3 + number // 60:02}:{number % 60:02}:00Z")
+        handler.handle({}, None)
+    return world
+
+
+def report_of(world: World, until: str = "2026-11-21T05:00:00Z") -> DailyReport:
+    return read_report(world.tables, "prod", at(until), world.clock.now(), lambda: 0)
+
+
+def test_it_counts_what_ticks_have_written_down(lived: World) -> None:
+    report = report_of(lived)
+    assert (report.totals.runs, report.totals.failed, report.totals.skipped) == (14, 3, 1)
+    assert (dict(report.failed), dict(report.skipped), report.tenants) == ({"bob": 3}, {"bob": 1}, 2)
+    assert (report.wrong, report.dead_letters, report.stuck) == ([], 0, 0)
+    assert report.subject == "Minute8 prod: 14 runs, 3 failed"
+    assert report.text().splitlines()[:9] == [
+        "Minute8 prod",
+        "2026-11-20 05:00Z to 2026-11-21 05:00Z",
+        "",
+        "Nothing to look at.",
+        "",
+        "Runs: 14 of 2 tenants",
+        "Failed: 3 (bob 3)",
+        "Skipped: 1 (bob 1)",
+        "Late by over 1 s: 0",
+    ]
+
+
+def test_it_says_what_to_look_at_and_where(lived: World) -> None:
+    now = lived.clock.now()
+    fire_at = at("2026-11-21T03:10:00Z")
+    lived.reconciler.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
+    lived.table("due").put(
+        {
+            "pk": keys.CONTRADICTIONS,
+            "sk": "run-stuck#run#x",
+            "name": RUN_STUCK,
+            "about": ["run", "x"],
+            "detail": "",
+            "found_at": int(now),
+            "looked_at": ["run", "x"],
+        }
+    )
+    lived.clock.sleep(7_200)
+    report = report_of(lived)
+    assert [words.partition(": ")[2] for words in report.wrong] == ["mark-lag", "contradictions", "no-record"]
+    for words in report.wrong:
+        assert (ROOT / "docs" / "runbook" / f"{words.partition(': ')[2]}.md").exists()
+    assert report.subject.endswith("3 failed, 3 to look at")
+    assert "Stuck: 1\n" in report.text() and "LOOK AT: executions have no record: no-record" in report.text()
+
+
+def test_a_line_fits_a_phone_whatever_tenants_are_called(lived: World) -> None:
+    totals = {f"{number}-{'t' * 30}": TenantTotals(10**6, 10**5, 10**5, 99, 10**5) for number in range(40)}
+    ProjectedTenants(lived.table("runs"))._set(at("2026-11-21T04:50:00Z"), 3, totals)
+    text = report_of(lived).text()
+    assert len(text) < 1_500 and max(map(len, text.splitlines())) < 200
+    assert "Runs: 40,000," in text and "…)" in text
+
+
+def test_it_is_sent_once_at_its_hour(lived: World) -> None:
+    topic = Topic()
+    reports = DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic)
+    sent = [
+        minute
+        for minute in range(0, 2 * 1_440, 5)
+        if reports.send_if_due(at(f"{DAY}T00:00:00Z") + minute * 60)
+    ]
+    assert sent == [6 * 60 + 40, 1_440 + 6 * 60 + 40]
+    assert topic.published[0]["TopicArn"] == TOPIC
+    assert "2026-11-21 06:00Z to 2026-11-22 06:00Z" in topic.published[0]["Message"]
+    assert "Dead letters: 2\n" in topic.published[0]["Message"]
+    assert topic.published[0]["Subject"].isascii()
+
+
+def test_what_sns_refuses_is_tried_again_within_the_hour(lived: World) -> None:
+    topic = Topic(fails=2)
+    reports = DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic)
+    first = at(f"{DAY}T06:40:00Z")
+    for minute in range(2):
+        with pytest.raises(ConnectionError):
+            reports.send_if_due(first + 60 * minute)
+    assert reports.send_if_due(first + 120)
+    assert not reports.send_if_due(first + 180)
+
+
+def test_other_minutes_cost_no_request(lived: World) -> None:
+    requests: list[str] = []
+    lived.dynamodb.before = requests.append
+    topic = Topic()
+    assert not DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic).send_if_due(at(f"{DAY}T05:00:00Z"))
+    assert requests == []
+
+
+def test_its_prices_are_those_of_the_documents() -> None:
+    idle = re.search(r"\| \*\*all\*\* \| \| \*\*([\d.]+)\*\*", (ROOT / "docs" / "idle-cost.md").read_text())
+    runs = re.search(
+        r"cost of a million runs of the mix[^|]*\| ≤ [\d.]+ \| ([\d.]+)",
+        (ROOT / "docs" / "performance.md").read_text(),
+    )
+    assert idle and float(idle[1]) / 30.4 == daily_report.IDLE_DOLLARS_A_DAY
+    assert runs and float(runs[1]) / 1e6 == daily_report.DOLLARS_A_RUN
