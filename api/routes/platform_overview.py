@@ -81,7 +81,7 @@ def overview(services: Services, request: Request) -> Response:
             "fresh_at": rfc3339(ranks.fresh_at),
             "totals": _totals_view(ranks),
             "hours": [
-                {"at": rfc3339(hour), **asdict(runs)} for hour, runs in sorted(ranks.totals.hours.items())
+                {"at": rfc3339(hour), **_shown(runs)} for hour, runs in sorted(ranks.totals.hours.items())
             ],
             "holds": [hold_view(hold) for hold in services.operations.holds.all()],
             "matched": len(tenants),
@@ -115,7 +115,7 @@ def _totals_view(ranks: PlatformRanks) -> dict[str, Any]:
         "failing": sum(ranked.runs.failed > 0 for ranked in ranks.tenants),
         "jobs": sum(tenant.jobs for tenant in tenants),
         "executions_per_day": sum(tenant.executions_per_day for tenant in tenants),
-        **asdict(runs),
+        **_shown(runs),
         "complete": ranks.complete,
     }
 
@@ -126,7 +126,7 @@ def _line(ranked: RankedTenant, failing: FailingJobs | None) -> dict[str, Any]:
         **tenant_summary(ranked.tenant),
         **{name: view[name] for name in ("usage", "quotas")},
         "quota_share": round(ranked.quota_share, 4),
-        "past": asdict(ranked.runs),
+        "past": _shown(ranked.runs),
         "failing": failing
         and {
             "count": failing.count,
@@ -134,3 +134,8 @@ def _line(ranked: RankedTenant, failing: FailingJobs | None) -> dict[str, Any]:
             "complete": failing.complete,
         },
     }
+
+
+def _shown(runs: TenantTotals) -> dict[str, Any]:
+    """What the answers have of them. Skipped runs are for the daily report: rows of earlier windows lack them."""
+    return {name: value for name, value in asdict(runs).items() if name != "skipped"}
