@@ -355,23 +355,22 @@ def next_fires(
 
     Searches at most 41 years for each; if a cron names years, as far as these. It ends in the year 9998.
     """
+    return list(islice(_coming(schedule, after, until, excluded), count))
+
+
+def _coming(schedule: Schedule, after: int, until: int | None, excluded: Excluded) -> Iterator[int]:
+    """The fire times at or after `after`, before `until`; of several schedules none further than is taken."""
     if isinstance(schedule.timing, ManyTiming):
         after = max(after, schedule.start_at or after)
-        ends_at = [end for end in (until, schedule.end_at) if end is not None]
-        of_each = (
-            next_fires(part, after, count, min(ends_at, default=None), excluded=days)
-            for part, days in of_parts(schedule, excluded)
-        )
-        return sorted({at for times in of_each for at in times})[:count]
-    fire_times: list[int] = []
-    while len(fire_times) < count:
+        end = min((end for end in (until, schedule.end_at) if end is not None), default=None)
+        yield from _merged(_coming(part, after, end, days) for part, days in of_parts(schedule, excluded))
+        return
+    last: int | None = after - 1
+    while last is not None:
+        after, last = last + 1, None
         end = _horizon(schedule, after) if until is None else min(until, _horizon(schedule, after))
-        more = list(islice(fires(schedule, after, end, excluded=excluded), count - len(fire_times)))
-        if not more:
-            break
-        fire_times += more
-        after = fire_times[-1] + 1
-    return fire_times
+        for last in fires(schedule, after, end, excluded=excluded):
+            yield last
 
 
 def _horizon(schedule: Schedule, after: int) -> int:

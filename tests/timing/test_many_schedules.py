@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,6 +113,24 @@ def test_the_union_of_each_by_an_independent_implementation(data: st.DataObject)
         assert set(places(key)) & set(places_of(window, window + 600)) or not firing
 
 
+def test_of_each_schedule_no_more_fire_times_are_found_than_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenant's ten schedules with `max_runs` 1,000 cost as much as one, and not ten times that."""
+    found = 0
+
+    def counted(*args: Any, **named: Any) -> Iterator[int]:
+        nonlocal found
+        for at in fires(*args, **named):
+            found += 1
+            yield at
+
+    monkeypatch.setattr("common.timing.fires.fires", counted)
+    schedule = parse(*({"cron": f"{n} 2 * * 1"} for n in range(10)))
+    assert len(next_fires(schedule, NOW, 1_000)) == 1_000
+    assert found <= 1_000 + 10
+
+
 def test_schedules_in_another_order_share_a_group() -> None:
     nine, noon = {"cron": "3 9 * * *"}, {"cron": "7 12 * * *", "timezone": "Europe/Paris"}
     assert group_key(parse(nine, noon)) == group_key(parse({**noon, "cron": "1 12 * * *"}, nine))
@@ -210,7 +229,7 @@ def test_a_preview_says_it_in_words() -> None:
     }
     shown = preview(raw, now=NOW, count=5)
     assert shown.sentence == (
-        "At 09:00, Monday through Friday, in Europe/Paris; At 02:30, on Saturday, in UTC; "
+        "At 09:00, Monday through Friday, in Europe/Paris; and at 02:30, on Saturday, in UTC; "
         "all together, 3 times in all, before 2026-11-25T20:00:01Z"
     )
     assert [fire.local for fire in shown.fires] == [
