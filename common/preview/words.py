@@ -51,7 +51,7 @@ def _timing_words(schedule: Schedule) -> str:
     """When it fires, without its bounds and delays."""
     match schedule.timing:
         case ManyTiming(schedules):
-            first, *others = map(describe, schedules)
+            first, *more_words = map(describe, schedules)
             return "; and ".join([first, *(words[0].lower() + words[1:] for words in others)])
         case CronTiming(timezone=timezone, dst=dst) as timing:
             sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
