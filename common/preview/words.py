@@ -52,7 +52,7 @@ def _timing_words(schedule: Schedule) -> str:
     match schedule.timing:
         case ManyTiming(schedules):
             first, *more_words = map(describe, schedules)
-            return "; and ".join([first, *(words[0].lower() + words[1:] for words in others)])
+            return "; and ".join([first, *(words[0].lower() + words[1:] for words in more_words)])
         case CronTiming(timezone=timezone, dst=dst) as timing:
             sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
             if interval := schedule.interval:
