@@ -11,7 +11,7 @@ from benchmarks.model import burst
 from benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting, measured
 from benchmarks.registered import SHARE_ENTRIES
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
-from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
+from common.planning.packs import EARLY_FROM, MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
 from common.planning.queue import EARLY
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
@@ -90,14 +90,14 @@ def setting(load: int) -> Setting:
 
 
 def _default(load: int) -> Setting:
+    sent = {"early_s": 1 - EARLY[0], "latest_s": 1 - EARLY[1]} if load >= EARLY_FROM else {}
     return with_executor(
         Setting(
+            **sent,
             account_concurrency=ACCOUNT[load],
             target_s=_TARGET_S,
             pack=pack_of(load),
             wakes=wakes_of(load),
-            early_s=1 - EARLY[0],  # each of these loads is a large crowd (packs.EARLY_FROM)
-            latest_s=1 - EARLY[1],
         ),
         EXECUTOR_MB,
     )

@@ -33,7 +33,7 @@ from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import percentile, track
 
 _BURST = 300
-_ROUNDS = 5
+_ROUNDS = 3
 _STEADY_S = 30
 CONCURRENCY = (10, 4)
 _NO_LIMIT = 10**6
@@ -125,6 +125,7 @@ def run(scale: float) -> Result:
         figures={
             load.name: {
                 "ratios": load.ratios(),
+                "rounds": [[_figures(once.measured), _figures(once.modelled)] for once in load.rounds],
                 "measured": _curve(load.runs("measured")),
                 "modelled": _curve(load.runs("modelled")),
             }

@@ -11,8 +11,11 @@ import botocore.session
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    CredentialRetrievalError,
     HTTPClientError,
     NoCredentialsError,
+    SSOError,
+    TokenRetrievalError,
 )
 from botocore.exceptions import (
     ConnectionError as NoConnection,
@@ -45,8 +48,10 @@ def caller_problem(sts: Callable[[], Any], region: str) -> str | None:
         return NO_CREDENTIALS
     except (HTTPClientError, NoConnection) as error:
         return _NO_ANSWER.format(region=region, error=error)
-    except (BotoCoreError, ClientError) as error:
+    except (ClientError, CredentialRetrievalError, SSOError, TokenRetrievalError) as error:
         return _NOT_TAKEN.format(region=region, error=error)
+    except BotoCoreError as error:
+        return str(error)
     return None
 
 

@@ -31,9 +31,10 @@ MAX_WAKES: Final = 200
 WAKE_HOLD_S: Final = 0.1
 NEW_HOLD_S: Final = 1.4
 _FULL_BATCH: Final = 10
-# Lambda begins with five batches of a queue, five hundred executions in packs, and adds five a second. Larger crowds
-# come out early in the second before theirs: polling has grown when they are due, and executors hold the first of them.
-EARLY_FROM: Final = 500
+# Lambda begins with five batches of a queue, five hundred executions in packs, and adds five a second. Large crowds
+# come out early in the second before theirs: polling has grown when they are due. Executors hold the first of them,
+# which would cost a platform's day more than it gains for smaller crowds.
+EARLY_FROM: Final = 2_000
 _WAKE: Final = "wake"
 # Executions in memory at once, among which the crowded seconds are found: some 10 MB.
 _MAX_PACKED_TOGETHER: Final = 20_000

@@ -60,8 +60,8 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
         assert setting.max_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
-        assert load >= packs.EARLY_FROM
-        assert (setting.early_s, setting.latest_s) == pytest.approx(tuple(1 - part for part in queue.EARLY))
+        early = (1 - queue.EARLY[0], 1 - queue.EARLY[1]) if load >= packs.EARLY_FROM else (0.12, 0.0)
+        assert (setting.early_s, setting.latest_s) == pytest.approx(early)
     assert Setting().early_s == pytest.approx(1 - queue.LATE[0])
 
 
