@@ -90,17 +90,14 @@ def setting(load: int) -> Setting:
 
 
 def _default(load: int) -> Setting:
-    sent = {"early_s": 1 - EARLY[0], "latest_s": 1 - EARLY[1]} if load >= EARLY_FROM else {}
-    return with_executor(
-        Setting(
-            **sent,
-            account_concurrency=ACCOUNT[load],
-            target_s=_TARGET_S,
-            pack=pack_of(load),
-            wakes=wakes_of(load),
-        ),
-        EXECUTOR_MB,
+    plain = Setting(
+        account_concurrency=ACCOUNT[load],
+        target_s=_TARGET_S,
+        pack=pack_of(load),
+        wakes=wakes_of(load),
     )
+    early = replace(plain, early_s=1 - EARLY[0], latest_s=1 - EARLY[1])
+    return with_executor(early if load >= EARLY_FROM else plain, EXECUTOR_MB)
 
 
 def pack_of(load: int) -> int:
