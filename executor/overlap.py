@@ -23,6 +23,8 @@ from executor.admission import Skip, Wait, admit_without_lock
 
 # After the time at which a queued execution should have taken the lock. Clocks may differ by ten minutes.
 _PLACE_RETENTION_S = 900
+# A run takes the lock just before its claim, for the lease of its first call.
+_LONGEST_FIRST_LEASE_S = 3_600
 # After the last lease, or place in the queue, has ended.
 _LOCK_RETENTION_S = 7 * DAY_S
 
@@ -39,7 +41,7 @@ class OverlapPolicy:
         if job.overlap == "allow":
             return None
         lock = self._locks.take(claim)
-        if lock and self._free_ended(claim.execution, lock):
+        if lock and self._free_ended(claim, lock):
             lock = self._locks.take(claim)
         return lock
 
@@ -65,20 +67,18 @@ class OverlapPolicy:
             return None
         return self._locks.release(execution)
 
-    def _free_ended(self, execution: Execution, lock: Item) -> bool:
-        """Free the places of runs that have ended. Returns whether there were any."""
-        freed = False
+    def _free_ended(self, claim: Claim, lock: Item) -> bool:
+        """Free the places of runs that have ended, or never began. Returns whether there were any."""
+        freed, execution = False, claim.execution
         for place in ("holder", "queued"):
             name = lock.get(place)
-            if name and name != execution.run_name and self._has_ended(execution, name):
-                self._locks.forget(execution, place, name)
-                freed = True
+            if name and name != execution.run_name:
+                record = self._runs.named(execution.tenant, execution.job_id, str(name))
+                is_free = record["status"] in ENDED if record else _is_damaged(lock, claim.started_at)
+                if is_free:
+                    self._locks.forget(execution, place, name)
+                    freed = True
         return freed
-
-    def _has_ended(self, execution: Execution, run_name: str) -> bool:
-        """Whether another run of the same job has ended; a run without a record has not."""
-        record = self._runs.named(execution.tenant, execution.job_id, run_name)
-        return record is not None and record["status"] in ENDED
 
 
 class Locks:
@@ -165,6 +165,12 @@ class Locks:
                 Expression(f"REMOVE {attributes}", {}),
                 Expression(f"#{place} = :run", {":run": run_name}),
             )
+
+
+def _is_damaged(lock: Item, now: float) -> bool:
+    """Whether a run that never began cannot hold the lock for so long: somebody wrote the item. Pure."""
+    lease_until = lock.get("lease_until", 0)
+    return not isinstance(lease_until, int | float) or lease_until > now + _LONGEST_FIRST_LEASE_S
 
 
 def _key(execution: Execution) -> keys.Key:

@@ -25,7 +25,8 @@ from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
-from common.truth.contradiction import Subject, shard_subject
+from common.truth.contradiction import SHARD_COUNT, Contradiction, Subject, shard_subject
+from common.truth.found import FoundContradictions
 from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.planner import FanOut, SharePlanner
@@ -62,7 +63,9 @@ def handle(event: object, context: object) -> dict[str, Any]:
     count_coming(summary.now, projected)
     make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
-    publish_contradictions(truth().slice(suspects_of(summary, projected), summary.now + _MAX_CHECK_S))
+    publish_contradictions(
+        truth().slice(suspects_of(summary, projected, compared), summary.now + _MAX_CHECK_S)
+    )
     log_sealed(sealer().seal(summary.now))
     telemetry.metrics().flush_metrics()
     if _is_removal_due():
@@ -77,6 +80,7 @@ def handle_shares(event: Mapping[str, Any], context: object) -> None:
             _removal().run_alone(SystemClock().now())
             continue
         summary = _share_planner().plan(record["body"])
+        note_suspects(summary)
         publish(summary, "share")
         write_down(summary, planners=1)
 
@@ -130,10 +134,25 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
 
-def suspects_of(summary: TickSummary, projected: Projected) -> list[Subject]:
-    """What planning and the projection have seen that may contradict something. Pure."""
+def suspects_of(summary: TickSummary, projected: Projected, compared: Compared) -> list[Subject]:
+    """What planning, the projection and the comparison have seen that may contradict something. Pure."""
     shards = [shard_subject(group, shard) for group, shard in summary.suspects]
-    return [*shards, *(Subject("run", execution_id) for execution_id in projected.stuck)]
+    return [*shards, *(Subject("run", execution_id) for execution_id in (*projected.stuck, *compared.stuck))]
+
+
+def note_suspects(summary: TickSummary) -> None:
+    """Have the next tick look at the shards that a planner found suspicious. An error is only logged."""
+    suspects = [
+        Contradiction(
+            SHARD_COUNT, shard_subject(group, shard), "a planner has read another number of entries"
+        )
+        for group, shard in summary.suspects
+    ]
+    try:
+        if suspects:
+            FoundContradictions(Tables.of(config()).due).suspect(suspects, summary.now)
+    except (BotoCoreError, ClientError) as error:
+        telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
 
 
 def publish_contradictions(looked: Looked) -> None:

@@ -34,13 +34,13 @@ from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
 from common.runs.states import DISPATCHED
-from common.runs.stuck import is_stuck, stuck_since
+from common.runs.stuck import MAX_STUCK, check_record, is_stuck, stuck_since
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
-from common.timing.windows import WINDOW_S, window_start
+from common.timing.windows import WINDOW_S, followed_from, window_start
 from scheduler.concurrently import for_each
 from scheduler.living import LivingTenants
 
@@ -61,8 +61,8 @@ _READS_BETWEEN_CLOCK_READS: Final = 1_600
 _FIRST_ROLL_UP_TICK: Final = 6
 _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
-# A tick tells the truth checker so many of its stuck runs.
-MAX_STUCK: Final = 100
+# Executions of the newest part of the log that are handed on: about a second of work to decode.
+_MAX_RECENT: Final = 100_000
 
 
 @dataclass(slots=True)
@@ -82,6 +82,8 @@ class Projected:
     missing: list[Execution] = field(default_factory=list)
     # The ids of the first executions that should have gone on.
     stuck: list[str] = field(default_factory=list)
+    # The newest part of the log, up to now: other followers of it need not read it again.
+    recent: list[Portion] = field(default_factory=list)
     # Whether all that was planned in [begin, end) was read, and from when on nothing was planned up to there.
     complete: bool = False
     quiet_from: int = 0
@@ -161,8 +163,11 @@ class Projector:
         end = window_start(int(now) - _SETTLED_AFTER_S)
         state = self.states.read() or self._begin(now, end)
         # The bucket that is furthest behind comes first.
-        buckets = sorted(range(keys.LOG_BUCKETS), key=lambda bucket: (state.until.get(bucket, end), bucket))
-        projected.begin, projected.end = state.until.get(buckets[0], end), end
+        begins = {
+            bucket: followed_from(state.until.get(bucket, end), end) for bucket in range(keys.LOG_BUCKETS)
+        }
+        buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
+        projected.begin, projected.end = begins[buckets[0]], end
         projected.quiet_from, projected.asked_at = state.quiet_from or projected.begin, state.asked_at
         living = LivingTenants(self.tenants, self.clock)
         done: list[int] = []
@@ -172,8 +177,7 @@ class Projector:
                 break
             until = before + (stop_at - before) / (len(buckets) - nth)
             try:
-                begin = state.until.get(bucket, end)
-                self._follow(bucket, begin, end, until, projected, living)
+                self._follow(bucket, begins[bucket], end, until, projected, living)
                 done.append(bucket)
             except Exception as error:  # noqa: BLE001  the other buckets go on
                 projected.problems.append(repr(error)[:500])
@@ -213,19 +217,28 @@ class Projector:
 
     def _work(self, bucket: int, begin: int, end: int, projected: Projected) -> _Work:
         work = _Work(begin)
+        now_window = window_start(int(self.clock.now()))
+        recent_from = now_window - WINDOW_S
+        for portion in self.index.planned.portions(min(begin, recent_from), now_window + 1, bucket):
+            if begin <= portion.window < end:
+                self._add(work.planned, portion, projected)
+            if portion.window >= recent_from and sum(read.count for read in projected.recent) < _MAX_RECENT:
+                projected.recent.append(portion)
         if begin < end:
-            for kind, named in ((self.index.planned, work.planned), (self.index.changed, work.noted)):
-                for portion in kind.portions(begin, end, bucket):
-                    for body in self._bodies(portion, projected):
-                        with suppress(UnreadableMessage):  # of a later version, which goes on from here
-                            execution = Execution.decode(body)
-                            named[execution.execution_id] = execution
+            for portion in self.index.changed.portions(begin, end, bucket):
+                self._add(work.noted, portion, projected)
         for look in self.looks.due(bucket, self.clock.now(), projected.problems):
             work.looks.append(look)
             work.noted |= {execution.execution_id: execution for execution in look.executions}
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
+
+    def _add(self, named: dict[str, Execution], portion: Portion, projected: Projected) -> None:
+        for body in self._bodies(portion, projected):
+            with suppress(UnreadableMessage):  # of a later version, which goes on from here
+                execution = Execution.decode(body)
+                named[execution.execution_id] = execution
 
     def _bodies(self, portion: Portion, projected: Projected) -> list[str]:
         """The messages of a portion; what cannot be read is a problem, and the others go on."""
@@ -260,7 +273,10 @@ class Projector:
                     is_planned = execution.execution_id in work.planned
                     if record is None and is_planned:
                         projected.missing.append(execution)
-                    self._note(findings, execution, record, is_planned, now)
+                    try:
+                        self._note(findings, execution, record, is_planned, now)
+                    except UNREADABLE:  # the truth checker reports it; the others go on
+                        findings.stuck.append(execution.execution_id)
 
         for first in range(0, len(executions), _READS_BETWEEN_CLOCK_READS):
             if self.clock.now() >= until:
@@ -305,6 +321,7 @@ class Projector:
             if now - execution.visible_at < NO_RECORD_AFTER_S:
                 findings.again.append((next_look(execution, None, now), execution))
             return
+        check_record(record)
         entry = RunEntry.of_record(record)
         findings.changes[execution.tenant][window][key] = entry
         place = execution.tenant, window

@@ -5,6 +5,9 @@ least ten minutes ago. Every execution that began, waits, or was skipped has a r
 record is late if the executions queue holds as many messages as they need, and if it was due less than an hour ago:
 later ticks look again. Else it is listed (common/runs/unrecorded.py), and counted by an alarm.
 
+What was due since the tick before is counted: if more of it has neither begun nor waits in the queue, it is lost. So
+a loss is known within a tick, and a retry that is lost soon after. A sample is read; the comparison lists the others.
+
 The projector (`projector.py`) has usually read all of them in the same tick, and says which have no record. Else
 windows with more executions than a tick may read are sampled: every n-th, a different one in each window. If one of
 the sample has no record, all are read. Errors are left to the next tick; planning is done by then.
@@ -14,20 +17,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from common.clock import Clock
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution
+from common.planning.execution import Execution, UnreadableMessage
+from common.planning.log import Portion
 from common.planning.packs import MAX_IN_A_PACK
 from common.planning.queue import ExecutionsQueue
+from common.runs.stuck import MAX_STUCK, check_record, is_stuck
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys
 from common.storage.table import Table
-from common.storage.wire import Expression
+from common.storage.wire import Expression, Item
 from common.tenants.states import ACTIVE, SUSPENDED
-from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
+from common.texts import UNREADABLE
+from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, followed_from, window_start
 from scheduler.concurrently import for_each
 
 if TYPE_CHECKING:
@@ -42,6 +49,12 @@ _BATCH_SIZE: Final = 100
 _READS_BETWEEN_CLOCK_READS: Final = 1_600
 # A message is received, and hidden after a failure, for less than this; executor/redelivery.py.
 _IN_FLIGHT_S: Final = 1_200
+# Of what was due since the tick before, so many records are read: half a read unit each.
+_COUNTED_A_TICK: Final = 400
+# An execution begins within seconds. SQS's counts lag by up to a minute, and are about right.
+_BEGUN_AFTER_S: Final = 60
+_COUNTED_AGAIN_AFTER_S: Final = 30
+_COUNT_ERROR: Final = 1.25
 
 
 @dataclass(slots=True)
@@ -52,6 +65,10 @@ class Compared:
     read: int = 0
     late: int = 0
     listed: int = 0
+    # Of what was due since the tick before, so many were looked for.
+    counted: int = 0
+    # The ids of those that should have gone on.
+    stuck: list[str] = field(default_factory=list)
     # Some executions were not read, for lack of time or because the list is full.
     partly: bool = False
     problem: str = ""
@@ -79,6 +96,8 @@ class Reconciler:
             compared.listed = len(self._still_listed())
             if self.max_reads:
                 self._compare(compared, began_at + _MAX_COMPARISON_S, projected)
+                if projected:
+                    self._count(compared, began_at + _MAX_COMPARISON_S, projected)
         except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
             compared.problem = repr(error)
         return compared
@@ -86,7 +105,7 @@ class Reconciler:
     def _compare(self, compared: Compared, stop_at: float, projected: Projected | None) -> None:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
-        begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
+        begin = followed_from((self.due.get(keys.RECONCILED) or {}).get("until", 0), end)
         read_before = _of_span(projected, begin, end)
         if read_before:
             compared.planned = read_before.planned
@@ -113,6 +132,38 @@ class Reconciler:
         if not compared.partly:
             oldest_late = [window_start(execution.visible_at) for execution in late.values()]
             self._reconciled(min([end, *oldest_late]))
+
+    def _count(self, compared: Compared, stop_at: float, projected: Projected) -> None:
+        """List what was due since the tick before, and has neither begun nor fits into the messages that wait."""
+        now, room = self.clock.now(), MAX_LISTED - compared.listed
+        due = self._recently_due(projected, now)
+        step = -(-len(due) // min(_COUNTED_A_TICK, self.max_reads)) or 1
+        sample = due[int(now) // WINDOW_S % step :: step]
+        compared.counted = len(sample)
+        records = self.unrecorded.records(sample, consistent=False)
+        compared.stuck = [name for name, record in records.items() if _is_suspicious(record, now)][:MAX_STUCK]
+        missing = [execution for execution in sample if execution.execution_id not in records]
+        for wait_s in (0, _COUNTED_AGAIN_AFTER_S):
+            if not missing or self.clock.now() + wait_s >= stop_at:
+                return
+            self.clock.sleep(wait_s)
+            room_in_queue = sum(self.queue.waiting()) * _COUNT_ERROR
+            # Read after the count: what begins in between was counted, and is not missing.
+            postponed = self._postponed(missing)
+            missing = [run for run in self._sure(missing) if run.execution_id not in postponed]
+            if least_messages(missing) * step <= room_in_queue:
+                return
+        self.unrecorded.add(missing[:room], now)
+        compared.listed = len(list(self.unrecorded.all()))
+
+    def _recently_due(self, projected: Projected, now: float) -> list[Execution]:
+        """What was due in the ten minutes before the last one; of a very large stage the part of some tenants."""
+        until, due = int(now) - _BEGUN_AFTER_S, list[Execution]()
+        for portion in projected.recent:
+            with suppress(UnreadableMessage):  # of a later version
+                executions = map(Execution.decode, _bodies(portion))
+                due += [run for run in executions if until - WINDOW_S <= run.visible_at < until]
+        return due
 
     def _sample(
         self, begin: int, end: int, stop_at: float, compared: Compared, now: float
@@ -148,7 +199,7 @@ class Reconciler:
 
         compared.read = 0
         for portion in self.index.planned.portions(begin, end):
-            bodies = portion.bodies()[portion.window // WINDOW_S % step :: step]
+            bodies = _bodies(portion)[portion.window // WINDOW_S % step :: step]
             for first in range(0, len(bodies), _READS_BETWEEN_CLOCK_READS):
                 if self.clock.now() >= stop_at:
                     compared.partly = True
@@ -178,17 +229,7 @@ class Reconciler:
         """The executions that may still be in the queue, or are kept for a later tick, by their ids."""
         if not missing:
             return {}
-        postponed = {
-            keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")[
-                "sk"
-            ]: execution
-            for execution in missing
-        }
-        postponed_keys = [
-            keys.postponed(execution.visible_at, sk.partition("#")[2]) for sk, execution in postponed.items()
-        ]
-        found_sks = [item["sk"] for item in self.due.get_many(postponed_keys)]
-        late = {postponed[sk].execution_id: postponed[sk] for sk in found_sks}
+        late = self._postponed(missing)
         young = [
             execution
             for execution in missing
@@ -199,9 +240,39 @@ class Reconciler:
             late |= {execution.execution_id: execution for execution in waiting}
         return late
 
+    def _postponed(self, missing: Sequence[Execution]) -> dict[str, Execution]:
+        """The executions that are kept for a later tick, by their ids."""
+        postponed = {
+            keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")[
+                "sk"
+            ]: execution
+            for execution in missing
+        }
+        postponed_keys = [
+            keys.postponed(execution.visible_at, sk.partition("#")[2]) for sk, execution in postponed.items()
+        ]
+        found_sks = [item["sk"] for item in self.due.get_many(postponed_keys)]
+        return {postponed[sk].execution_id: postponed[sk] for sk in found_sks}
+
     def _reconciled(self, until: int) -> None:
         change = Expression("SET #until = :until", {":until": until})
         self.due.update(keys.RECONCILED, change)
+
+
+def _is_suspicious(record: Item, now: float) -> bool:
+    """Whether the truth checker has to look at a run: it does not go on, or cannot be read."""
+    try:
+        check_record(record)
+        return is_stuck(record, now)
+    except UNREADABLE:
+        return True
+
+
+def _bodies(portion: Portion) -> list[str]:
+    """The messages of a portion; none if nobody can read it, which the projection reports."""
+    with suppress(*UNREADABLE):
+        return portion.bodies()
+    return []
 
 
 def _of_span(projected: Projected | None, begin: int, end: int) -> Projected | None:

@@ -251,9 +251,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         },
         frozenset(("Environment", "Handler", "Role", "Timeout")),
     ),
-    "AWS::Lambda::Alias": Kind(
-        _read_alias, {"FunctionVersion": None, "RoutingConfig": None}, frozenset(("RoutingConfig",))
-    ),
+    # A rollback moves an alias to an earlier version, which has a check of its own.
+    "AWS::Lambda::Alias": Kind(_read_alias, {"RoutingConfig": None}, frozenset(("RoutingConfig",))),
     "AWS::Events::Rule": Kind(
         _read_rule,
         {"ScheduleExpression": None, "State": "ENABLED", "Targets": []},

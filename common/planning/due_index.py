@@ -19,6 +19,7 @@ from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
+from common.texts import UNREADABLE
 from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
@@ -130,14 +131,20 @@ class DueIndex:
     def ensure_mark(self, now: float) -> Mark:
         """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
 
-        If windows were planned before, somebody has deleted the mark: it begins at the end of the last one.
+        If windows were planned before, somebody has deleted the mark: it begins at the end of the last one. So does one
+        that nobody can read.
 
         A mark that is further ahead than a tick can plan stops all planning, and has each registration hand over its
         executions up to there. So it is moved back to the end of the last recorded window.
         """
-        if mark := self.mark():
-            return self.move_back(mark, now) if mark.is_ahead(now) else mark
-        end = self._last_planned(now) or planning_end(now)
+        begin = planning_end(now)
+        try:
+            if mark := self.mark():
+                return self.move_back(mark, now) if mark.is_ahead(now) else mark
+        except UNREADABLE:
+            self._delete_unreadable()
+            begin = window_start(int(now))
+        end = self._last_planned(now) or begin
         with suppress(ConditionFailed):
             self._table.put(
                 {
@@ -154,6 +161,15 @@ class DueIndex:
         mark = self.mark()
         assert mark is not None
         return mark
+
+    def _delete_unreadable(self) -> None:
+        item = self._table.get(keys.MARK) or {}
+        as_read = {name: item[name] for name in ("planned_until", "planning_until") if name in item}
+        words = " AND ".join(["attribute_exists(pk)", *(f"#{name} = :{name}" for name in as_read)])
+        with suppress(ConditionFailed):  # another tick was faster
+            self._table.delete(
+                keys.MARK, Expression(words, {f":{name}": value for name, value in as_read.items()})
+            )
 
     def move_back(self, mark: Mark, now: float) -> Mark:
         """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
@@ -292,6 +308,10 @@ class DueIndex:
 
 
 def _mark(item: Item) -> Mark:
+    if not all(isinstance(item[name], int) for name in ("planned_until", "planning_until")):
+        raise TypeError(
+            f"the mark is no instant: {item['planned_until']!r}, {item['planning_until']!r}"[:200]
+        )
     # The mark of an old version has no instant: its open window was decided when it began.
     decided_at = float(item.get("decided_at") or item["planned_until"])
     return Mark(

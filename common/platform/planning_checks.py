@@ -15,6 +15,7 @@ from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
 from common.storage.table import Table
+from common.texts import UNREADABLE
 from common.timing.instants import when
 from common.timing.windows import WINDOW_S, planning_end
 
@@ -51,7 +52,12 @@ class PlanningTables(Protocol):
 
 def check_mark(tables: PlanningTables) -> Iterator[Finding]:
     """Up to when everything is planned: this shows that ticks run and succeed."""
-    now, mark = tables.clock.now(), tables.index().mark()
+    now = tables.clock.now()
+    try:
+        mark = tables.index().mark()
+    except UNREADABLE as error:
+        yield failed(f"the mark cannot be read: {error}", "the next tick writes it anew", page="mark-lag")
+        return
     if mark is None:
         yield warning(
             "nothing has been planned yet: no tick came, and no job was registered",

@@ -12,8 +12,22 @@ from common.storage import keys
 
 # A message may be delivered again so long after its lease.
 STUCK_AFTER_S: Final = 120
+# A tick tells the truth checker so many of its stuck runs.
+MAX_STUCK: Final = 100
 # The attributes of a record that these functions read.
 STUCK_ATTRIBUTES: Final = ("status", "attempt", "lease_until", "next_attempt_at", "throttles", "due_at")
+
+
+_TEXTS: Final = ("job_id", "status")
+_NUMBERS: Final = ("attempt", "lateness_s", "duration_s", "lease_until", "next_attempt_at", "skipped_count")
+
+
+def check_record(record: Mapping[str, Any]) -> None:
+    """Raises TypeError or KeyError if somebody has damaged what followers of runs read. Pure."""
+    wrong = [name for name in _TEXTS if not isinstance(record[name], str)]
+    wrong += [name for name in _NUMBERS if not isinstance(record.get(name), int | float | None)]
+    if wrong:
+        raise TypeError(f"of another type than they should be: {', '.join(wrong)}")
 
 
 def stuck_since(record: Mapping[str, Any]) -> float | None:

@@ -17,6 +17,7 @@ from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 
 # At this number ticks look for no others until these are run or dismissed.
@@ -42,15 +43,20 @@ class Unrecorded:
 
     def missing(self, executions: Sequence[Execution], *, consistent: bool = True) -> list[Execution]:
         """The executions without a record, each once."""
-        unseen = {
-            (key["pk"], key["sk"]): execution
+        recorded = self.records(executions, consistent=consistent)
+        unseen = {execution.execution_id: execution for execution in executions}
+        return [execution for name, execution in unseen.items() if name not in recorded]
+
+    def records(self, executions: Sequence[Execution], *, consistent: bool = True) -> dict[str, Item]:
+        """The records of executions by their ids, of those that have one."""
+        ids = {
+            (key["pk"], key["sk"]): execution.execution_id
             for execution in executions
             for key in (keys.run(execution.tenant, execution.job_id, execution.run_name),)
         }
-        run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in unseen]
-        for record in self._runs.get_many(run_keys, consistent=consistent):
-            unseen.pop((record["pk"], record["sk"]), None)
-        return list(unseen.values())
+        run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in ids]
+        records = self._runs.get_many(run_keys, consistent=consistent)
+        return {ids[record["pk"], record["sk"]]: record for record in records}
 
     def add(self, executions: Iterable[Execution], now: float) -> None:
         """Add executions to the list. One that is listed already keeps its `found_at` and `sent_at`."""
@@ -113,5 +119,7 @@ class Unrecorded:
 
 def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[UnrecordedExecution]:
     for item in items:
-        with suppress(UnreadableMessage):  # of a later version, which lists it again
+        with suppress(
+            UnreadableMessage, *UNREADABLE
+        ):  # of a later version, or damaged: a tick lists it again
             yield UnrecordedExecution(Execution.decode(item["body"]), item["found_at"], item.get("sent_at"))

@@ -12,6 +12,8 @@ MAX_DELAY_S = 900
 # A fire time older than this when it is planned was missed: the job's catch-up policy decides.
 # One whole window, so that one lost tick only causes lateness.
 MISSED_AFTER_S = WINDOW_S
+# Of a log whose place is not known.
+_READ_AGAIN_S = 12 * WINDOW_S
 # A backlog of the executions queue may delay a run; what is planned and has no record for longer is an alarm.
 NO_RECORD_AFTER_S = 3_600
 
@@ -19,6 +21,11 @@ NO_RECORD_AFTER_S = 3_600
 def window_start(at: int) -> int:
     """The start of the whole ten minutes that hold `at`."""
     return at - at % WINDOW_S
+
+
+def followed_from(until: object, end: int) -> int:
+    """Where a log is read on from, up to `end`: `until`, or some hours before if somebody wrote nonsense there."""
+    return until if isinstance(until, int) and 0 <= until <= end + WINDOW_S else end - _READ_AGAIN_S
 
 
 def planning_end(now: float) -> int:

@@ -18,6 +18,7 @@ SHARD_MISSING: Final = "shard-missing"
 SHARD_CORRUPT: Final = "shard-corrupt"
 SHARD_UNLISTED: Final = "shard-unlisted"
 SHARD_COUNT: Final = "shard-count"
+TENANT_CORRUPT: Final = "tenant-corrupt"
 TENANT_MISSING: Final = "tenant-missing"
 TENANT_UNLISTED: Final = "tenant-unlisted"
 TENANT_COUNTS: Final = "tenant-counts"
@@ -36,6 +37,7 @@ REPAIRS: Final[dict[str, str]] = {
     SHARD_CORRUPT: "write the directory's item anew, and plan its jobs",
     SHARD_UNLISTED: "list the shard anew, and plan its jobs",
     SHARD_COUNT: "count its entries anew",
+    TENANT_CORRUPT: "write the item that cannot be read anew from the other one, and count its jobs",
     TENANT_MISSING: "write the tenant's item anew from the list of tenants, and count its jobs",
     TENANT_UNLISTED: "write the list's item anew from the tenant's",
     TENANT_COUNTS: "count the tenant's jobs anew",

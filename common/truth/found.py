@@ -1,13 +1,19 @@
-"""The list of contradictions that ticks have found and that are still there, in the due table."""
+"""The list of contradictions that ticks have found and that are still there, in the due table.
+
+What somebody has damaged of the list itself is left out: the walk finds again what there is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.wire import Item
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.truth.contradiction import Contradiction, Subject
 from common.truth.walk import Position
@@ -40,16 +46,7 @@ class FoundContradictions:
 
     def all(self) -> list[Listed]:
         """The whole list."""
-        return [
-            Listed(
-                item["name"],
-                Subject(*item["about"]),
-                item["detail"],
-                item["found_at"],
-                Subject(*item["looked_at"]),
-            )
-            for item in self._due.query(Query(keys.CONTRADICTIONS, limit=MAX_LISTED))
-        ]
+        return list(_read(self._due.query(Query(keys.CONTRADICTIONS, limit=MAX_LISTED))))
 
     def put(
         self,
@@ -71,25 +68,17 @@ class FoundContradictions:
         added = [(sort_key, contradiction) for sort_key, contradiction in new.items() if sort_key not in old][
             :room
         ]
-        self._due.put_many(
-            [
-                {
-                    **_key(sort_key),
-                    "name": contradiction.name,
-                    "about": list(contradiction.subject),
-                    "looked_at": list(looked_at),
-                    "detail": contradiction.detail[:_ABOUT_CHARS],
-                    "found_at": int(now),
-                    "expires_at": int(now) + _RETENTION_S,
-                }
-                for sort_key, contradiction in added
-            ]
-        )
+        self._due.put_many([_item(contradiction, looked_at, now) for _, contradiction in added])
+
+    def suspect(self, contradictions: Iterable[Contradiction], now: float) -> None:
+        """Have the next tick look at these. Its list changes if they are none."""
+        self._due.put_many([_item(each, each.subject, now) for each in contradictions])
 
     def position(self) -> Position:
         """Where the walk goes on."""
         item = self._due.get(keys.CHECKED) or {}
-        return Position(item.get("of", ""), item.get("after", ""))
+        of, after = item.get("of", ""), item.get("after", "")
+        return Position(of, after) if isinstance(of, str) and isinstance(after, str) else Position()
 
     def go_on_at(self, position: Position) -> None:
         """Let the next walk begin here."""
@@ -102,3 +91,22 @@ def _sort_key(name: str, about: Subject) -> str:
 
 def _key(sort_key: str) -> keys.Key:
     return {"pk": keys.CONTRADICTIONS, "sk": sort_key}
+
+
+def _item(contradiction: Contradiction, looked_at: Subject, now: float) -> Item:
+    return {
+        **_key(_sort_key(contradiction.name, contradiction.subject)),
+        "name": contradiction.name,
+        "about": list(contradiction.subject),
+        "looked_at": list(looked_at),
+        "detail": contradiction.detail[:_ABOUT_CHARS],
+        "found_at": int(now),
+        "expires_at": int(now) + _RETENTION_S,
+    }
+
+
+def _read(items: Iterable[Item]) -> Iterator[Listed]:
+    for item in items:
+        with suppress(*UNREADABLE):
+            about, looked_at = Subject(*item["about"]), Subject(*item["looked_at"])
+            yield Listed(item["name"], about, item["detail"], item["found_at"], looked_at)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from common.planning.execution import Execution, split_execution_id
 from common.runs.changes import RunChanges
-from common.runs.stuck import going_on, is_stuck, record_key, stuck_since
+from common.runs.stuck import check_record, going_on, is_stuck, record_key, stuck_since
 from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import rfc3339
@@ -27,6 +27,8 @@ class RunChecks:
         subject, now = Subject("run", execution_id), self.unplanned.clock.now()
         record = self.unplanned.tables.runs.get(record_key(execution_id))
         try:
+            if record:
+                check_record(record)
             if record is None or not is_stuck(record, now):
                 return []
             execution = self._execution(execution_id, record, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from common.jobs.job import Job, exists
@@ -12,10 +12,13 @@ from common.storage import keys
 from common.storage.table import Query, Tables
 from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit, Entry
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.rules import TenantRules
+from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
+from common.texts import UNREADABLE
 from common.truth.contradiction import (
     JOB_LOST,
     JOB_ROLLED_BACK,
+    TENANT_CORRUPT,
     TENANT_COUNTS,
     TENANT_MISSING,
     TENANT_UNLISTED,
@@ -28,6 +31,7 @@ from common.truth.jobs import read_job
 # Of a tenant's audit, the newest entries.
 ENTRIES_READ: Final = 200
 _MAX_LOOKS: Final = 5
+_NOT_THERE: Final = "attribute_not_exists(pk)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class TenantChecks:
         """What contradicts the tenant. Nothing of one that is being deleted."""
         for _ in range(_MAX_LOOKS):
             before = self._items(tenant)
-            if any(item and item.get("state", ACTIVE) not in (ACTIVE, SUSPENDED) for item in before):
+            if any(item and is_over(item) for item in before):
                 return []
             changes = newest_changes(Audit(self.tables.tenants).newest(tenant, ENTRIES_READ))
             jobs = self._jobs(tenant)
@@ -48,6 +52,11 @@ class TenantChecks:
             if not contradictions or self._items(tenant) == before:
                 return contradictions
         return []
+
+    def is_gone(self, tenant: str) -> bool:
+        """Whether the tenant is deleted, or its deletion has begun."""
+        items = [item for item in self._items(tenant) if item]
+        return all(map(is_over, items))
 
     def _items(self, tenant: str) -> tuple[Item | None, Item | None]:
         table = self.tables.tenants
@@ -71,6 +80,9 @@ class TenantChecks:
         if listing is None:
             detail = "the platform's list of tenants does not have it"
             yield Contradiction(TENANT_UNLISTED, subject, detail, lambda: self._list(tenant, item))
+        elif not is_readable(item) or not is_readable(listing):
+            yield self._corrupt(tenant, item, listing)
+            return
         if None in jobs.values():
             return  # what a job that cannot be read counts is not known
         stored = {name: item.get(name, 0) for name in COUNTED}
@@ -78,16 +90,30 @@ class TenantChecks:
             detail = f"it counts {_shown(stored)}, and has {_shown(real)}"
             yield Contradiction(TENANT_COUNTS, subject, detail, lambda: self._recount(tenant, stored, real))
 
+    def _corrupt(self, tenant: str, item: Item, listing: Item) -> Contradiction:
+        subject = Subject("tenant", tenant)
+        if is_readable(listing):
+            detail = "its item cannot be read: its runs fail or are skipped"
+            return Contradiction(
+                TENANT_CORRUPT,
+                subject,
+                detail,
+                lambda: self._write_item(tenant, listing, "attribute_exists(pk)"),
+            )
+        detail = "its item in the list of tenants cannot be read"
+        is_sound = is_readable(item)
+        repair = (lambda: self._list(tenant, item, "attribute_exists(pk)")) if is_sound else None
+        return Contradiction(TENANT_CORRUPT, subject, detail, repair)
+
     # Repairs
 
-    def _write_item(self, tenant: str, listing: Item) -> None:
+    def _write_item(self, tenant: str, listing: Item, condition: str = _NOT_THERE) -> None:
         item = {**listing, **keys.tenant(tenant), **counts_of(self._jobs(tenant).values())}
-        self.tables.tenants.put(item, Expression("attribute_not_exists(pk)", {}))
+        self.tables.tenants.put(item, Expression(condition, {}))
 
-    def _list(self, tenant: str, item: Item) -> None:
+    def _list(self, tenant: str, item: Item, condition: str = _NOT_THERE) -> None:
         listing = {name: value for name, value in item.items() if name not in COUNTED}
-        unlisted = Expression("attribute_not_exists(pk)", {})
-        self.tables.tenants.put({**listing, **keys.tenant_listing(tenant)}, unlisted)
+        self.tables.tenants.put({**listing, **keys.tenant_listing(tenant)}, Expression(condition, {}))
 
     def _recount(self, tenant: str, stored: Mapping[str, int], real: Mapping[str, int]) -> None:
         """Move the counts by what they were wrong: registrations may have moved them, too."""
@@ -99,6 +125,25 @@ class TenantChecks:
             {f":was_{name}": stored[name] for name in COUNTED if stored[name]},
         )
         self.tables.tenants.update(keys.tenant(tenant), Expression(words, change), condition)
+
+
+def is_over(item: Item) -> bool:
+    """Whether the tenant is deleted, or its deletion has begun. Pure."""
+    return item.get("state") in (DELETING, DELETED)
+
+
+def is_readable(item: Item) -> bool:
+    """Whether the executor and the API can read this item of a tenant. Pure."""
+    if item.get("state", ACTIVE) not in (ACTIVE, SUSPENDED, DELETING, DELETED):
+        return False
+    try:
+        rules = TenantRules.from_item(item)
+    except UNREADABLE:
+        return False
+    numbers = (*asdict(rules.quotas).values(), rules.retention_days)
+    return all(isinstance(text, str) for text in rules.allowed_targets) and all(
+        type(number) is int for number in numbers
+    )
 
 
 def jobs_of(items: Iterable[Item]) -> dict[str, Job | None]:

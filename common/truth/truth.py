@@ -98,6 +98,10 @@ class Truth:
             looked.problems.append(repr(error)[:300])
         return looked
 
+    def _is_gone(self, tenant: Subject) -> bool:
+        """Whether the tenant was removed, or is being removed: then looking at it is cheap."""
+        return TenantChecks(self.tables).is_gone(tenant.name)
+
     def _slice(self, suspects: list[Subject], stop_at: float, looked: Looked) -> None:
         now, before = self.clock.now(), self.known.all()
         looked.listed = before
@@ -107,7 +111,7 @@ class Truth:
         again = [
             listed.looked_at
             for listed in before
-            if listed.looked_at.kind != "tenant" or now % _HOUR_S < _TICK_S
+            if listed.looked_at.kind != "tenant" or now % _HOUR_S < _TICK_S or self._is_gone(listed.looked_at)
         ]
         for subject in list(dict.fromkeys([*suspects, *walk.suspects, *again]))[:_LOOKED_AT_A_TICK]:
             if self.clock.now() >= stop_at:

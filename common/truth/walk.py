@@ -18,11 +18,18 @@ from common.storage import keys
 from common.storage.table import Query, Table, Tables
 from common.storage.wire import Item
 from common.tenants.audit import Audit
-from common.tenants.states import ACTIVE, SUSPENDED
 from common.truth.contradiction import Subject, job_subject, shard_subject
 from common.truth.jobs import ONE_OFF_CHECKED_S, entry_problem, needs_entry, read_job
 from common.truth.shards import is_group, is_in, job_of
-from common.truth.tenants import ENTRIES_READ, audit_problems, counts_of, jobs_of, newest_changes
+from common.truth.tenants import (
+    ENTRIES_READ,
+    audit_problems,
+    counts_of,
+    is_over,
+    is_readable,
+    jobs_of,
+    newest_changes,
+)
 
 _PAGE: Final = 100
 _FAR_AT: Final = 9_999_999_999
@@ -85,8 +92,10 @@ class Walk:
         for listing in self.tables.tenants.query(Query(keys.TENANTS, after=after, consistent=False)):
             tenant = listing["sk"]
             self._tenants.add(tenant)
-            if listing.get("state", ACTIVE) not in (ACTIVE, SUSPENDED):
+            if is_over(listing):
                 continue
+            if not is_readable(listing):
+                self._suspect(Subject("tenant", tenant))
             if at := self._walk_jobs(tenant, ""):
                 return at
             if self._is_over:
@@ -118,7 +127,11 @@ class Walk:
     def _compare_tenant(self, tenant: str, jobs: Mapping[str, Job | None]) -> None:
         item = self.tables.tenants.get(keys.tenant(tenant))
         counts = counts_of(jobs.values())
-        if item is None or any(item.get(name, 0) != count for name, count in counts.items()):
+        if (
+            item is None
+            or not is_readable(item)
+            or any(item.get(name, 0) != count for name, count in counts.items())
+        ):
             self._suspect(Subject("tenant", tenant))
 
     def _look_at_jobs(self, items: Sequence[Item]) -> None:

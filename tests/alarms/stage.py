@@ -16,6 +16,7 @@ from canary import handler as canary
 from common.runs.outcome import Outcome
 from executor import handler as executor
 from executor.batch import execute_batch
+from executor.stages import Message
 from scheduler import handler as scheduler
 from scripts.cloudwatch.alarms import INSUFFICIENT_DATA, composite_state, state_of
 from scripts.embedded.cloudwatch import Emitted
@@ -38,9 +39,12 @@ class Watched:
     crashes: bool = False
     throttles: bool = False
     late_by_s: float = 0.0
-    loses: bool = False
+    loses: Callable[[Message], bool] = lambda _message: False
+    fails: Callable[[Mapping[str, Any]], bool] = lambda _call: False
     every_minute: Callable[[Emitted], None] = lambda _emitted: None
     dead: list[dict[str, Any]] = field(default_factory=list)
+    # What a damage has replaced.
+    kept: dict[str, Any] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -87,6 +91,7 @@ class Watched:
 
     def _tick(self) -> None:
         began_at, failed = self.world.clock.now(), False
+        damaged = self.world.sqs.__dict__.get("send_message_batch")
         with redirect_stdout(StringIO()) as log:
             try:
                 if self.tick_ends_in_error:
@@ -96,12 +101,14 @@ class Watched:
                 failed = True
             finally:
                 self.world.sqs.__dict__.pop("send_message_batch", None)
+                if damaged:
+                    self.world.sqs.send_message_batch = damaged  # type: ignore[method-assign]
         duration_ms = (self.world.clock.now() - began_at + self.tick_takes_s) * 1000
         self._invoked("scheduler", log.getvalue(), error=failed, duration_ms=duration_ms)
 
     def _deliver(self) -> None:
         message = self.world.sqs.receive()
-        if message is None or self.loses:
+        if message is None or self.loses(message):
             return
         if message.receives > MAX_RECEIVES:
             self.dead.append({"visible_at": self.world.clock.now(), "sent_at": self.world.clock.now()})
@@ -124,7 +131,7 @@ class Watched:
         if event["minute8"]["tenant"] == canary.TENANT:
             line = canary.line("prod", event["minute8"]["due_at"], self.world.clock.now())
             self._invoked("canary", line)
-        return _QUIET
+        return Outcome(ok=False, error_type="No", error="no") if self.fails(event["minute8"]) else _QUIET
 
     def _invoked(self, function: str, log: str, *, error: bool = False, duration_ms: float = 50.0) -> None:
         name = f"minute8-prod-{function}"

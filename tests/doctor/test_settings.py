@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,7 @@ def deployed(patient: Patient) -> Patient:
         "deadLetterTargetArn": {"Fn::GetAtt": ["ExecutionsDeadLetterQueue", "Arn"]},
         "maxReceiveCount": 5,
     }
+    planning_redrive = {**redrive, "deadLetterTargetArn": arn("planning-dead")}
     function = {
         "Runtime": RUNTIME,
         "Timeout": EXECUTOR_TIMEOUT_S,
@@ -46,6 +48,7 @@ def deployed(patient: Patient) -> Patient:
     patient.stacks.resources = {
         "ExecutionsQueue": resource("SQS::Queue", VisibilityTimeout=60, RedrivePolicy=redrive),
         "ExecutionsDeadLetterQueue": resource("SQS::Queue", VisibilityTimeout="60"),
+        "PlanningQueue": resource("SQS::Queue", VisibilityTimeout=60, RedrivePolicy=planning_redrive),
         "ExecutionsMapping": resource(
             "Lambda::EventSourceMapping",
             BatchSize=10,
@@ -80,6 +83,7 @@ def deployed(patient: Patient) -> Patient:
         "ExecutionsQueue": patient.queue_url("executions"),
         "ExecutionsDeadLetterQueue": patient.queue_url("executions-dead"),
         "NeverQueue": patient.queue_url("executions"),
+        "PlanningQueue": patient.queue_url("planning"),
         "ExecutorFunction": name("executor"),
         "ExecutorLogs": "/aws/lambda/executor",
     }
@@ -98,6 +102,11 @@ def attribute(queue: str, **attributes: str) -> Callable[[Patient], Any]:
     return lambda patient: patient["sqs"].set_queue_attributes(
         QueueUrl=patient.queue_url(queue), Attributes=attributes
     )
+
+
+def receives_once(patient: Patient) -> None:
+    policy = {"deadLetterTargetArn": patient.deployment.queue_arn("executions-dead"), "maxReceiveCount": 1}
+    attribute("executions", RedrivePolicy=json.dumps(policy))(patient)
 
 
 def mapping(**changes: Any) -> Callable[[Patient], Any]:
@@ -136,6 +145,19 @@ def test_a_stage_as_it_was_deployed_has_no_difference(deployed: Patient) -> None
             attribute("executions", RedrivePolicy="{}"),
             "RedrivePolicy no value instead of {",
             "failed",
+            True,
+        ),
+        (attribute("planning", DelaySeconds="900"), 'DelaySeconds "900" instead of 0', "failed", True),
+        (
+            receives_once,
+            "RedrivePolicy.maxReceiveCount 1 instead of 5",
+            "failed",
+            True,
+        ),
+        (
+            mapping(ScalingConfig={"MaximumConcurrency": 2}),
+            'ScalingConfig {"MaximumConcurrency": 2} instead of no value',
+            "warning",
             True,
         ),
         (mapping(BatchSize=1), "BatchSize 1 instead of 10", "failed", True),

@@ -101,3 +101,14 @@ def test_the_doctor_names_it_before_and_after(world: World, ahead_s: int) -> Non
     finding, *_ = check_mark(Tables(world))
     assert finding.level == Level.WARNING
     assert "was moved back" in finding.message
+
+
+@pytest.mark.parametrize("damage", [{"planned_until": "soon"}, {"planning_until": None}, {"decided_at": "?"}])
+def test_a_mark_that_nobody_can_read_is_as_good_as_deleted(world: World, damage: dict[str, object]) -> None:
+    world.registry.create("alice", "minutely", job(every=60, anchor="2026-11-21T00:00:00Z"))
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    item = (world.table("due").get(keys.MARK) or {}) | damage
+    world.table("due").put({name: value for name, value in item.items() if value is not None})
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    due = [run["due_at"] for run in world.run_items("alice", "minutely")]
+    assert sorted(due) == list(range(min(due), at("2026-11-21T04:00:01Z"), 60))

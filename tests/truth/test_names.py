@@ -20,6 +20,7 @@ from common.truth.contradiction import (
     SHARD_COUNT,
     SHARD_MISSING,
     SHARD_UNLISTED,
+    TENANT_CORRUPT,
     TENANT_COUNTS,
     TENANT_MISSING,
     TENANT_UNLISTED,
@@ -138,6 +139,24 @@ DAMAGES: list[tuple[str, Callable[[World], object], str, Callable[[World], str]]
         "a tenant is not in the list",
         lambda world: world.table("tenants").delete(keys.tenant_listing("acme")),
         TENANT_UNLISTED,
+        lambda _: "acme",
+    ),
+    (
+        "a tenant's item is corrupt",
+        lambda world: change(world, "tenants", keys.tenant("acme"), allowed_targets=7),
+        TENANT_CORRUPT,
+        lambda _: "acme",
+    ),
+    (
+        "a tenant has a state that is none",
+        lambda world: change(world, "tenants", keys.tenant("acme"), state="on"),
+        TENANT_CORRUPT,
+        lambda _: "acme",
+    ),
+    (
+        "a tenant's item in the list is corrupt",
+        lambda world: change(world, "tenants", keys.tenant_listing("acme"), quotas={"jobs": "many"}),
+        TENANT_CORRUPT,
         lambda _: "acme",
     ),
     (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,20 +12,9 @@ from common.storage import keys
 from common.truth import truth as checker
 from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Subject
 from common.truth.walk import Position
-from scheduler import handler
 from scheduler.reconcile import least_messages, may_wait
-from tests.scheduler_handler import serve
 from tests.truth.damage import entry_key, repair_all, send_again, shard_key, small_world, truth_of
 from tests.worlds import World, at, job
-
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """A world whose ticks are the handler's."""
-    world = small_world()
-    serve(world, monkeypatch)
-    world.tick = lambda: handler.handle({}, None)  # type: ignore[method-assign, assignment, return-value]
-    yield world
 
 
 def listed(world: World) -> list[tuple[str, str]]:
@@ -102,10 +90,10 @@ def test_ticks_walk_over_everything_in_turn(monkeypatch: pytest.MonkeyPatch) -> 
     assert {("entry-missing", "acme/daily"), ("tenant-unlisted", "bolt")} <= set(listed(world))
 
 
-def test_a_slice_that_fails_stops_no_tick() -> None:
+def test_a_slice_that_fails_stops_no_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     world = small_world()
     truth = truth_of(world)
-    world.table("due").put({**keys.CHECKED, "of": 7, "after": []})
+    monkeypatch.setattr(checker.Walk, "go", lambda _: 1 / 0)
     assert truth.slice([Subject("run", "no execution")], world.clock.now() + 60).problems
 
 
