@@ -24,7 +24,7 @@ from executor.admission import Skip, Wait, admit_without_lock
 # After the time at which a queued execution should have taken the lock. Clocks may differ by ten minutes.
 _PLACE_RETENTION_S = 900
 # A run takes the lock just before its claim, for the lease of its first call.
-_LONGEST_FIRST_LEASE_S = 3_600
+_MAX_FIRST_LEASE_S = 3_600
 # After the last lease, or place in the queue, has ended.
 _LOCK_RETENTION_S = 7 * DAY_S
 
@@ -170,7 +170,7 @@ class Locks:
 def _is_damaged(lock: Item, now: float) -> bool:
     """Whether a run that never began cannot hold the lock for so long: somebody wrote the item. Pure."""
     lease_until = lock.get("lease_until", 0)
-    return not isinstance(lease_until, int | float) or lease_until > now + _LONGEST_FIRST_LEASE_S
+    return not isinstance(lease_until, int | float) or lease_until > now + _MAX_FIRST_LEASE_S
 
 
 def _key(execution: Execution) -> keys.Key:
