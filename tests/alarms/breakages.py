@@ -40,7 +40,7 @@ class Breakage:
     repair: str
     breaks: Callable[[Watched], object] | None = None
     proof: str = ""
-    lost: str = "0"
+    losses: str = "0"
 
 
 def lose_all(stage: Watched) -> None:
@@ -250,13 +250,13 @@ TWENTY: Final = (
         "a job's item is garbage",
         *("contradictions", 10, "job-corrupt", "its tenant puts or deletes it"),
         breaks=corrupt_job,
-        lost="skipped, recorded",
+        losses="skipped, recorded",
     ),
     Breakage(
         "a tenant's item is deleted",
         *("contradictions", 10, "tenant-missing", f"`{CHECK}`"),
         proof="cli/test_runbook.py::test_a_tenant_without_its_item",
-        lost="skipped, recorded",
+        losses="skipped, recorded",
     ),
     Breakage(
         "`make up` after `make down`",
@@ -367,7 +367,7 @@ TEN: Final = (
         "a tenant's item is garbage",
         *("contradictions", 10, "tenant-corrupt", f"`{CHECK}`"),
         proof="truth/test_names.py::test_a_damage_is_found_and_repaired",
-        lost="skipped, recorded",
+        losses="skipped, recorded",
     ),
 )
 
@@ -378,5 +378,5 @@ def table() -> str:
     for each in (*TWENTY, *TEN):
         alarm = f"`{each.alarm}`, {each.minutes} min" if each.alarm else ""
         words = f"`{each.doctor}`" if each.doctor else ""
-        rows.append(f"| {each.name} | {alarm} | {words} | {each.repair} | {each.lost} |")
+        rows.append(f"| {each.name} | {alarm} | {words} | {each.repair} | {each.losses} |")
     return "\n".join(rows)

@@ -106,7 +106,7 @@ def test_a_breakage_rings_and_its_repair_leaves_nothing_lost(stage: Watched, bre
             if run["fire_at"] in expected
         }
         assert set(ended) == expected, job_id
-        allowed = {"succeeded", "dispatched"} | ({"skipped"} if breakage.lost != "0" else set())
+        allowed = {"succeeded", "dispatched"} | ({"skipped"} if breakage.losses != "0" else set())
         assert set(ended.values()) <= allowed
 
 

@@ -98,8 +98,8 @@ def test_a_loss_is_known_in_the_next_tick(world: World) -> None:
     )  # half a minute later these are due for long, too
 
 
-@pytest.mark.parametrize(("waiting", "lost"), [(21, 0), (6, 0), (5, 21), (0, 21)])
-def test_few_that_wait_hide_few(world: World, waiting: int, lost: int) -> None:
+@pytest.mark.parametrize(("waiting", "lost_count"), [(21, 0), (6, 0), (5, 21), (0, 21)])
+def test_few_that_wait_hide_few(world: World, waiting: int, lost_count: int) -> None:
     """21 executions of seven seconds fit into seven messages; SQS's count may be wrong by a quarter."""
     minutely(world, 3)
     world.run_until("2026-11-21T03:19:00Z", ticks=True)
@@ -107,7 +107,7 @@ def test_few_that_wait_hide_few(world: World, waiting: int, lost: int) -> None:
     world.sqs._waiting = [message for message in world.sqs._waiting if message[0] < world.clock.now() - 60][
         :waiting
     ]
-    assert count(world).listed == lost
+    assert count(world).listed == lost_count
 
 
 def test_of_many_a_sample_is_counted_and_what_is_lost_of_it_is_listed(

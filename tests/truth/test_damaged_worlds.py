@@ -151,11 +151,11 @@ def short_retention(scene: Scene) -> None:
 
 def filtered(scene: Scene) -> None:
     """For a while somebody else takes each second message."""
-    receive, taken = scene.world.sqs.receive, iter(range(10**6))
+    receive, numbers = scene.world.sqs.receive, iter(range(10**6))
 
     def half() -> Any:
         message = receive()
-        return half() if message and next(taken) % 2 else message
+        return half() if message and next(numbers) % 2 else message
 
     scene.world.sqs.receive = half  # type: ignore[method-assign]
     scene.heals.append(lambda: setattr(scene.world.sqs, "receive", receive))

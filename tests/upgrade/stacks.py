@@ -101,7 +101,7 @@ class Story:
         self._run("after the page")
         problems = site.problems()
         say(f"the doctor finds: {problems or 'nothing'}")
-        problems = {check: found for check, found in problems.items() if check not in AFTER_PAGE}
+        problems = {check: text for check, text in problems.items() if check not in AFTER_PAGE}
         site.follow("dead-letters")
         say(f"back to {self._release.name} …")
         print(site.run(f"make rollback STAGE={STAGE} ARGS='--timestamp {self._first_deployment()}'"))
