@@ -26,7 +26,6 @@ from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
 from common.truth.contradiction import SHARD_COUNT, Contradiction, Subject, shard_subject
-from common.truth.found import FoundContradictions
 from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.planner import FanOut, SharePlanner
@@ -148,9 +147,12 @@ def note_suspects(summary: TickSummary) -> None:
         )
         for group, shard in summary.suspects
     ]
+    if not suspects:
+        return
+    from common.truth.found import FoundContradictions  # most planners do not need it
+
     try:
-        if suspects:
-            FoundContradictions(Tables.of(config()).due).suspect(suspects, summary.now)
+        FoundContradictions(Tables.of(config()).due).suspect(suspects, summary.now)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
 
