@@ -21,6 +21,7 @@ from api.routes import (
     bulk,
     calendars,
     expected,
+    failures,
     jobs,
     manual,
     overview,
@@ -44,6 +45,7 @@ ROUTES = Routes(
     jobs.ROUTES
     | bulk.ROUTES
     | runs.ROUTES
+    | failures.ROUTES
     | expected.ROUTES
     | upcoming.ROUTES
     | overview.ROUTES

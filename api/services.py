@@ -25,6 +25,7 @@ from common.history.runs_by_time import RunsByTime
 from common.history.tenant_health import TenantHealth
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
+from common.jobs.muted_groups import MutedGroups
 from common.jobs.store import JobStore, job_store
 from common.notices.store import Subscriptions
 from common.planning.due_index import DueIndex
@@ -112,6 +113,7 @@ class History:
     listed_health: ListedHealth
     upcoming: Upcoming
     failed_runs: FailedRuns
+    muted: MutedGroups
     tenant_health: TenantHealth
     directory: JobDirectory
     next_fires: NextFires
@@ -138,6 +140,7 @@ class History:
             listed_health=listed_health,
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
+            muted=MutedGroups(tables.jobs),
             tenant_health=TenantHealth(tables.jobs, summaries, tenant_runs, directory, listed_health, health),
             directory=directory,
             next_fires=NextFires(tables.jobs),

@@ -30,6 +30,18 @@ def since_at(text: str, now: float, option: str = "since") -> int:
         ) from error
 
 
+def time_ahead(text: str, now: float, option: str, usual_days: int) -> str:
+    """A duration from now or a time, as RFC 3339; `usual_days` is for the message. Raises InvalidInput."""
+    with suppress(InvalidInput):
+        return rfc3339(int(now) + parse_duration(text, option))
+    with suppress(InvalidInput):
+        return rfc3339(parse_instant(text, option))
+    usual = f"such as {usual_days}d or {rfc3339((int(now) // DAY_S + usual_days) * DAY_S)}"
+    raise InvalidInput(
+        option, "must be a duration or a time", value=text, accepted=instant_hint(text) or usual
+    )
+
+
 def _since_hint(text: str, now: float) -> str:
     from common.registration.hints import duration_hint  # only for a message
 

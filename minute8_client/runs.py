@@ -32,6 +32,8 @@ from minute8_client.shapes import (
     FailureGroup,
     FailureGroups,
     MovedJob,
+    MutedGroup,
+    MutedGroupList,
     Run,
     RunPage,
     RunSummary,
@@ -183,6 +185,23 @@ class RunCalls:
                     newer["hours"] = _hours_of([*group["hours"], *newer["hours"]])
             if not (cursor := page["next_cursor"]):
                 return list(groups.values())
+
+    @Operation
+    def mute_failures(
+        self, job_id: str, fingerprint: str, note: str = "", until_at: str | None = None
+    ) -> Request[MutedGroup]:
+        """Mute a group of failures until an instant (RFC 3339), at most 30 days ahead, or until it changes."""
+        until = {} if until_at is None else {"until_at": until_at}
+        return Request("PUT", _mute_path(job_id, fingerprint), {"note": note, **until})
+
+    @Operation
+    def unmute_failures(self, job_id: str, fingerprint: str) -> Request[None]:
+        return Request("DELETE", _mute_path(job_id, fingerprint))
+
+    @Operation
+    def muted_failures(self) -> Request[list[MutedGroup]]:
+        """The groups of failures that are muted now."""
+        return Request("GET", "/v1/failures/muted", shape=_muted)
 
     @Operation
     def get_run(self, execution_id: str) -> Request[Run]:
@@ -360,6 +379,14 @@ class RunCalls:
             ),
             lambda page: page["moved"],
         )
+
+
+def _mute_path(job_id: str, fingerprint: str) -> str:
+    return path_of("failures", "groups", job_id, fingerprint, "mute")
+
+
+def _muted(answer: MutedGroupList) -> list[MutedGroup]:
+    return answer["groups"]
 
 
 def _backfills(answer: Json) -> list[Any]:

@@ -608,6 +608,15 @@ class FailedInHour(TypedDict):
     failed: int
 
 
+class Mute(TypedDict):
+    """Since when a group of failures is muted, and until when."""
+
+    note: str
+    muted_at: str
+    until_at: str | None
+    ends_at: str
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 
@@ -620,6 +629,7 @@ class FailureGroup(TypedDict):
     last_at: str
     last_execution_id: str
     hours: list[FailedInHour]
+    muted: Mute | None
 
 
 class FailureGroups(TypedDict):
@@ -628,6 +638,25 @@ class FailureGroups(TypedDict):
     from_at: str
     groups: list[FailureGroup]
     next_cursor: str | None
+
+
+class MutedGroup(TypedDict):
+    """A muted group of failures."""
+
+    note: str
+    muted_at: str
+    until_at: str | None
+    ends_at: str
+    job_id: str
+    fingerprint: str
+    error_type: str
+    error: str
+
+
+class MutedGroupList(TypedDict):
+    """All muted groups of failures."""
+
+    groups: list[MutedGroup]
 
 
 class PlanningMark(TypedDict):
@@ -906,9 +935,10 @@ class FailingJob(TypedDict):
 
 
 class FailingJobs(TypedDict):
-    """The active jobs whose last run failed."""
+    """The active jobs whose last run failed, without those whose failure is muted."""
 
     count: int
+    muted: int
     jobs: list[FailingJob]
 
 

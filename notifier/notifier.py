@@ -179,7 +179,8 @@ class Notifier:
         of_failures = [subscription for subscription in subscriptions if FAILURES in subscription.kinds]
         if of_failures:
             since = min(subscription.state.looked_at for subscription in of_failures) - grouping.LATE_S
-            happenings.failures, happenings.complete = self.reader.failures(tenant, since)
+            failures, happenings.complete = self.reader.failures(tenant, since)
+            happenings.failures = self.reader.without_muted(tenant, failures, now)
         if any(subscription.needs_jobs for subscription in of_failures):
             job_ids = (problem.job_id for problem in happenings.failures)
             happenings.labels = self.reader.labels(tenant, job_ids)
@@ -259,7 +260,7 @@ class Notifier:
         grouping.forget(state, now)
 
     def _examine(self, subscription: Subscription, now: float) -> None:
-        """Find out which problems have ended: some reported ones, and before a message the waiting ones."""
+        """Find out which problems have ended: some reported ones, and before a message the waiting ones. Drop muted."""
         state, reports = subscription.state, RECOVERIES in subscription.kinds
         examined = [
             problem for problem in state.reported.values() if problem.ends and problem.key not in state.over
@@ -275,6 +276,8 @@ class Notifier:
             waiting = [problem for problem in state.waiting.values() if problem.ends]
             ended = self.reader.ended(subscription.tenant, waiting)
             grouping.end(state, ended, now, reports=reports)
+            shown = self.reader.without_muted(subscription.tenant, list(state.waiting.values()), now)
+            state.waiting = {problem.key: problem for problem in shown}
 
     def _report(self, subscription: Subscription, now: float) -> None:
         state = subscription.state

@@ -13,12 +13,13 @@ from itertools import chain, islice
 from typing import Final
 
 from common.history.expected import AsOf
-from common.history.failed_runs import error_of
+from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
 from common.history.run_lists import MAX_RETRIES, retries_in
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Alert, Job
+from common.jobs.muted_groups import MutedGroups
 from common.notices.alerts import Record, alert_problems, read_from
 from common.notices.message import JobContext
 from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
@@ -98,6 +99,18 @@ class ProblemReader:
             )
         )
         return [_failure(item) for item in reversed(items[:MAX_FAILURES])], len(items) <= MAX_FAILURES
+
+    def without_muted(self, tenant: str, problems: Sequence[Problem], now: float) -> list[Problem]:
+        """The problems without failed runs whose error is muted. Without failed runs it reads nothing."""
+        failed = [(problem.job_id, problem.run_name) for problem in problems if problem.kind == FAILED]
+        if not failed:
+            return list(problems)
+        quiet = muted_runs(self.runs, tenant, MutedGroups(self.jobs).now_muted(tenant, now), failed)
+        return [
+            problem
+            for problem in problems
+            if problem.kind != FAILED or (problem.job_id, problem.run_name) not in quiet
+        ]
 
     def labels(self, tenant: str, job_ids: Iterable[str]) -> dict[str, JobLabels]:
         """Name and tags of jobs; a job that does not exist has neither."""

@@ -24,7 +24,7 @@ _RETURNED_TYPES: Final = (
     "Holds",
     *("UnrecordedPage", "RanUnrecorded"),
     "SubscriptionList",
-    "FailureGroups",
+    *("FailureGroups", "MutedGroupList"),
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),

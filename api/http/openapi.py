@@ -47,6 +47,7 @@ _PATH_PARAMETERS = {
     "backfill_id": ("The backfill's id.", id_pattern(NONCE_CHARS)),
     "tenant_id": ("The tenant's id.", id_pattern(TENANT_ID_CHARS)),
     "key_id": ("The key's id, which is not the key.", "^[0-9a-f]{16}$"),
+    "fingerprint": ("The fingerprint of the error.", "^[0-9a-f]{12}$"),
     "queue": ("The queue.", f"^({'|'.join(QUEUES)})$"),
 }
 _DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.

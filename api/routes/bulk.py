@@ -23,8 +23,9 @@ from api.http.routing import (
     Response,
     Routes,
 )
+from api.routes.failures import failure_cursor_of
 from api.routes.jobs import FILTERS, MAX_JOBS_READ, PAST, JobFilter, registry_for
-from api.routes.runs import RECENT_S, failure_cursor_of
+from api.routes.runs import RECENT_S
 from api.services import Services
 from api.views import job_line
 from common.errors import Busy, InvalidInput, Minute8Error

@@ -8,18 +8,19 @@ from typing import Any, Final
 
 from api.http.requests import Request
 from api.http.routing import Response, Routes
-from api.routes.runs import group_view
+from api.routes.failures import group_view
 from api.services import Services
 from api.views import hours_view
 from common.clock import CpuBudget
 from common.errors import Busy
 from common.history.ahead import AHEAD_S, Ahead
-from common.history.failed_runs import FailureFilter
+from common.history.failed_runs import FailureFilter, muted_runs
 from common.history.live_runs import LiveRuns
 from common.history.open_runs import OpenRuns, open_runs
 from common.history.overview import failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
+from common.jobs.muted_groups import Muted
 from common.planning.execution import execution_id
 from common.projection.entry import OPEN
 from common.runs.stuck import stuck_since
@@ -53,8 +54,9 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     state = by_time.states.recent(now)
     live = by_time.live.of_tenant(tenant, state) if state else None
     going = _open(open_runs(services.history.runs, tenant, live, now)) if live else None
-    past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now)
-    shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now)}
+    muted = services.history.muted.now_muted(tenant, now)
+    past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now, muted)
+    shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now, muted)}
     return Response({"at": rfc3339(int(now)), **shown}, version=_news(shown))
 
 
@@ -98,14 +100,15 @@ def _open(going: OpenRuns) -> dict[str, Any]:
     }
 
 
-def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
+def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[str, Any]:
     directory = services.history.directory
     try:
         jobs = directory.listed(tenant, now)
     except Busy:
         return {"job_counts": None, "ahead": None, "failing": None}
     states = Counter(job.state for job in jobs)
-    count, worst = failing(jobs, directory.failures(tenant), _FAILING_SHOWN)
+    quiet = muted_runs(services.history.runs, tenant, muted, muted.last_failed.items())
+    failing_jobs, muted_jobs = failing(jobs, directory.failures(tenant), {job_id for job_id, _ in quiet})
     coming = services.history.ahead.of(tenant, jobs, now)
     budget = CpuBudget(_NEXT_CPU_S)
     next_fire, keep = services.history.next_fires.of(tenant, now, budget)
@@ -120,10 +123,11 @@ def _of_jobs(services: Services, tenant: str, now: float) -> dict[str, Any]:
             ]
         },
         "failing": {
-            "count": count,
+            "count": len(failing_jobs),
+            "muted": muted_jobs,
             "jobs": [
                 {"job_id": job.job_id, "name": job.name, "failures_in_row": job.failures_in_row}
-                for job in worst
+                for job in failing_jobs[:_FAILING_SHOWN]
             ],
         },
     }
@@ -140,8 +144,9 @@ def _ahead_view(coming: Ahead, *, is_cut: bool) -> dict[str, Any]:
     }
 
 
-def _errors(services: Services, tenant: str, now: float) -> list[dict[str, Any]]:
+def _errors(services: Services, tenant: str, now: float, muted: Muted) -> list[dict[str, Any]]:
     filters = FailureFilter(from_at=int(now) - DAY_S)
     groups, _ = services.history.failed_runs.groups(tenant, filters, max_records=_FAILURES_READ)
-    views = [group_view(group) for group in groups[:_GROUPS_SHOWN]]
+    groups.sort(key=lambda group: group.key in muted.groups)  # muted ones last
+    views = [group_view(group, muted) for group in groups[:_GROUPS_SHOWN]]
     return [{**view, "error": view["error"][:_ERROR_CHARS]} for view in views]

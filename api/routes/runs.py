@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from api.http.paging import (
     INSTANT,
@@ -23,7 +23,6 @@ from api.http.routing import (
     LIMIT,
     MAX_PAGE,
     PAGE,
-    THOUSANDS,
     Query,
     Response,
     Routes,
@@ -32,14 +31,12 @@ from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import hours_view, run_view
 from common.errors import InvalidInput, NotFound
-from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup
 from common.history.projected_summary import HourlySummary
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import ListCursor, TimeCursor
 from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
-from common.ids import JOB_ID_CHARS, is_id
-from common.planning.execution import execution_id, split_execution_id, split_run_name
+from common.planning.execution import split_execution_id, split_run_name
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
@@ -67,9 +64,7 @@ _SUMMARY_QUERY = (
         {"type": "boolean", "default": False},
     ),
 )
-_LATEST_FAILURE_AT: Final = 1e11
-_GROUPED_DAYS: Final = 7
-_TAG_CHARS: Final = 200
+TAG_CHARS: Final = 200
 _TARGET_CHARS: Final = 2_048
 # A list over all jobs reads as much as some requests of one job.
 _FEW_READS: Final = 5
@@ -77,21 +72,12 @@ _JOB_FILTERS: Final = (
     Query(
         "tag",
         "Only runs of jobs that have this tag now.",
-        {"type": "string", "minLength": 1, "maxLength": _TAG_CHARS},
+        {"type": "string", "minLength": 1, "maxLength": TAG_CHARS},
     ),
     Query(
         "target",
         "Only runs of jobs that have this target now: its kind, ARN or address.",
         {"type": "string", "minLength": 1, "maxLength": _TARGET_CHARS},
-    ),
-)
-_FAILURE_FILTERS: Final = (
-    Query("from_at", "Only those that failed at or after this.", INSTANT),
-    Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
-    Query(
-        "tag",
-        "Only those of jobs that have this tag now.",
-        {"type": "string", "minLength": 1, "maxLength": _TAG_CHARS},
     ),
 )
 
@@ -138,8 +124,8 @@ def list_runs(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     run_filter = replace(
         _filter(request.query),
-        tag=_text(request.query, "tag", _TAG_CHARS),
-        target=_text(request.query, "target", _TARGET_CHARS),
+        tag=filter_text(request.query, "tag", TAG_CHARS),
+        target=filter_text(request.query, "target", _TARGET_CHARS),
     )
     list_name = f"runs::{run_filter}"
     cursor = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), TimeCursor.of_text)
@@ -293,116 +279,9 @@ def _summary_start(request: Request) -> RunsCursor:
     return RunsCursor.start(request.now, from_at, until_at)
 
 
-@ROUTES.add("GET", "/v1/failures", "read", response="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
-def list_failures(services: Services, request: Request) -> Response:
-    """The failed runs of all jobs, latest failure first.
-
-    One query of an index of failed runs, which has them as long as the runs are kept. With `tag` the jobs of the
-    page are read, too.
-    """
-    limit = request.number("limit", PAGE, MAX_PAGE)
-    failure_filter = _failure_filter(request, 0)
-    list_name = f"failures:{_failure_filter_text(request)}"
-    before = _read_failure_cursor(request, list_name)
-    page, cursor = services.history.failed_runs.page(
-        request.tenant, failure_filter, limit=limit, before=before
-    )
-    return Response(
-        {
-            "runs": [run_view(item) for item in page],
-            "next_cursor": _write_failure_cursor(request, list_name, cursor),
-        }
-    )
-
-
-@ROUTES.add(
-    "GET",
-    "/v1/failures/groups",
-    "read",
-    response="FailureGroups",
-    query=(CURSOR, *_FAILURE_FILTERS),
-    weight=THOUSANDS,
-)
-def list_failure_groups(services: Services, request: Request) -> Response:
-    """The failed runs of the last 7 days by job and error, latest failure first.
-
-    Errors that differ only in numbers and ids are one group. A request reads up to 2,000 failed runs; if there are
-    more, the same group can be on two pages, and its counts add up.
-    """
-    failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
-    list_name = f"failure groups:{_failure_filter_text(request)}"
-    groups, cursor = services.history.failed_runs.groups(
-        request.tenant, failure_filter, _read_failure_cursor(request, list_name)
-    )
-    return Response(
-        {
-            "from_at": rfc3339(failure_filter.from_at),
-            "groups": [group_view(group) for group in groups],
-            "next_cursor": _write_failure_cursor(request, list_name, cursor),
-        }
-    )
-
-
-def group_view(group: FailureGroup) -> dict[str, Any]:
-    """A group of failures."""
-    latest = group.latest
-    return {
-        "job_id": group.job_id,
-        "fingerprint": group.fingerprint,
-        "error_type": group.error_type,
-        "error": group.error,
-        "count": group.count,
-        "first_at": rfc3339(int(group.first_at)),
-        "last_at": rfc3339(int(group.last_at)),
-        "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
-        "hours": [{"at": rfc3339(hour), "failed": count} for hour, count in sorted(group.hours.items())],
-    }
-
-
-def _failure_filter(request: Request, from_at: int) -> FailureFilter:
-    query = request.query
-    for parameter in _FAILURE_FILTERS:
-        max_chars = parameter.schema.get("maxLength")
-        if max_chars and len(query.get(parameter.name, "")) > max_chars:
-            raise InvalidInput(
-                parameter.name,
-                "is too long",
-                value=query[parameter.name],
-                accepted=f"at most {max_chars} characters",
-            )
-    return FailureFilter(
-        from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
-        job_id=_text(query, "job_id", JOB_ID_CHARS),
-        tag=_text(query, "tag", _TAG_CHARS),
-    )
-
-
-def _text(query: Mapping[str, str], name: str, max_chars: int) -> str:
+def filter_text(query: Mapping[str, str], name: str, max_chars: int) -> str:
     """A filter's text; empty if it is not given. Raises InvalidInput."""
     text = query.get(name, "")
     if len(text) > max_chars or (name in query and not text):
         raise InvalidInput(name, "has a wrong length", value=text, accepted=f"1 to {max_chars} characters")
     return text
-
-
-def _failure_filter_text(request: Request) -> str:
-    return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
-
-
-def _write_failure_cursor(request: Request, list_name: str, cursor: FailureCursor | None) -> str | None:
-    return write_cursor(request.tenant, list_name, json.dumps(cursor)) if cursor else None
-
-
-def _read_failure_cursor(request: Request, list_name: str) -> FailureCursor | None:
-    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), failure_cursor_of)
-
-
-def failure_cursor_of(text: str) -> FailureCursor:
-    """The failure after which the list continues, for `parsed_cursor`. Raises ValueError, TypeError."""
-    failed_at, job_id, run_name = json.loads(text)
-    # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
-    if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST_FAILURE_AT:
-        raise ValueError
-    if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
-        raise ValueError
-    return failed_at, job_id, run_name

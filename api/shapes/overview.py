@@ -62,9 +62,10 @@ class FailingJob(ResponseBody):
 
 
 class FailingJobs(ResponseBody):
-    """The active jobs whose last run failed."""
+    """The active jobs whose last run failed, without those whose failure is muted."""
 
     count: int = Field(description="How many there are.")
+    muted: int = Field(description="How many more fail with a muted error.")
     jobs: list[FailingJob] = Field(description="At most 10, those with the most failures in a row first.")
 
 
@@ -102,5 +103,6 @@ class TenantOverview(ResponseBody):
     ahead: NextDay | None = Field(description="null: as `job_counts`.")
     failing: FailingJobs | None = Field(description="null: as `job_counts`.")
     errors: list[FailureGroup] = Field(
-        description="The latest failures of the last 24 hours by job and error: at most 5, of the newest 100 failures."
+        description="The latest failures of the last 24 hours by job and error: at most 5, of the newest 100 failures; "
+        "muted groups come last."
     )

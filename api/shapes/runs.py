@@ -148,6 +148,41 @@ class FailedInHour(ResponseBody):
     failed: int = Field(description="By when they failed.")
 
 
+class NewMute(RequestBody):
+    """Why a group of failures needs nobody, and for how long."""
+
+    note: Note = ""
+    until_at: RequestedInstant | None = Field(
+        default=None,
+        description="At most 30 days ahead. Without it, until the group changes: until its job, having succeeded or "
+        "having been changed, fails again; 30 days at most.",
+    )
+
+
+class Mute(ResponseBody):
+    """Since when a group of failures is muted, and until when."""
+
+    note: str = Field(description="Why, for people.")
+    muted_at: Instant
+    until_at: Instant | None = Field(description="null: until it changes.")
+    ends_at: Instant = Field(description="When it ends at the latest.")
+
+
+class MutedGroup(Mute):
+    """A muted group of failures."""
+
+    job_id: JobId
+    fingerprint: str = Field(description="Of the error.")
+    error_type: ErrorType
+    error: str = Field(description="Of the latest failure when it was muted; its beginning.")
+
+
+class MutedGroupList(ResponseBody):
+    """All muted groups of failures."""
+
+    groups: list[MutedGroup] = Field(description="By job, at most 200.")
+
+
 class FailureGroup(ResponseBody):
     """Failed runs of one job with one error."""
 
@@ -160,6 +195,7 @@ class FailureGroup(ResponseBody):
     last_at: Instant
     last_execution_id: str = Field(description="The execution id of the latest failed run.")
     hours: list[FailedInHour] = Field(description="The hours with failures, the earliest first.")
+    muted: Mute | None = Field(description="null: the group is not muted.")
 
 
 class FailureGroups(ResponseBody):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,9 +14,8 @@ from cli.options import AsJson, with_options
 from cli.output import console, print_json, state
 from cli.platform import Stage, platform
 from cli.session import session
-from common.errors import InvalidInput
-from common.timing.durations import instant_hint, parse_duration, parse_instant
-from common.timing.instants import DAY_S, relative, rfc3339, when
+from cli.time_range import time_ahead
+from common.timing.instants import relative, when
 from minute8_client.shapes import Key, MadeKey
 
 app = typer.Typer(
@@ -66,7 +64,7 @@ def create(
     With --aws it prints two lines that a shell can evaluate: the access key id and the secret access key.
     """
     now = session(ctx).clock.now()
-    expires_at = _expiry(new.expires, now)
+    expires_at = time_ahead(new.expires, now, "expires", 90) if new.expires else None
     if tenant_id is None:
         with session(ctx).client() as client:
             key = client.create_key(new.role, name=new.name, expires_at=expires_at, aws=new.aws)
@@ -119,7 +117,8 @@ def create_operator(
     """Create a key of the platform's own. The first one needs AWS credentials."""
     now = session(ctx).clock.now()
     with platform(ctx, stage) as api:
-        key = api.create_operator_key(name=name, expires_at=_expiry(expires, now))
+        expires_at = time_ahead(expires, now, "expires", 90) if expires else None
+        key = api.create_operator_key(name=name, expires_at=expires_at)
     _print_new_key(key, "operator, over all tenants", now, as_json)
 
 
@@ -160,18 +159,6 @@ def key_table(keys: Sequence[Key], now: float) -> Table | str:
     ]
     columns = ("KEY", "BEGINS", "ROLE", "STATE", "CREATED", "EXPIRES", "NAME")
     return output.table(columns, rows) if rows else "no keys"
-
-
-def _expiry(text: str, now: float) -> str | None:
-    """A duration or a time as RFC 3339. Raises InvalidInput."""
-    if not text:
-        return None
-    with suppress(InvalidInput):
-        return rfc3339(int(now) + parse_duration(text, "expires"))
-    with suppress(InvalidInput):
-        return rfc3339(parse_instant(text, "expires"))
-    accepted = instant_hint(text) or f"such as 90d or {rfc3339((int(now) // DAY_S + 90) * DAY_S)}"
-    raise InvalidInput("expires", "must be a duration or a time", value=text, accepted=accepted)
 
 
 def _print_new_key(key: MadeKey, purpose: str, now: float, as_json: bool) -> None:

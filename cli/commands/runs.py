@@ -1,4 +1,4 @@
-"""`minute8 runs`: the results of executions; their totals by day; and `minute8 failures`."""
+"""`minute8 runs`: the results of executions; and their totals by day."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ from cli.options import (
 from cli.output import console, print_json, seconds, state, why
 from cli.rest_of_list import listed, say_more
 from cli.session import session
-from cli.time_range import range_of, since_at
+from cli.time_range import range_of
 from common.errors import InvalidInput, NotFound
 from common.history.summary import Summary
 from common.projection.totals import RunTotals
 from common.timing.instants import relative, rfc3339, when
 from minute8_client import Client, Run
-from minute8_client.shapes import FailureGroup
 
 app = typer.Typer(no_args_is_help=True, help="Runs: the results of executions.")
 
@@ -256,71 +255,6 @@ def _day_row(day: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _spread(values: Mapping[str, Any]) -> str:
     return " · ".join(seconds(values[name]) for name in ("p50", "p95", "p99", "max") if name in values) or "-"
-
-
-@dataclass(frozen=True, slots=True)
-class FailureFilters:
-    """Which failures."""
-
-    since: Since = None
-    job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None
-    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None
-
-    def query(self, now: float) -> dict[str, str | None]:
-        """The parameters of the request. Raises InvalidInput."""
-        from_at = rfc3339(since_at(self.since, now)) if self.since else None
-        return {"from_at": from_at, "job_id": self.job_id, "tag": self.tag}
-
-
-@with_options
-def failures(
-    ctx: typer.Context,
-    limit: Limit = 20,
-    *,
-    filters: FailureFilters,
-    groups: Annotated[
-        bool,
-        typer.Option("--groups", help="Group the failures by job and error; of the last 7 days by default."),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """List the failed runs of all jobs, latest failure first."""
-    now = session(ctx).clock.now()
-    query = filters.query(now)
-    columns: tuple[str, ...]
-    rows: list[tuple[object, ...]]
-    with session(ctx).client() as client:
-        if groups:
-            by_error = listed(ctx, client.failure_groups(**query), limit, "groups")
-            shown: object = by_error
-            columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST RUN")
-            rows = [_group_row(group, now) for group in by_error]
-        else:
-            runs = listed(ctx, client.failures(**query), limit, "failures")
-            shown = runs
-            columns = ("FAILED", "JOB", "WHY", "RUN")
-            rows = [
-                (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"])
-                for run in runs
-            ]
-        if filters.job_id and not rows:
-            # Raises NotFound: a mistyped id must not look as if all went well.
-            client.get_job(filters.job_id)
-    if as_json:
-        print_json(shown)
-        return
-    console().print(output.table(columns, rows) if rows else "no failures")
-
-
-def _group_row(group: FailureGroup, now: float) -> tuple[object, ...]:
-    return (
-        group["count"],
-        relative(group["last_at"], now),
-        relative(group["first_at"], now),
-        group["job_id"],
-        f"{group['error_type']}: {group['error']}".strip(": ").partition("\n")[0],
-        group["last_execution_id"],
-    )
 
 
 _WATCHED_RUNS: Final = 50

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from cli import output
+from cli.commands.failures import error_words
 from cli.options import AsJson
 from cli.output import console, plural, print_json, seconds
 from cli.session import session
@@ -80,17 +81,21 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}", markup=False)
     if going := shown["open"]:
         _print_open(going, now)
-    if (failing := shown["failing"]) and failing["count"]:
+    if (failing := shown["failing"]) and failing["muted"]:
+        out.print(
+            f"{plural(failing['muted'], 'job')} with a muted failure; `minute8 failures muted` says which"
+        )
+    if failing and failing["count"]:
         rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
         out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
         if failing["count"] > len(rows):
             out.print(f"{failing['count']} jobs fail; `minute8 jobs list` shows the others", markup=False)
-    if shown["errors"]:
-        errors = [
-            (relative(group["last_at"], now), group["job_id"], group["count"],
-             f"{group['error_type']}: {group['error']}")
-            for group in shown["errors"]
-        ]  # fmt: skip
+    errors = [
+        (relative(group["last_at"], now), group["job_id"], group["count"], error_words(group))
+        for group in shown["errors"]
+        if not group["muted"]
+    ]
+    if errors:
         out.print(output.table(("LAST", "JOB", "TIMES", "ERROR"), errors))
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
 from common.jobs.job import DELETED
+from common.jobs.muted_groups import GroupKey, Muted
 from common.projection.totals import HOUR_S
 from common.runs.outcome import last_attempt
 from common.storage import keys
@@ -27,6 +28,10 @@ _DIFFERS: Final = re.compile(
     re.IGNORECASE,
 )
 
+_ERROR_ATTRIBUTES: Final = ("job_id", "sk", "error_type", "error", "attempts")
+
+# A job, and the part of the execution id that names its run.
+JobRun = tuple[str, str]
 # The last failure that was read: when it failed, its job, its run's name.
 FailureCursor = tuple[float, str, str]
 
@@ -66,6 +71,10 @@ class FailureGroup:
     last_at: float
     latest: Item
     hours: Counter[int]
+
+    @property
+    def key(self) -> GroupKey:
+        return self.job_id, self.fingerprint
 
 
 class FailedRuns:
@@ -171,6 +180,20 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
         else:
             groups[key] = FailureGroup(*key, error_type, error, 1, at, at, item, Counter({hour: 1}))
     return list(groups.values())
+
+
+def muted_runs(runs: Table, tenant: str, muted: Muted, failed: Iterable[JobRun]) -> set[JobRun]:
+    """Those of these failed runs whose group is muted. Reads only runs of jobs that have a muted group."""
+    jobs = {job_id for job_id, _ in muted.groups}
+    wanted = [keys.run(tenant, *run) for run in sorted(set(failed)) if run[0] in jobs]
+    found = set()
+    for start in range(0, len(wanted), _PAGE):  # not all attempts at a time
+        for item in runs.get_many(
+            wanted[start : start + _PAGE], attributes=_ERROR_ATTRIBUTES, consistent=False
+        ):
+            if (item["job_id"], fingerprint(*error_of(item))) in muted.groups:
+                found.add((item["job_id"], item["sk"]))
+    return found
 
 
 def error_of(item: Item) -> tuple[str, str]:

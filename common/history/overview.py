@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from common.history.job_directory import ListedJob
@@ -20,16 +20,17 @@ class FailingJob:
 
 
 def failing(
-    jobs: Sequence[ListedJob], failures: dict[str, tuple[int, int]], most: int
-) -> tuple[int, list[FailingJob]]:
-    """How many active jobs fail, and those with the most failures in a row. Pure."""
+    jobs: Sequence[ListedJob], failures: dict[str, tuple[int, int]], muted: Collection[str]
+) -> tuple[list[FailingJob], int]:
+    """The active jobs that fail, the most failures in a row first, and how many more of them are muted. Pure."""
     failing_jobs = [
         FailingJob(job.job_id, job.name, failures[job.job_id][0])
         for job in jobs
         if job.job_id in failures and job.state == ACTIVE
     ]
-    failing_jobs.sort(key=lambda job: (-job.failures_in_row, job.job_id))
-    return len(failing_jobs), failing_jobs[:most]
+    shown = [job for job in failing_jobs if job.job_id not in muted]
+    shown.sort(key=lambda job: (-job.failures_in_row, job.job_id))
+    return shown, len(failing_jobs) - len(shown)
 
 
 def soonest(

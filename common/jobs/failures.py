@@ -79,8 +79,11 @@ class FailureCounts:
         before = int(item.get("failures_in_row", 0))
         if before and item.get("failed_run") == run_name:
             return before
+        # Earlier versions wrote no beginning.
+        began_at = (streak or {}).get("began_at", 0) if counted + before else math.floor(self.clock.now())
         started = {
             **key,
+            "began_at": began_at,
             "revision": item["revision"],
             "failures": counted + before + 1,
             "failed_run": run_name,

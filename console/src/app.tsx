@@ -1,8 +1,9 @@
-import type { JSX } from "preact";
+import { Component, type ComponentChildren, type JSX } from "preact";
+import { refresh } from "./lib/load";
 import { place, to } from "./lib/router";
 import { hasRole, may, session } from "./lib/session";
 import { lazily } from "./ui/lazy";
-import { Empty, Head } from "./ui/parts";
+import { Empty, Head, Problem } from "./ui/parts";
 import { Shell } from "./ui/shell";
 import { Overview } from "./views/overview";
 import { SignIn } from "./views/sign-in";
@@ -70,6 +71,27 @@ function forWriters(form: JSX.Element): JSX.Element {
   );
 }
 
+/** A view; in its place why it cannot be shown, which stays until somebody asks again or goes elsewhere. */
+class Guarded extends Component<{ at: string; children: ComponentChildren }, { error?: unknown }> {
+  override state: { error?: unknown } = {};
+
+  override componentDidUpdate(before: { at: string }): void {
+    if (this.state.error && before.at !== this.props.at) this.setState({ error: undefined });
+  }
+
+  override componentDidCatch(error: unknown): void {
+    this.setState({ error });
+  }
+
+  override render(): ComponentChildren {
+    const again = () => {
+      this.setState({ error: undefined });
+      refresh();
+    };
+    return this.state.error ? <Problem error={this.state.error} retry={again} /> : this.props.children;
+  }
+}
+
 export function App(): JSX.Element {
   const current = session.value;
   if (!current) return <SignIn />;
@@ -80,7 +102,7 @@ export function App(): JSX.Element {
   return (
     <Shell>
       {view ? (
-        view(path)
+        <Guarded at={path.join("/")}>{view(path)}</Guarded>
       ) : (
         <Empty title="There is no such view">
           <a href={to([])}>Go to the first one</a>

@@ -11,10 +11,10 @@ interface Stage {
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
   /**
-   * Admins of the tenants ada, bob, cleo, who has the job `plain`, wanda, and mallory, whose texts are attacks; an
+   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dora, wanda, and mallory, whose texts are attacks; an
    * operator; mallory's other roles.
    */
-  keys: Record<"ada" | "bob" | "cleo" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
+  keys: Record<"ada" | "bob" | "cleo" | "dora" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;
@@ -31,6 +31,22 @@ export function viewsOf(job: string): string[] {
 /** The operator's views, with a tenant's page. */
 export function viewsOfOperator(tenant: string): string[] {
   return ["", "keys", "audit", "api", `tenants/${tenant}`];
+}
+
+/** Ask the API as a tenant. */
+export async function call(
+  key: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Record<string, unknown>> {
+  const api = stage.url.replace(/console$/, "");
+  const answer = await fetch(`${api.replace(/\/$/, "")}/v1/${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return (await answer.json()) as Record<string, unknown>;
 }
 
 let browser: Browser | undefined;

@@ -111,6 +111,7 @@ describe("what a role may do", () => {
     "Create",
     "Cancel",
     "Retry",
+    "Mute",
     "Retry failed",
     "Cancel waiting",
   ];

@@ -2,22 +2,11 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+import { call, close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
 const dialog = (page: Page) => page.getByRole("dialog");
-
-/** Ask the API as a tenant. */
-async function call(key: string, method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
-  const api = stage.url.replace(/console$/, "");
-  const answer = await fetch(`${api.replace(/\/$/, "")}/v1/${path}`, {
-    method,
-    headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return (await answer.json()) as Record<string, unknown>;
-}
 
 beforeAll(async () => {
   const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
@@ -122,6 +111,35 @@ describe("failures and runs", () => {
       .waitFor();
     await dialog(page).getByRole("button", { name: "Retry" }).click();
     await page.getByText(/runs? (is|are) tried again/).waitFor();
+    await end(page);
+  });
+});
+
+describe("failures that somebody knows of", () => {
+  it("are muted with a note until they change, folded, and unmuted", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.wanda);
+    await page.getByRole("table", { name: "Latest errors" }).getByText("breaks").waitFor();
+    await show(page, "failures");
+    const shown = page.getByRole("table", { name: "Failures by job and error" });
+    await shown
+      .getByRole("row", { name: /breaks/ })
+      .getByRole("button", { name: "Mute" })
+      .click();
+    await dialog(page).getByLabel("Note").fill("the shop is being moved");
+    await dialog(page).getByRole("button", { name: "Mute" }).click();
+    await page.getByText("of breaks is muted").waitFor();
+    await page.getByText("1 muted group").click();
+    const muted = page.getByRole("table", { name: "Muted failures" });
+    await muted.getByText("the shop is being moved").waitFor();
+    expect(await shown.count()).toBe(0);
+    await show(page, "");
+    await page.getByText("1 muted error").waitFor();
+    expect(await page.getByRole("table", { name: "Latest errors" }).count()).toBe(0);
+    await show(page, "failures");
+    await page.getByText("1 muted group").click();
+    await muted.getByRole("button", { name: "Unmute" }).click();
+    await shown.getByText("breaks").waitFor();
     await end(page);
   });
 });

@@ -11,6 +11,7 @@ import pytest
 from api import handler
 from api.auth.tokens import Tokens
 from api.services import Deployment, Services
+from common.history.failed_runs import fingerprint
 from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
 from common.planning.removal_requests import RemovalRequests
@@ -81,6 +82,9 @@ def settle(office: Office, *callers: Caller) -> None:
     office.operator("POST", "/v1/tenants", {"tenant_id": LEAVING})
     office.operator("DELETE", f"/v1/tenants/{LEAVING}")
     office.world.run_until("2026-11-21T03:13:00Z")
+    for caller in callers:
+        for job_id in ("fails", "fails-too"):
+            caller("PUT", f"/v1/failures/groups/{job_id}/{fingerprint('Boom', 'it went wrong')}/mute", {})
 
 
 @pytest.fixture

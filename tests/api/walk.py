@@ -9,6 +9,7 @@ from typing import Any
 
 from api.app import ROUTES
 from api.http.openapi import document
+from common.history.failed_runs import fingerprint
 from common.platform.api_keys import hash_of, new_key
 from common.platform.credential import OPERATOR, ROLES, Role
 from tests.worlds import job
@@ -36,6 +37,7 @@ BODIES: dict[str, Any] = {
     "RunJobs": {"name_prefix": "report", "nonce": "walk"},
     "RetryRuns": {"from_at": "2026-11-21T00:00:00Z", "job_id": "fails"},
     "CancelRuns": {"status": "queued", "note": "maintenance"},
+    "NewMute": {"note": "known", "until_at": "2026-11-22T00:00:00Z"},
     "NewBackfill": {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z"},
     "NewTenant": {"tenant_id": "carol", "allowed_targets": ["*"], "quotas": {"jobs": 5}},
     "TenantPatch": {"quotas": {"jobs": 7}},
@@ -51,6 +53,7 @@ NAMES = {
     "job_id": "report",
     "execution_id": "alice:report:20261121T031300Z:1",
     "backfill_id": "one",
+    "fingerprint": fingerprint("Boom", "it went wrong"),
     "name": "holidays",
     "queue": "executions",
     "tenant_id": "alice",
@@ -60,6 +63,7 @@ NAMES = {
 LEAVING = "leaving"
 # Exceptions: a failed run, a waiting run, an operator key, a tenant that is being deleted.
 OTHERS = {
+    "/v1/failures/groups/{job_id}/{fingerprint}/mute": {"job_id": "fails"},
     "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z:1"},
     "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z:1"},
     "/v1/operator-keys/{key_id}": {"key_id": hash_of(SPARE_OPERATOR_KEY)[:16]},
@@ -70,6 +74,7 @@ NOTHING = {
     "job_id": "nothing",
     "execution_id": "alice:nothing:20261121T031300Z:1",
     "backfill_id": "nothing",
+    "fingerprint": "0" * 12,
     "name": "nothing",
     "queue": "nothing",
     "tenant_id": "nobody",

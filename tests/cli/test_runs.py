@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.commands.runs import watched
+from common.history.failed_runs import fingerprint
 from common.runs.outcome import Outcome
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -162,7 +163,31 @@ def test_failures_grouped_by_error(desk: Desk) -> None:
     desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     desk.office.world.run_until("2026-11-21T03:15:30Z")
     lines = desk("failures", "--groups", "--since", "1h").out.splitlines()
-    assert lines[0].split() == ["TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST", "RUN"]
+    assert lines[0].split() == ["TIMES", "LAST", "FIRST", "JOB", "ERROR", "GROUP", "MUTED"]
     assert len(lines) == 2 and lines[1].startswith("3 ") and "minutely" in lines[1]
     desk.office.alice("PUT", "/v1/jobs/other", job(cron="0 0 1 1 *"))
     assert desk("failures", "--job", "other").out == "no failures\n"
+
+
+def test_failures_are_muted_and_unmuted(desk: Desk) -> None:
+    desk.office.world.target.answer = lambda event: Outcome(
+        ok=False, permanent=True, error_type="Boom", error="no customer"
+    )
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:15:30Z", ticks=True)
+    group = fingerprint("Boom", "no customer")
+    assert group in desk("failures", "--groups").out
+    assert (
+        desk("failures", "mute", "minutely", group, "--note", "known").out
+        == f"minutely {group} is muted until it changes\n"
+    )
+    assert desk("failures", "--groups").out.splitlines()[1].endswith("until it changes")
+    assert "1 job with a muted failure" in desk("overview").out
+    shown = desk("failures", "muted").out.splitlines()[1]
+    assert shown.split() == ["minutely", "Boom:", "no", "customer", group, "until", "it", "changes", "known"]
+    answered = desk("failures", "mute", "minutely", group, "--until", "3d", "--json").json
+    assert answered["until_at"] == "2026-11-24T03:15:30Z"
+    refused = desk("failures", "mute", "minutely", group, "--until", "soon")
+    assert refused.code == 2 and "such as 7d" in refused.err
+    assert desk("failures", "unmute", "minutely", group).out == f"minutely {group} is not muted any more\n"
+    assert desk("failures", "muted").out == "nothing is muted\n"

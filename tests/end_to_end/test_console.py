@@ -34,7 +34,7 @@ _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>java
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of ada, bob, cleo, wanda, of mallory, whose texts are attacks, of an operator."""
+    """Where the console is, and keys: of six tenants, of whom mallory has attacks as texts, and of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
@@ -42,7 +42,14 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
         server.reply = lambda handler: _reply(aws, handler)
         hooks = f"http://127.0.0.1:{server.port}"
         allowed = {"allowed_targets": [target, hooks.removeprefix("http://")]}
-        called = {"ada": "Ada", "bob": "Bob", "cleo": "Cleo", "wanda": "Wanda", "mallory": LONG_ATTACK}
+        called = {
+            "ada": "Ada",
+            "bob": "Bob",
+            "cleo": "Cleo",
+            "dora": "Dora",
+            "wanda": "Wanda",
+            "mallory": LONG_ATTACK,
+        }
         for name, people_say in called.items():
             tenants.create(name, people_say, now, allowed)
         keys = {name: make(name, "admin", now)[0] for name in called}

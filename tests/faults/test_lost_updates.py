@@ -8,11 +8,13 @@ from functools import partial
 import pytest
 
 from common.errors import Conflict, NotFound, QuotaExceeded
+from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.notices.store import Subscriptions
 from common.platform.api_keys import ApiKeys
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
+from common.registration.mutes import Mutes
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.storage import keys
 from common.storage.table import Query
@@ -116,6 +118,11 @@ def subscriptions_of(world: World) -> Add:
     return lambda nth: store.put("alice", f"s{nth}", topic, world.clock.now(), world.store.audited)
 
 
+def muted_of(world: World) -> Add:
+    mutes, now = Mutes(MutedGroups(world.table("jobs")), world.store.audited), world.clock.now()
+    return lambda nth: mutes.mute(MutedGroup("alice", f"j{nth}", "0" * 12, int(now)), now)
+
+
 BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
     "keys": (keys_of, "common.platform.api_keys.MAX_KEYS", "tenants", keys.KEY_REFERENCE_PREFIX),
     "calendars": (
@@ -131,6 +138,7 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
         "jobs",
         keys.SUBSCRIPTION_PREFIX,
     ),
+    "muted groups": (muted_of, "common.registration.mutes.MAX_MUTED_GROUPS", "jobs", keys.MUTED_PREFIX),
 }
 
 

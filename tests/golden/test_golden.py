@@ -15,6 +15,7 @@ import pytest
 
 from common.jobs.former_jobs import former_item, load_jobs
 from common.jobs.job import DELETED, Job
+from common.jobs.muted_groups import MutedGroup
 from common.notices.subscription import Subscription, SubscriptionState
 from common.planning import packs
 from common.planning.due_entry import DueEntry
@@ -164,6 +165,13 @@ def test_stored_failures_in_a_row_are_counted(text: str, means: list[int]) -> No
             world.table("jobs").put({**item, **stored})
         nightly = world.store.get("alice", "nightly")
         assert [nightly.failures_in_row, world.store.failures.add(nightly, "20261121T031500Z#1")] == means
+
+
+@pytest.mark.parametrize(("text", "means"), lines("muted_groups.jsonl"))
+def test_a_muted_group_is_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
+    group = MutedGroup.from_item(from_wire(json.loads(text)))
+    assert asdict(group) == means
+    assert item_to_wire(group.to_item()) == json.loads(text)
 
 
 @pytest.mark.parametrize(("text", "means"), lines("subscriptions.jsonl"))

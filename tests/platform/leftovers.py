@@ -8,6 +8,7 @@ from typing import Any
 from common.history.job_directory import JobDirectory
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
+from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.notices.store import Subscriptions
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
@@ -19,6 +20,7 @@ from common.projection.entry import RunEntry
 from common.projection.windows import MAX_INLINE
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
+from common.registration.mutes import Mutes
 from common.registration.registry import Registry
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.runs.states import SUCCEEDED
@@ -39,6 +41,7 @@ KINDS_OF_ITEMS = {
         "JOB",
         "FORMER",
         "STREAK",
+        "MUTED",
         "LISTED",
         "EXPORTED",
         "CALENDAR",
@@ -108,6 +111,8 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z", payload="x" * 2_000))
     registry.patch(tenant, "later", {"payload": "y" * 2_000})
     registry.store.failures.add(registry.store.get(tenant, "later"), "20261121T031200Z#1")
+    muted = MutedGroup(tenant, "later", "0" * 12, int(world.clock.now()))
+    Mutes(MutedGroups(world.table("jobs")), world.store.audited).mute(muted, world.clock.now())
     registry.create(tenant, "paused", job(every=600))
     registry.store.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")

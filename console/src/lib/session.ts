@@ -4,7 +4,8 @@
  */
 
 import { signal } from "@preact/signals";
-import { Minute8, Minute8Problem, type Shapes } from "minute8-client";
+import { type Minute8, Minute8Problem, type Shapes } from "minute8-client";
+import { CheckedApi } from "./answers";
 import { dropDrafts } from "./drafts";
 import { tokensOfIssuer } from "./issuer";
 import { addressOfApi } from "./router";
@@ -34,7 +35,7 @@ export const signedOutBecause = signal("");
 
 /** Sign in with a key or token. Throws what the API refuses, Unreachable. */
 export async function signIn(key: string): Promise<void> {
-  const api = new Minute8({ url: addressOfApi(location.href), key, fetch: noticing });
+  const api = new CheckedApi({ url: addressOfApi(location.href), key, fetch: noticing });
   session.value = await sessionOf(api);
   signedOutBecause.value = "";
   sessionStorage.setItem(PLACE, key);

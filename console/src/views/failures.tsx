@@ -1,4 +1,4 @@
-/** The failed runs of all jobs, grouped by job and error; a group can be retried at once. */
+/** The failed runs of all jobs, grouped by job and error; a group can be retried at once, or muted. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -10,8 +10,8 @@ import { place, setQuery, to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { DAY, HOUR, now, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
-import { Ask, say } from "../ui/actions";
-import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Ask, Field, Note, say } from "../ui/actions";
+import { Card, Empty, Head, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
 import { Scroll } from "../ui/table";
 import { RunTable } from "./run-table";
 
@@ -22,8 +22,8 @@ const SINCE: [string, number][] = [
 ];
 
 export function Failures(): JSX.Element {
-  const [open, setOpen] = useState("");
   const [retrying, setRetrying] = useState<Group>();
+  const [muting, setMuting] = useState<Group>();
   const { days = "1", job } = place.value.query;
   const from = rfc3339(Math.floor(now.value / HOUR) * HOUR - Number(days) * DAY);
   const found = useLoad(
@@ -37,12 +37,17 @@ export function Failures(): JSX.Element {
     15,
   );
   const groups = found.data ?? [];
+  const shown = groups.filter((group) => !group.muted);
+  const muted = groups.filter((group) => group.muted);
   const runs = groups.reduce((sum, group) => sum + group.count, 0);
+  const table = { from: Date.parse(from), retry: setRetrying, mute: setMuting };
   return (
     <>
       <Head
         title="Failures"
-        sub={found.data ? `${counted(runs, "failed run")} in ${counted(groups.length, "group")}` : null}
+        sub={
+          found.data ? `${counted(runs, "failed run")} in ${counted(groups.length, "group")}${mutedWords(muted)}` : null
+        }
       >
         {SINCE.map(([name, value]) => (
           <button
@@ -58,57 +63,78 @@ export function Failures(): JSX.Element {
       </Head>
       <Problem error={found.error} retry={found.reload} />
       <Card>
-        {groups.length ? (
-          <Scroll label="Failures by job and error">
-            <table aria-label="Failures by job and error">
-              <thead>
-                <tr>
-                  <th scope="col" class="num">
-                    Runs
-                  </th>
-                  <th scope="col">Job</th>
-                  <th scope="col">Error</th>
-                  <th scope="col">When</th>
-                  <th scope="col">First</th>
-                  <th scope="col">Last</th>
-                  <th scope="col">
-                    <span class="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {groups.map((group) => (
-                  <Row
-                    key={keyOf(group)}
-                    group={group}
-                    from={Date.parse(from)}
-                    isOpen={open === keyOf(group)}
-                    toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
-                    retry={() => setRetrying(group)}
-                  />
-                ))}
-              </tbody>
-            </table>
-          </Scroll>
-        ) : null}
-        {found.data && !groups.length ? (
-          <Empty title="Nothing has failed">This page looks again by itself.</Empty>
+        <Groups label="Failures by job and error" groups={shown} {...table} />
+        {found.data && !shown.length ? (
+          <Empty title={muted.length ? "Nothing else has failed" : "Nothing has failed"}>
+            This page looks again by itself.
+          </Empty>
         ) : null}
         {found.data ? null : <Waiting lines={6} />}
       </Card>
+      {muted.length ? (
+        <Card>
+          <details class="fold">
+            <summary>{counted(muted.length, "muted group")}</summary>
+            <Groups label="Muted failures" groups={muted} {...table} />
+          </details>
+        </Card>
+      ) : null}
       {retrying ? <Retry group={retrying} from={from} close={() => setRetrying(undefined)} /> : null}
+      {muting ? <Mute group={muting} close={() => setMuting(undefined)} /> : null}
     </>
   );
 }
 
-function Row(props: {
-  group: Group;
+function mutedWords(muted: Group[]): string {
+  return muted.length ? `, ${muted.length} muted` : "";
+}
+
+interface Doing {
   from: number;
-  isOpen: boolean;
-  toggle: () => void;
-  retry: () => void;
-}): JSX.Element {
+  retry: (group: Group) => void;
+  mute: (group: Group) => void;
+}
+
+function Groups({ label, groups, ...doing }: { label: string; groups: Group[] } & Doing): JSX.Element | null {
+  const [open, setOpen] = useState("");
+  if (!groups.length) return null;
+  return (
+    <Scroll label={label}>
+      <table aria-label={label}>
+        <thead>
+          <tr>
+            <th scope="col" class="num">
+              Runs
+            </th>
+            <th scope="col">Job</th>
+            <th scope="col">Error</th>
+            <th scope="col">When</th>
+            <th scope="col">First</th>
+            <th scope="col">Last</th>
+            <th scope="col">
+              <span class="sr">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {groups.map((group) => (
+            <Row
+              key={keyOf(group)}
+              group={group}
+              isOpen={open === keyOf(group)}
+              toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
+              {...doing}
+            />
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  );
+}
+
+function Row(props: { group: Group; isOpen: boolean; toggle: () => void } & Doing): JSX.Element {
   const { group } = props;
+  const { muted } = group;
   return (
     <>
       <tr>
@@ -127,6 +153,14 @@ function Row(props: {
           <span class="muted">
             <Text>{group.error}</Text>
           </span>
+          {muted ? (
+            <div class="small">
+              Muted until {muted.until_at ? <Time at={muted.until_at} /> : "it changes"}{" "}
+              <span class="muted">
+                <Linked>{muted.note}</Linked>
+              </span>
+            </div>
+          ) : null}
         </td>
         <td>
           <Trend hours={group.hours} from={props.from} until={now.value} />
@@ -143,9 +177,18 @@ function Row(props: {
               {props.isOpen ? "Hide" : "Runs"}
             </button>
             {may("write") ? (
-              <button type="button" onClick={props.retry}>
-                Retry
-              </button>
+              <>
+                {muted ? (
+                  <Unmute group={group} />
+                ) : (
+                  <button type="button" onClick={() => props.mute(group)}>
+                    Mute
+                  </button>
+                )}
+                <button type="button" onClick={() => props.retry(group)}>
+                  Retry
+                </button>
+              </>
             ) : null}
           </div>
         </td>
@@ -207,5 +250,67 @@ function Retry(props: { group: Group; from: string; close: () => void }): JSX.El
         one more attempt.
       </p>
     </Ask>
+  );
+}
+
+const LASTS: [days: string, name: string][] = [
+  ["", "Until it changes"],
+  ["1", "For a day"],
+  ["7", "For 7 days"],
+  ["30", "For 30 days"],
+];
+
+function Mute({ group, close }: { group: Group; close: () => void }): JSX.Element {
+  const [note, setNote] = useState("");
+  const [days, setDays] = useState("");
+  const act = async () => {
+    const { job_id, fingerprint } = group;
+    const until = days ? { until_at: rfc3339(Date.now() + Number(days) * DAY - HOUR / 60) } : {};
+    const path = { job_id, fingerprint };
+    await api().put("/v1/failures/groups/{job_id}/{fingerprint}/mute", { path, body: { note, ...until } });
+    refresh();
+    say(`${group.error_type || "The error"} of ${job_id} is muted`);
+  };
+  return (
+    <Ask title="Mute these failures" verb="Mute" act={act} close={close}>
+      <p>
+        <code>{group.job_id}</code> with <Text>{group.error_type || "this error"}</Text> counts no more as one that
+        needs somebody, and subscriptions are silent about it. Another error of the job is not muted.
+      </p>
+      <Field label="How long" hint="It changes when the job, having succeeded or having been changed, fails again.">
+        {(attributes) => (
+          <select {...attributes} value={days} onChange={(event) => setDays(event.currentTarget.value)}>
+            {LASTS.map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Note note={note} set={setNote} hint="Why; everybody who looks at the failures reads it." />
+    </Ask>
+  );
+}
+
+function Unmute({ group }: { group: Group }): JSX.Element {
+  const [error, setError] = useState<unknown>();
+  const act = async () => {
+    const { job_id, fingerprint } = group;
+    try {
+      await api().delete("/v1/failures/groups/{job_id}/{fingerprint}/mute", { path: { job_id, fingerprint } });
+      refresh();
+      say(`${group.error_type || "The error"} of ${job_id} is not muted any more`);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <>
+      <Problem error={error} />
+      <button type="button" onClick={act}>
+        Unmute
+      </button>
+    </>
   );
 }

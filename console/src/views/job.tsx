@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Plot, type Point } from "../draw/plot";
+import { spreadOf, WhereTimeGoes } from "../draw/shares";
 import { type Chosen, TimeLine } from "../draw/timeline";
 import { type Known, loadExpected, stateOfFire } from "../lib/expected";
 import type { JobHealth, Job as JobShape } from "../lib/jobs";
@@ -211,12 +212,15 @@ function Runs({ id, zone }: { id: string; zone: string | undefined }): JSX.Eleme
       ? [{ at: Date.parse(run.started_at), seconds: run.duration_s, failed: run.status === "failed" }]
       : [],
   );
+  const values = (name: "lateness_s" | "duration_s") =>
+    (runs.data?.runs ?? []).flatMap((run) => (run[name] == null ? [] : [run[name]]));
   return (
     <Card title="Runs" side={<a href={to(["runs"], { job: id })}>All</a>}>
       <Problem error={runs.error} retry={runs.reload} />
       {points.length > 1 ? (
         <Plot label={`Durations of the last ${points.length} runs`} points={points} zone={zone} />
       ) : null}
+      <WhereTimeGoes lateness={spreadOf(values("lateness_s"))} durations={spreadOf(values("duration_s"))} />
       {runs.data ? <RunTable runs={runs.data.runs.slice(0, 12)} zone={zone} /> : <Waiting lines={8} />}
     </Card>
   );

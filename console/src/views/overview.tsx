@@ -5,7 +5,9 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Mark } from "../draw/bins";
 import { type Cell, Heat } from "../draw/heat";
+import { WhereTimeGoes } from "../draw/shares";
 import { type Chosen, TimeLine } from "../draw/timeline";
+import { keyOf } from "../lib/groups";
 import { figureOf } from "../lib/health";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
@@ -50,6 +52,11 @@ export function Overview(): JSX.Element {
         <Next look={look} />
       </div>
       <Card title="By hour">{look ? <Hours past={look.past ?? null} /> : <Waiting lines={2} />}</Card>
+      {look?.past?.runs ? (
+        <Card title="Where time goes" side={partWords(look.past, now.value) || "24 h"}>
+          <WhereTimeGoes lateness={look.past.lateness_s} durations={look.past.duration_s} />
+        </Card>
+      ) : null}
     </>
   );
 }
@@ -79,7 +86,11 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
         value={jobs ? jobs.total.toLocaleString("en") : "–"}
         hint={jobs ? `${jobs.paused.toLocaleString("en")} paused` : " "}
       />
-      <Figure name="Failing" {...figureOf(failing?.count)} hint="their last run failed" />
+      <Figure
+        name="Failing"
+        {...figureOf(failing?.count)}
+        hint={failing?.muted ? `and ${failing.muted.toLocaleString("en")} muted` : "their last run failed"}
+      />
       <Figure name="Stuck" {...figureOf(look?.open?.stuck)} hint="runs that should have gone on" />
       <Figure
         name={`Succeeded, ${when}`}
@@ -137,6 +148,8 @@ function Day({ look }: { look: Look }): JSX.Element {
 
 function Attention({ look }: { look: Look | undefined }): JSX.Element {
   const failing = look?.failing;
+  const errors = look?.errors.filter((group) => !group.muted) ?? [];
+  const muted = look?.errors.filter((group) => group.muted) ?? [];
   const more = failing && failing.count > failing.jobs.length;
   return (
     <Card
@@ -148,7 +161,11 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
         <List label="Failing jobs" columns={FAILING} rows={failing.jobs} keyOf={(job) => job.job_id} />
       ) : null}
       {failing && !failing.jobs.length ? (
-        <Empty title="No job is failing">No job’s last scheduled run failed.</Empty>
+        <Empty title="No job is failing">
+          {failing.muted
+            ? `Without ${counted(failing.muted, "job")} whose error is muted.`
+            : "No job’s last scheduled run failed."}
+        </Empty>
       ) : null}
       {look?.open?.stuck_runs.length ? (
         <>
@@ -156,19 +173,22 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
           <List label="Stuck runs" columns={STUCK} rows={look.open.stuck_runs} keyOf={(run) => run.execution_id} />
         </>
       ) : null}
-      {look?.errors.length ? (
+      {errors.length ? (
         <>
           <h3>Latest errors</h3>
-          <List
-            label="Latest errors"
-            columns={ERRORS}
-            rows={look.errors}
-            keyOf={(group) => `${group.job_id} ${group.fingerprint}`}
-          />
-          <p class="hint">
-            <a href={to(["failures"])}>All failures</a>
-          </p>
+          <List label="Latest errors" columns={ERRORS} rows={errors} keyOf={keyOf} />
         </>
+      ) : null}
+      {muted.length ? (
+        <details class="small">
+          <summary>{counted(muted.length, "muted error")}</summary>
+          <List label="Muted errors" columns={ERRORS} rows={muted} keyOf={keyOf} />
+        </details>
+      ) : null}
+      {look?.errors.length ? (
+        <p class="hint">
+          <a href={to(["failures"])}>All failures</a>
+        </p>
       ) : null}
     </Card>
   );

@@ -2,11 +2,12 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { WhereTimeGoes } from "../draw/shares";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
-import { duration, span } from "../lib/time";
+import { span } from "../lib/time";
 import { Ask, Input, say } from "../ui/actions";
-import { Figure, Found, Head, Problem, State, Waiting } from "../ui/parts";
+import { Card, Figure, Found, Head, Problem, State, Waiting } from "../ui/parts";
 import { AuditList } from "./audit";
 import { KeyList } from "./keys";
 import { Suspend } from "./platform";
@@ -68,36 +69,37 @@ function Health({ id }: { id: string }): JSX.Element {
   return (
     <Found found={found} lines={2}>
       {({ run_totals: runs, job_counts: jobs }) => {
-        const { p50, p99, max } = runs.lateness_s;
         const failed = runs.statuses.failed ?? 0;
         const more = (isWhole: boolean) => (isWhole ? "" : "+");
         return (
-          <dl class="figures">
-            <Figure name="Runs, 24 h" value={`${runs.runs.toLocaleString("en")}${more(runs.complete)}`} />
-            <Figure
-              name="Failed, 24 h"
-              value={`${failed.toLocaleString("en")}${more(runs.complete)}`}
-              tone={failed ? "bad" : "good"}
-              hint={runs.success_rate == null ? "" : `${(100 * runs.success_rate).toFixed(1)} % succeeded`}
-            />
-            <Figure
-              name="Started late by"
-              value={p50 == null ? "–" : duration(p50)}
-              hint={p99 == null || max == null ? "" : `median; p99 ${duration(p99)}, most ${duration(max)}`}
-            />
-            <Figure
-              name="Failing jobs"
-              value={`${jobs.failing}${more(jobs.complete)}`}
-              tone={jobs.failing ? "bad" : "good"}
-              hint={`of ${jobs.read}${more(jobs.complete)}, ${jobs.paused} paused`}
-            />
-            <Figure
-              name="Overdue jobs"
-              value={`${jobs.overdue}${more(jobs.complete)}`}
-              tone={jobs.overdue ? "bad" : "good"}
-              hint={jobs.overdue ? `by ${span(jobs.most_late_s)} at most` : ""}
-            />
-          </dl>
+          <>
+            <dl class="figures">
+              <Figure name="Runs, 24 h" value={`${runs.runs.toLocaleString("en")}${more(runs.complete)}`} />
+              <Figure
+                name="Failed, 24 h"
+                value={`${failed.toLocaleString("en")}${more(runs.complete)}`}
+                tone={failed ? "bad" : "good"}
+                hint={runs.success_rate == null ? "" : `${(100 * runs.success_rate).toFixed(1)} % succeeded`}
+              />
+              <Figure
+                name="Failing jobs"
+                value={`${jobs.failing}${more(jobs.complete)}`}
+                tone={jobs.failing ? "bad" : "good"}
+                hint={`of ${jobs.read}${more(jobs.complete)}, ${jobs.paused} paused`}
+              />
+              <Figure
+                name="Overdue jobs"
+                value={`${jobs.overdue}${more(jobs.complete)}`}
+                tone={jobs.overdue ? "bad" : "good"}
+                hint={jobs.overdue ? `by ${span(jobs.most_late_s)} at most` : ""}
+              />
+            </dl>
+            {runs.runs ? (
+              <Card title="Where time goes" side="24 h">
+                <WhereTimeGoes lateness={runs.lateness_s} durations={runs.duration_s} />
+              </Card>
+            ) : null}
+          </>
         );
       }}
     </Found>

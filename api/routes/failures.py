@@ -1,0 +1,245 @@
+"""The routes of failures: the failed runs of all jobs, their groups by error, and which of these are muted."""
+
+from __future__ import annotations
+
+import json
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+from api.http.paging import INSTANT, parsed_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Response, Routes
+from api.routes.jobs import existing_id
+from api.routes.runs import TAG_CHARS, filter_text
+from api.services import Services
+from api.views import run_view
+from common.errors import InvalidInput, NotFound
+from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, error_of
+from common.ids import JOB_ID_CHARS, is_id
+from common.jobs.muted_groups import Muted, MutedGroup
+from common.planning.execution import execution_id, split_run_name
+from common.registration.mutes import Mutes
+from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S, rfc3339
+
+if TYPE_CHECKING:
+    from api.shapes.runs import NewMute
+
+_LATEST_FAILURE_AT: Final = 1e11
+_GROUPED_DAYS: Final = 7
+_FINGERPRINT: Final = re.compile(r"[0-9a-f]{12}")
+_MUTED_ERROR_CHARS: Final = 300
+_GROUP: Final = "group of failures"
+_FAILURE_FILTERS: Final = (
+    Query("from_at", "Only those that failed at or after this.", INSTANT),
+    Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
+    Query(
+        "tag",
+        "Only those of jobs that have this tag now.",
+        {"type": "string", "minLength": 1, "maxLength": TAG_CHARS},
+    ),
+)
+
+ROUTES = Routes()
+
+
+@ROUTES.add("GET", "/v1/failures", "read", response="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS))
+def list_failures(services: Services, request: Request) -> Response:
+    """The failed runs of all jobs, latest failure first.
+
+    One query of an index of failed runs, which has them as long as the runs are kept. With `tag` the jobs of the
+    page are read, too.
+    """
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    failure_filter = _failure_filter(request, 0)
+    list_name = f"failures:{_failure_filter_text(request)}"
+    before = _read_failure_cursor(request, list_name)
+    page, cursor = services.history.failed_runs.page(
+        request.tenant, failure_filter, limit=limit, before=before
+    )
+    return Response(
+        {
+            "runs": [run_view(item) for item in page],
+            "next_cursor": _write_failure_cursor(request, list_name, cursor),
+        }
+    )
+
+
+@ROUTES.add(
+    "GET",
+    "/v1/failures/groups",
+    "read",
+    response="FailureGroups",
+    query=(CURSOR, *_FAILURE_FILTERS),
+    weight=THOUSANDS,
+)
+def list_failure_groups(services: Services, request: Request) -> Response:
+    """The failed runs of the last 7 days by job and error, latest failure first.
+
+    Errors that differ only in numbers and ids are one group. A request reads up to 2,000 failed runs; if there are
+    more, the same group can be on two pages, and its counts add up.
+    """
+    failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
+    list_name = f"failure groups:{_failure_filter_text(request)}"
+    groups, cursor = services.history.failed_runs.groups(
+        request.tenant, failure_filter, _read_failure_cursor(request, list_name)
+    )
+    muted = services.history.muted.now_muted(request.tenant, request.now) if groups else Muted()
+    return Response(
+        {
+            "from_at": rfc3339(failure_filter.from_at),
+            "groups": [group_view(group, muted) for group in groups],
+            "next_cursor": _write_failure_cursor(request, list_name, cursor),
+        }
+    )
+
+
+@ROUTES.add("GET", "/v1/failures/muted", "read", response="MutedGroupList")
+def list_muted_groups(services: Services, request: Request) -> Response:
+    """The groups of failures that are muted now.
+
+    Two reads; a tenant has 200 at most.
+    """
+    muted = services.history.muted.now_muted(request.tenant, request.now)
+    return Response({"groups": [_muted_group_view(group) for group in muted.groups.values()]})
+
+
+@ROUTES.add(
+    "PUT",
+    "/v1/failures/groups/{job_id}/{fingerprint}/mute",
+    "write",
+    response="MutedGroup",
+    body="NewMute",
+    weight=THOUSANDS,
+)
+def mute_failures(services: Services, request: Request) -> Response:
+    """Mute a group of failures: somebody knows of it.
+
+    The overview counts it no more, and subscriptions report it no more. Its runs stay listed. It ends at `until_at`;
+    without that when the group changes: when the job, having succeeded or having been changed, fails again. Another
+    error is another group. `conflict`: 200 groups are muted. It reads up to 2,000 failed runs, and takes one
+    transaction.
+    """
+    body: NewMute = request.shaped()
+    job_id, fingerprint = _group_of(request)
+    filters = FailureFilter(job_id=job_id, fingerprint=fingerprint)
+    page, further = services.history.failed_runs.page(request.tenant, filters, limit=1)
+    if not page and not further:
+        raise NotFound(_GROUP, f"{job_id} {fingerprint}")
+    error_type, error = error_of(page[0]) if page else ("", "")
+    group = MutedGroup(
+        request.tenant,
+        job_id,
+        fingerprint,
+        int(request.now),
+        body.until_at,
+        body.note,
+        error_type,
+        error[:_MUTED_ERROR_CHARS],
+    )
+    return Response(_muted_group_view(_mutes(services).mute(group, request.now)))
+
+
+@ROUTES.add(
+    "DELETE",
+    "/v1/failures/groups/{job_id}/{fingerprint}/mute",
+    "write",
+    status=HTTPStatus.NO_CONTENT,
+)
+def unmute_failures(services: Services, request: Request) -> Response:
+    """Unmute a group of failures.
+
+    It counts again, and its next failure is reported. One read and one transaction.
+    """
+    _mutes(services).unmute(request.tenant, *_group_of(request), request.now)
+    return Response(status=HTTPStatus.NO_CONTENT)
+
+
+def _mutes(services: Services) -> Mutes:
+    return Mutes(services.history.muted, services.store.audited)
+
+
+def _group_of(request: Request) -> tuple[str, str]:
+    """Job and fingerprint in the path. Raises NotFound if these cannot be any."""
+    fingerprint = request.path["fingerprint"]
+    if not _FINGERPRINT.fullmatch(fingerprint):
+        raise NotFound(_GROUP, fingerprint)
+    return existing_id(request), fingerprint
+
+
+def _mute_view(group: MutedGroup) -> dict[str, Any]:
+    return {
+        "note": group.note,
+        "muted_at": rfc3339(group.muted_at),
+        "until_at": None if group.until_at is None else rfc3339(group.until_at),
+        "ends_at": rfc3339(group.ends_at),
+    }
+
+
+def _muted_group_view(group: MutedGroup) -> dict[str, Any]:
+    return {
+        **_mute_view(group),
+        "job_id": group.job_id,
+        "fingerprint": group.fingerprint,
+        "error_type": group.error_type,
+        "error": group.error,
+    }
+
+
+def group_view(group: FailureGroup, muted: Muted) -> dict[str, Any]:
+    """A group of failures."""
+    latest, mute = group.latest, muted.groups.get(group.key)
+    return {
+        "job_id": group.job_id,
+        "fingerprint": group.fingerprint,
+        "error_type": group.error_type,
+        "error": group.error,
+        "count": group.count,
+        "first_at": rfc3339(int(group.first_at)),
+        "last_at": rfc3339(int(group.last_at)),
+        "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
+        "hours": [{"at": rfc3339(hour), "failed": count} for hour, count in sorted(group.hours.items())],
+        "muted": _mute_view(mute) if mute else None,
+    }
+
+
+def _failure_filter(request: Request, from_at: int) -> FailureFilter:
+    query = request.query
+    for parameter in _FAILURE_FILTERS:
+        max_chars = parameter.schema.get("maxLength")
+        if max_chars and len(query.get(parameter.name, "")) > max_chars:
+            raise InvalidInput(
+                parameter.name,
+                "is too long",
+                value=query[parameter.name],
+                accepted=f"at most {max_chars} characters",
+            )
+    return FailureFilter(
+        from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
+        job_id=filter_text(query, "job_id", JOB_ID_CHARS),
+        tag=filter_text(query, "tag", TAG_CHARS),
+    )
+
+
+def _failure_filter_text(request: Request) -> str:
+    return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
+
+
+def _write_failure_cursor(request: Request, list_name: str, cursor: FailureCursor | None) -> str | None:
+    return write_cursor(request.tenant, list_name, json.dumps(cursor)) if cursor else None
+
+
+def _read_failure_cursor(request: Request, list_name: str) -> FailureCursor | None:
+    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), failure_cursor_of)
+
+
+def failure_cursor_of(text: str) -> FailureCursor:
+    """The failure after which the list continues, for `parsed_cursor`. Raises ValueError, TypeError."""
+    failed_at, job_id, run_name = json.loads(text)
+    # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
+    if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST_FAILURE_AT:
+        raise ValueError
+    if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
+        raise ValueError
+    return failed_at, job_id, run_name
