@@ -18,6 +18,7 @@ from common.history.summary import Summary
 from common.projection.totals import RunTotals
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339
+from minute8_client.shapes import FailingJobs
 
 _HOUR_S: Final = 3_600
 _WEEK_DAYS: Final = 7
@@ -81,15 +82,8 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}", markup=False)
     if going := shown["open"]:
         _print_open(going, now)
-    if (failing := shown["failing"]) and failing["muted"]:
-        out.print(
-            f"{plural(failing['muted'], 'job')} with a muted failure; `minute8 failures muted` says which"
-        )
-    if failing and failing["count"]:
-        rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
-        out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
-        if failing["count"] > len(rows):
-            out.print(f"{failing['count']} jobs fail; `minute8 jobs list` shows the others", markup=False)
+    if failing := shown["failing"]:
+        _print_failing(failing)
     errors = [
         (relative(group["last_at"], now), group["job_id"], group["count"], error_words(group))
         for group in shown["errors"]
@@ -97,6 +91,19 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
     ]
     if errors:
         out.print(output.table(("LAST", "JOB", "TIMES", "ERROR"), errors))
+
+
+def _print_failing(failing: FailingJobs) -> None:
+    """The jobs that fail, and how many fail with a muted error."""
+    out, count, muted = console(), failing["count"], failing["muted"]
+    if muted:
+        out.print(f"{plural(muted, 'job')} with a muted failure; `minute8 failures muted` says which")
+    if not count:
+        return
+    rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
+    out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
+    if count > len(rows):
+        out.print(f"{count} jobs fail; `minute8 jobs list` shows the others", markup=False)
 
 
 def _print_open(going: Mapping[str, Any], now: float) -> None:

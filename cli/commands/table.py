@@ -78,9 +78,7 @@ ENTRIES: Mapping[str, Entry] = {
         "Show what became of all runs: a picture by hour (of a week or more by day), and a table by day.",
         ".stats:stats",
     ),
-    "failures": Entry(
-        "List the failed runs of all jobs, latest failure first; mute what is known.", ".failures:app"
-    ),
+    "failures": Entry("List the failed runs of all jobs, latest failure first.", ".failures:app"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"
     ),

@@ -185,15 +185,15 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
 def muted_runs(runs: Table, tenant: str, muted: Muted, failed: Iterable[JobRun]) -> set[JobRun]:
     """Those of these failed runs whose group is muted. Reads only runs of jobs that have a muted group."""
     jobs = {job_id for job_id, _ in muted.groups}
-    wanted = [keys.run(tenant, *run) for run in sorted(set(failed)) if run[0] in jobs]
-    found = set()
-    for start in range(0, len(wanted), _PAGE):  # not all attempts at a time
+    suspects = [keys.run(tenant, *run) for run in sorted(set(failed)) if run[0] in jobs]
+    quiet = set()
+    for start in range(0, len(suspects), _PAGE):  # not all attempts at a time
         for item in runs.get_many(
-            wanted[start : start + _PAGE], attributes=_ERROR_ATTRIBUTES, consistent=False
+            suspects[start : start + _PAGE], attributes=_ERROR_ATTRIBUTES, consistent=False
         ):
             if (item["job_id"], fingerprint(*error_of(item))) in muted.groups:
-                found.add((item["job_id"], item["sk"]))
-    return found
+                quiet.add((item["job_id"], item["sk"]))
+    return quiet
 
 
 def error_of(item: Item) -> tuple[str, str]:

@@ -115,6 +115,6 @@ class MutedGroups:
 
     def streaks(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Item]:
         """The failures in a row of these jobs, of those that had some."""
-        wanted = [keys.failure_streak(tenant, job_id) for job_id in sorted(set(job_ids))]
-        items = self.table.get_many(wanted, attributes=("sk", "failures", "failed_run", "began_at"))
+        streaks_of_jobs = [keys.failure_streak(tenant, job_id) for job_id in sorted(set(job_ids))]
+        items = self.table.get_many(streaks_of_jobs, attributes=("sk", "failures", "failed_run", "began_at"))
         return {item["sk"].removeprefix(keys.STREAK_PREFIX): item for item in items}

@@ -6,7 +6,7 @@
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | jobs    | tenant                       | LISTED#portion                  | what lists of jobs search and sort by  |
 | jobs    | tenant                       | EXPORTED#day                    | what of a day's runs is exported       |
-| jobs    | tenant                       | STREAK#job_id                   | a job's failures in a row              |
+| jobs    | tenant                       | STREAK#job_id; MUTED#job_id#…   | failures in a row; a muted group       |
 | jobs    | tenant#job_id#text           | sha256 of the text              | a large payload of a job               |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
@@ -57,9 +57,8 @@
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
 | due     | CONTRADICTIONS, CHECKED      | name#kind#subject, CHECKED      | what ticks found, and where they go on |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
-| tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
+| tenants | tenant, or OPERATORS#        | KEYREF#key_id                   | the list of its keys                   |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
-| tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
 | tenants | tenant                       | ADDITIONS#keys                  | a mark that each new key changes       |
 | tenants | tenant                       | RATE                            | how much of its requests is used       |
 """
@@ -107,7 +106,7 @@ def key_of(item: Mapping[str, Any]) -> Key:
     return {"pk": item["pk"], "sk": item["sk"]}
 
 
-JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX = "JOB#", "CALENDAR#", "SUBSCRIPTION#"
+JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX, MUTED_PREFIX = "JOB#", "CALENDAR#", "SUBSCRIPTION#", "MUTED#"
 FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX, KEY_REFERENCE_PREFIX = "FORMER#", "STREAK#", "LATE#", "KEYREF#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
@@ -116,11 +115,8 @@ SHARES, WINDOWS = "SHARES", "WINDOWS"
 QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICTIONS"
 TENANT_CHANGES, DELETIONS, AUDIT_PREFIX = "TENANT_CHANGES#", "DELETIONS#", "AUDIT#"
 SEALED: Key = {"pk": "SEALED", "sk": "SEALED"}
-# The tenants that have subscriptions: no tenant's id contains a #.
-SUBSCRIBERS = "SUBSCRIBERS#"
-# The owner of the platform's own keys, in place of a tenant.
-OPERATORS = "OPERATORS#"
-TENANTS = "TENANTS#"
+# In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
+SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
 PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
 RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
 REPORTED: Key = {"pk": "REPORTED", "sk": "REPORTED"}
@@ -141,6 +137,10 @@ def former_job(tenant: str, job_id: str) -> Key:
 
 def failure_streak(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"{STREAK_PREFIX}{job_id}"}
+
+
+def muted_group(tenant: str, job_id: str, fingerprint: str) -> Key:
+    return {"pk": tenant, "sk": f"{MUTED_PREFIX}{job_id}#{fingerprint}"}
 
 
 def job_directory(tenant: str, portion: str = "") -> Key:
