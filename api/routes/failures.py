@@ -126,7 +126,7 @@ def mute_failures(services: Services, request: Request) -> Response:
     filters = FailureFilter(job_id=job_id, fingerprint=fingerprint)
     page, further = services.history.failed_runs.page(request.tenant, filters, limit=1)
     if not page and not further:
-        raise NotFound(_GROUP, f"{job_id} {fingerprint}")
+        raise NotFound(_GROUP, fingerprint)
     error_type, error = error_of(page[0]) if page else ("", "")
     group = MutedGroup(
         request.tenant,

@@ -65,7 +65,7 @@ class Mutes:
         def attempt() -> None:
             item = table.get(key)
             if item is None:
-                raise NotFound("muted group of failures", f"{job_id} {fingerprint}")
+                raise NotFound("muted group of failures", fingerprint)
             old = MutedGroup.from_item(item)
             tx = Transaction(table.client)
             tx.delete(table, key, _as_read(old))

@@ -31,7 +31,7 @@ CHANGES = [
 def busy(office: Office) -> Office:
     """What every call of the walk needs."""
     office.world.target.answer = lambda event: Outcome(
-        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom"
+        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="it went wrong"
     )
     office.alice("PUT", "/v1/jobs/report", job(every=10))
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
@@ -70,6 +70,8 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
         assert caller("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel").status == 200
     if call.path == "/v1/runs/_all/cancel":
         assert caller("POST", "/v1/jobs/report/run").status == 202
+    if (call.method, call.path.endswith("/mute")) == ("DELETE", True):
+        assert caller("PUT", call.url, {}).status == 200
     before = written(busy)
     answer = caller(call.method, call.url, call.body)
     assert answer.status < 300, answer.text

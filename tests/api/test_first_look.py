@@ -20,7 +20,7 @@ def test_a_tenant_without_anything_has_an_overview(office: Office) -> None:
     assert shown.json["past"] is None
     assert shown.json["open"] is None
     assert shown.json["job_counts"] == {"total": 0, "active": 0, "paused": 0}
-    assert shown.json["failing"] == {"count": 0, "jobs": []}
+    assert shown.json["failing"] == {"count": 0, "muted": 0, "jobs": []}
     assert shown.json["ahead"]["total"] == 0
 
 
