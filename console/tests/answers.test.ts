@@ -20,6 +20,13 @@ describe("answers", () => {
     expect([...new Set(read)].filter((path) => !Object.hasOwn(PARTS, path ?? ""))).toEqual([]);
   });
 
+  it.each(Object.keys(PARTS))("of %s are checked", async (path) => {
+    const api = new CheckedApi({ url: "https://api.test", key: "k", fetch: async () => Response.json({}) });
+    const asked =
+      path === "/v1/schedules/preview" ? api.post(path, { body: {} as never }) : api.get(path as "/v1/jobs");
+    await expect(asked).rejects.toThrow(`the answer to ${path} is not one of Minute8`);
+  });
+
   it("that lack a part are no answers", async () => {
     const answering = (body: unknown) =>
       new CheckedApi({ url: "https://api.test", key: "k", fetch: async () => Response.json(body) });

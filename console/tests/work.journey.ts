@@ -119,7 +119,7 @@ describe("failures that somebody knows of", () => {
   it("are muted with a note until they change, folded, and unmuted", async () => {
     const page = await newPage();
     await signIn(page, stage.keys.wanda);
-    await page.getByRole("table", { name: "Latest errors" }).getByText("breaks").waitFor();
+    await page.getByRole("table", { name: "Latest errors" }).getByText("breaks", { exact: true }).waitFor();
     await show(page, "failures");
     const shown = page.getByRole("table", { name: "Failures by job and error" });
     await shown
@@ -139,7 +139,7 @@ describe("failures that somebody knows of", () => {
     await show(page, "failures");
     await page.getByText("1 muted group").click();
     await muted.getByRole("button", { name: "Unmute" }).click();
-    await shown.getByText("breaks").waitFor();
+    await shown.getByText("breaks", { exact: true }).waitFor();
     await end(page);
   });
 });

@@ -25,7 +25,14 @@ export function NewJob(): JSX.Element {
 
 export function EditJob({ id }: { id: string }): JSX.Element {
   const job = useLoad(`edit ${id}`, (signal) => api().get("/v1/jobs/{job_id}", { path: { job_id: id }, signal }));
-  if (!job.data) return job.error ? <Problem error={job.error} retry={job.reload} /> : <Waiting />;
+  if (!job.data)
+    return (
+      <>
+        <Head title={`Edit ${id}`} />
+        <Problem error={job.error} retry={job.reload} />
+        {job.error ? <a href={to(["jobs"])}>All jobs</a> : <Waiting />}
+      </>
+    );
   return <Editor before={job.data} key={id} />;
 }
 
