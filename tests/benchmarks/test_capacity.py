@@ -65,6 +65,11 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
     assert Setting().early_s == pytest.approx(1 - queue.LATE[0])
 
 
+def test_days_and_bursts_are_counted_with_the_deployments_own_packs() -> None:
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    assert parameters["packFrom"] == packs.PACK_FROM == 1
+
+
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
     from benchmarks import registered
 
