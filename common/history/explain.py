@@ -343,21 +343,23 @@ def _due(
 
 def _became(due: InstantOutcome, now: float) -> str:
     late = f"{due.late_s:.1f} s" if due.late_s is not None else ""
-    jitter = f" (at {rfc3339(due.due_at)}, with its jitter)" if due.due_at != due.fire_at else ""
+    delay = (
+        f" (at {rfc3339(due.due_at)}, with its spread, jitter or pace)" if due.due_at != due.fire_at else ""
+    )
     ended = f"; it {_ended(due)}" if due.record else ""
     if due.status == TO_COME:
         return (
-            f"It is due{jitter} and has not started yet." if due.due_at <= now else f"It will be due{jitter}."
+            f"It is due{delay} and has not started yet." if due.due_at <= now else f"It will be due{delay}."
         )
     if due.status in (ON_TIME, LATE, RUNNING):
         waited = ", as it waited for its turn" if (due.record or {}).get("queued_at") else ""
-        started = f"It was due{jitter} and started {late} later{waited}" if late else f"It was due{jitter}"
+        started = f"It was due{delay} and started {late} later{waited}" if late else f"It was due{delay}"
         return f"{started}{ended}."
     if due.status == OVERDUE:
-        return f"It was due{jitter} {late} ago and has not started; {due.detail}."
+        return f"It was due{delay} {late} ago and has not started; {due.detail}."
     detail = f": {due.detail}" if due.detail else ""
     words = f"{_STATUS_WORDS[due.status]}{detail}"
-    return f"It was due{jitter}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
+    return f"It was due{delay}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
 
 
 def _ended(instant: InstantOutcome) -> str:
