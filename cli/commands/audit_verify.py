@@ -19,7 +19,7 @@ from common.storage.table import Query
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import entry_at
 from common.tenants.audit_seals import AuditSeals, ChainState, SealRound
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.states import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
 
 _PLATFORM: Final = "the platform"
@@ -55,7 +55,8 @@ def verify(
     round_at = last.complete_at if last else 0
     for owner in [tenant] if tenant else _owners(deployment, anchors):
         state = seals.verify(owner, now, round_at)
-        state.tamperings += compare_anchors(state, anchors.get(owner, ()), deleted.get(owner), now)
+        deleted_at = _believed(deployment, owner, deleted.get(owner))
+        state.tamperings += compare_anchors(state, anchors.get(owner, ()), deleted_at, now)
         states.append(state)
     if as_json:
         print_json({"owners": [_view(state) for state in states], "bucket_locked": is_locked})
@@ -74,6 +75,15 @@ def _owners(deployment: Deployment, anchors: dict[str, list[Anchor]]) -> Iterato
     for tenant in sorted(listed.keys() | anchors.keys() - {keys.OPERATORS}):
         if listed.get(tenant, {}).get("state", ACTIVE) in (ACTIVE, SUSPENDED):
             yield tenant
+
+
+def _believed(deployment: Deployment, owner: str, deleted_at: float | None) -> float | None:
+    """When it was deleted. The platform never is, nor a tenant that has lived since before: somebody has forged that."""
+    if deleted_at is None or owner == keys.OPERATORS:
+        return None
+    item = deployment.tenants_table().get(keys.tenant(owner)) or {"state": DELETED}
+    is_living = item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)
+    return None if is_living and item.get("created_at", 0) <= deleted_at else deleted_at
 
 
 def _print(states: list[ChainState]) -> None:

@@ -123,22 +123,22 @@ def entry_hash(item: Mapping[str, Any]) -> str:
 
 
 def next_seal(
-    owner: str, last: Seal | None, items: Sequence[Item], until: str, now: float, chain: str
+    owner: str, last: Seal | None, entries: Sequence[tuple[str, str]], until: str, now: float, chain: str
 ) -> Seal | None:
-    """The seal of settled entries since the last one, the oldest first; None without entries.
+    """The seal of settled entries since the last one, as (id, hash), the oldest first; None without entries.
 
-    `items` may have one more than fits: the seal ends before it. `chain` is the id of a chain that begins.
+    There may be one more than fits: the seal ends before it. `chain` is the id of a chain that begins.
     """
-    if not items:
+    if not entries:
         return None
-    sealed = items[:MAX_SEALED]
+    sealed = tuple(entries[:MAX_SEALED])
     return Seal(
         owner=owner,
         chain=last.chain if last else chain,
         number=last.number + 1 if last else 1,
         since=last.until if last else "",
-        until=until if len(items) == len(sealed) else entry_id_of(items[MAX_SEALED]),
-        entries=tuple((entry_id_of(item), entry_hash(item)) for item in sealed),
+        until=until if len(entries) == len(sealed) else entries[MAX_SEALED][0],
+        entries=sealed,
         sealed_at=int(now),
         previous=last.hash if last else "",
         previous_at=last.sealed_at if last else 0,

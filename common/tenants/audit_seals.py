@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
@@ -25,6 +24,7 @@ from common.tenants.audit_chain import (
     compare,
     compare_link,
     entry_at,
+    entry_hash,
     entry_id_of,
     has_expired,
     next_seal,
@@ -97,14 +97,17 @@ class AuditSeals:
     def newest(self, owner: str) -> Seal | Tampering | None:
         """The last seal, or one of some seconds ago; a Tampering if it was altered."""
         query = Query(keys.seals(owner), newest_first=True, limit=1, consistent=False)
-        for item in self._table.query(query):
-            return Seal.from_item(owner, item) or _altered(item["sk"])
+        try:
+            for item in self._table.query(query):
+                return Seal.from_item(owner, item) or _altered(item["sk"])
+        except TypeError:  # an attribute that Minute8 never writes
+            return Tampering(SEAL_ALTERED, "the last seal", "it is unreadable")
         return None
 
     def seal(self, owner: str, now: float, most: int) -> list[Seal] | Tampering:
         """Seal the settled entries since the last seal. Returns the new seals, at most so many of MAX_SEALED entries.
 
-        A Tampering if the last seal was altered: nothing is added to it.
+        A Tampering if the last seal was altered, or an entry is unreadable: nothing is added.
         """
         last = self.newest(owner)
         if isinstance(last, Tampering):
@@ -112,8 +115,13 @@ class AuditSeals:
         new_seals: list[Seal] = []
         until = time_id(now - SETTLE_S)
         while len(new_seals) < most:
-            items = list(self.audit.stored(owner, last.until if last else "", until, MAX_SEALED + 1))
-            seal = next_seal(owner, last, items, until, now, secrets.token_hex(8))
+            since = last.until if last else ""
+            try:  # an entry may be large: only its hash is kept
+                stored = self.audit.stored(owner, since, until, MAX_SEALED + 1)
+                entries = [(entry_id_of(item), entry_hash(item)) for item in stored]
+            except TypeError:
+                return _unreadable(since)
+            seal = next_seal(owner, last, entries, until, now, secrets.token_hex(8))
             if seal is None:
                 break
             try:
@@ -122,7 +130,7 @@ class AuditSeals:
                 break
             new_seals.append(seal)
             last = seal
-            if len(items) <= MAX_SEALED:
+            if len(entries) <= MAX_SEALED:
                 break
         return new_seals
 
@@ -133,25 +141,40 @@ class AuditSeals:
         """
         state = ChainState(owner)
         before: Seal | None = None
-        for item in self._table.query(Query(keys.seals(owner))):
-            seal = Seal.from_item(owner, item)
-            if seal is None:
-                state.tamperings.append(_altered(item["sk"]))
-                continue
-            state.seals += 1
-            state.entries += len(seal.entries)
-            state.older += sealed_late(seal)
-            state.hashes[seal.number] = seal.hash
-            state.tamperings += self._compare(seal, before, now)
-            before = seal
+        try:
+            for seal in self._seals(owner, state):
+                state.seals += 1
+                state.entries += len(seal.entries)
+                state.older += sealed_late(seal)
+                state.hashes[seal.number] = seal.hash
+                state.tamperings += self._compare(seal, before, now)
+                before = seal
+        except TypeError:
+            number = before.number if before else 0
+            state.tamperings.append(
+                Tampering(SEAL_ALTERED, f"a seal after seal {number}", "it is unreadable")
+            )
         state.chain, state.sealed_until = (before.chain, before.until) if before else ("", "")
-        with suppress(TypeError):  # what Minute8 never writes is in no seal yet
-            self._look_at_unsealed(state, round_at if before is None or before.sealed_at < round_at else 0)
+        try:
+            passed_at = round_at if before is None or before.sealed_at < round_at else 0
+            self._look_at_unsealed(state, passed_at, now)
+        except TypeError:
+            state.tamperings.append(_unreadable(state.sealed_until))
         return state
 
-    def _look_at_unsealed(self, state: ChainState, round_at: float) -> None:
+    def _seals(self, owner: str, state: ChainState) -> Iterator[Seal]:
+        for item in self._table.query(Query(keys.seals(owner))):
+            if seal := Seal.from_item(owner, item):
+                yield seal
+            else:
+                state.tamperings.append(_altered(item["sk"]))
+
+    def _look_at_unsealed(self, state: ChainState, round_at: float, now: float) -> None:
         for item in self.audit.stored(state.owner, state.sealed_until, _END):
-            if not state.unsealed and entry_at(entry_id := entry_id_of(item)) + SETTLE_S < round_at:
+            made_at = entry_at(entry_id := entry_id_of(item))
+            if not 0 < made_at < now + SETTLE_S:
+                state.tamperings.append(Tampering(INSERTED, entry_id, "no change is made at that time"))
+            elif not state.unsealed and made_at + SETTLE_S < round_at:
                 detail = f"the round of {rfc3339(round_at)} has not sealed it, or its seal is gone"
                 state.tamperings.append(Tampering(NOT_SEALED, entry_id, detail))
             state.unsealed += 1
@@ -173,6 +196,12 @@ class AuditSeals:
         for item in self.audit.stored(first.owner, "", first.since):
             if not has_expired(entry_id := entry_id_of(item), now):
                 yield Tampering(INSERTED, entry_id, f"no seal before seal {first.number} is left")
+
+
+def _unreadable(since: str) -> Tampering:
+    return Tampering(
+        ALTERED, f"an entry after {since or 'the beginning'}", "it is unreadable, and nothing is sealed"
+    )
 
 
 def _altered(number: str) -> Tampering:

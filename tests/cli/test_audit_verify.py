@@ -12,7 +12,7 @@ import pytest
 from cli.commands import audit_verify
 from common.platform.audit_anchors import AnchorBucket
 from common.storage import keys
-from common.storage.table import Query
+from common.storage.table import Query, Transaction
 from common.tenants.audit import Audit
 from scheduler.export_handler import S3Bucket
 from scheduler.sealing import Sealer
@@ -131,6 +131,23 @@ def test_a_tenant_that_is_gone_without_a_deletion_is_found(desk: Desk, hourly: R
     assert "alice" not in verify(desk).out
     done = verify(desk, "--bucket", BUCKET)
     assert (done.code, "alice: seal replaced: seal 1: exported at" in done.out) == (1, True)
+
+
+@pytest.mark.parametrize(("owner", "name"), [("alice", "alice"), (keys.OPERATORS, "the platform")])
+def test_a_forged_deletion_does_not_excuse_a_chain_that_was_written_again(
+    desk: Desk, hourly: Round, owner: str, name: str
+) -> None:
+    world = desk.office.world
+    audit = Audit(world.table("tenants"))
+    tx = Transaction(world.dynamodb)
+    audit.add(tx, keys.OPERATORS, "operator:1", "tenant.deleted", owner, world.clock.now())
+    tx.commit()
+    for item in list(audit.table.query(Query(keys.seals(owner)))):
+        audit.table.delete(keys.key_of(item))
+    world.clock.sleep(3_600)
+    Sealer(world.tables, world.clock).seal(world.clock.now())
+    done = verify(desk, "--bucket", BUCKET)
+    assert (done.code, f"{name}: seal replaced" in done.out) == (1, True)
 
 
 def test_a_bucket_without_a_lock_is_no_witness(desk: Desk, hourly: Round, s3: Any) -> None:

@@ -308,6 +308,26 @@ def test_an_entry_that_nobody_can_read_is_named_by_its_seal(history: History) ->
     assert history.names()[0] == (ALTERED, entry_id_of(entry))
 
 
+@pytest.mark.parametrize("name", ["9999999999999-00000000", "zz"])
+def test_an_entry_of_no_time_is_found_though_no_seal_comes_to_it(history: History, name: str) -> None:
+    entry = history.sealed_entries()[0]
+    history.put({**entry, **keys.audit("alice", name)})
+    assert history.names() == [(INSERTED, name)]
+
+
+@pytest.mark.parametrize("is_seal", [False, True])
+def test_an_item_that_stops_the_seals_is_found(history: History, is_seal: bool) -> None:
+    """Nobody can read it: without this, whatever comes later would stay without seals, and nobody would know."""
+    clock = history.world.clock
+    key = keys.seal("alice", 3) if is_seal else keys.audit("alice", f"{time_id(clock.now())}-0")
+    wire: Any = {"pk": {"S": key["pk"]}, "sk": {"S": key["sk"]}, "by": {"B": b"x"}}
+    history.world.dynamodb.put_item(TableName=history.audit.table.name, Item=wire)
+    clock.sleep(HOUR_S)
+    tampering = history.seals.seal("alice", clock.now(), 10)
+    assert "unreadable" in getattr(tampering, "detail", "")
+    assert any("unreadable" in tampering.detail for tampering in history.verify().tamperings)
+
+
 def test_no_entry_replaces_another(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("common.tenants.audit.secrets.token_hex", lambda size: "0" * 2 * size)
     history.write("first")
