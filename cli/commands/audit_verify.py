@@ -78,7 +78,7 @@ def _owners(deployment: Deployment, anchors: dict[str, list[Anchor]]) -> Iterato
 
 
 def _believed(deployment: Deployment, owner: str, deleted_at: float | None) -> float | None:
-    """When it was deleted. The platform never is, nor a tenant that has lived since before: somebody has forged that."""
+    """When it was deleted. The platform never is, nor a tenant that has lived since before: that is forged."""
     if deleted_at is None or owner == keys.OPERATORS:
         return None
     item = deployment.tenants_table().get(keys.tenant(owner)) or {"state": DELETED}
