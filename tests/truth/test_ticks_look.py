@@ -12,8 +12,10 @@ from common.storage import keys
 from common.truth import truth as checker
 from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Subject
 from common.truth.walk import Position
+from scheduler import handler
 from scheduler.reconcile import least_messages, may_wait
-from tests.truth.damage import entry_key, repair_all, send_again, shard_key, small_world, truth_of
+from scheduler.summary import TickSummary
+from tests.truth.damage import change, entry_key, repair_all, send_again, shard_key, small_world, truth_of
 from tests.worlds import World, at, job
 
 
@@ -115,3 +117,39 @@ def test_a_few_messages_hide_no_more_than_they_hold(
     missing = [replace(first, due_at=int(now) - age_s + second - 10) for second in seconds]
     assert len(may_wait(missing, 1, visible, in_flight, now)) == late
     assert least_messages(missing) == len(set(seconds))
+
+
+def test_what_a_planner_suspects_is_looked_at_by_the_next_tick(
+    served: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checker, "EXAMINED_A_TICK", 0)
+    monkeypatch.setattr(handler, "config", lambda: None)
+    monkeypatch.setattr(handler.Tables, "of", lambda _: served.tables)
+    often, daily = served.store.get("acme", "often"), served.store.get("acme", "daily")
+    served.table("due").delete(entry_key(served, "daily"))
+    summary = TickSummary(served.clock.now(), 0, 0)
+    for suspicious in (often, daily):
+        summary.suspect(suspicious.group, suspicious.shard)
+    handler.note_suspects(summary)
+    served.tick()
+    shards = [about for name, about in listed(served) if name == SHARD_COUNT]
+    assert shards == [shard_key(served, "daily")["sk"]]
+
+
+def test_a_removed_tenant_leaves_the_list_with_the_next_tick() -> None:
+    world = small_world()
+    world.clock.move_to(at("2026-11-21T03:28:00Z"))
+    change(world, "tenants", keys.tenant("acme"), jobs=77)
+    truth = truth_of(world)
+    assert [entry.about.name for entry in truth.slice([], world.clock.now() + 60).listed] == ["acme"]
+    change(world, "tenants", keys.tenant("acme"), state="deleted")
+    assert truth.slice([], world.clock.now() + 60).listed == []
+
+
+def test_damaged_items_of_the_list_and_of_the_walk_are_left_out() -> None:
+    world = small_world()
+    world.table("due").put({"pk": keys.CONTRADICTIONS, "sk": "a", "name": 1})
+    world.table("due").put({**keys.CHECKED, "of": 7, "after": []})
+    world.table("tenants").delete(keys.tenant_listing("bolt"))
+    looked = truth_of(world).slice([], world.clock.now() + 60)
+    assert ([entry.name for entry in looked.listed], looked.problems) == (["tenant-unlisted"], [])
