@@ -24,12 +24,12 @@ interface Parts {
 export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | null {
   const most = Math.max(lateness.p99 ?? 0, durations.p99 ?? 0);
   if (!lateness.count && !durations.count) return null;
-  const row = (name: string, whose: string, { p50, p99, max }: Spread, tone: string) => (
+  const row = (whose: string, name: string, { p50, p99, max }: Spread, tone: string) => (
     <tr>
       <th scope="row">
-        {name} <span class="muted">{whose}</span>
+        {whose} <span class="muted">{name}</span>
       </th>
-      <td class="bars">
+      <td class="bars roomy">
         <svg viewBox="0 0 1000 12" preserveAspectRatio="none" width="100%" height="12" aria-hidden="true">
           <rect width="1000" height="12" class="f-track" />
           <rect width={most ? Math.max(3, ((p99 ?? 0) / most) * 1000) : 0} height="12" class={tone} />
@@ -48,7 +48,7 @@ export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | nul
         <thead>
           <tr>
             <td />
-            <td />
+            <td class="roomy" />
             {["median", "99 %", "most"].map((name) => (
               <th key={name} scope="col" class="num">
                 {name}
@@ -57,8 +57,8 @@ export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | nul
           </tr>
         </thead>
         <tbody>
-          {row("Started late by", "Minute8", lateness, "f-late")}
-          {row("The call took", "the target", durations, "f-accent")}
+          {row("Minute8", "starts late by", lateness, "f-late")}
+          {row("The target", "takes", durations, "f-accent")}
         </tbody>
       </table>
     </Scroll>
