@@ -145,7 +145,7 @@ class Live(ExitStack):
         for number in range(count):
             self._definitions[f"job-{number:04}"] = self._definition(schedules.schedule(), f"job-{number:04}")
         for job_id, definition in self._definitions.items():
-            self._client.put_job(job_id, definition)
+            self._client.put_job(job_id, definition, past=True)
         for job in self._client.jobs():
             self._active_from[job["job_id"]] = truth.instant_of(job["updated_at"]) + 1
         self.figures["jobs"] = count
