@@ -1,17 +1,14 @@
 /** Answers that are none of the API's, and a tenant that changes while somebody looks. */
 
 import { afterAll, describe, expect, it } from "vitest";
-import { call, close, expectSound, newPage, settled, show, signIn, stage, viewsOf, viewsOfOperator } from "./stage";
+import { call, close, expectSound, newPage, settled, show, signIn, stage, viewsOfOperator } from "./stage";
 
 afterAll(close);
 
 describe("an answer of another shape", () => {
-  it.each([
-    ["wanda", [...viewsOf("plain"), "runs/wanda:plain:20261123T100000Z:1"]],
-    ["operator", viewsOfOperator("wanda")],
-  ] as const)("of any route that %s reads is said as one that did not come", async (key, views) => {
+  it("of any route that an operator reads is said as one that did not come", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys[key]);
+    await signIn(page, stage.keys.operator);
     await settled(page);
     const read = new Set<string>();
     await page.route("**/v1/**", (route) => {
@@ -21,7 +18,7 @@ describe("an answer of another shape", () => {
       return route.fulfill({ json: {} });
     });
     const failed = page.getByText("Something in this page failed");
-    for (const view of views) {
+    for (const view of viewsOfOperator("wanda")) {
       await show(page, view);
       await page.waitForTimeout(300); // what the view asks for first
       expect(await failed.count(), view).toBe(0);
@@ -29,7 +26,7 @@ describe("an answer of another shape", () => {
       await page.getByText("The API does not answer").waitFor();
       expect(await failed.count(), view).toBe(0);
     }
-    expect(read.size).toBeGreaterThan(key === "operator" ? 6 : 15);
+    expect(read.size).toBeGreaterThan(6);
     await page.unroute("**/v1/**");
     await page.keyboard.press("r");
     await page.getByText("The API does not answer").waitFor({ state: "detached" });
