@@ -28,6 +28,7 @@ from api.routes import (
     platform,
     platform_overview,
     runs,
+    secrets,
     subscriptions,
     tenants,
     upcoming,
@@ -51,6 +52,7 @@ ROUTES = Routes(
     | overview.ROUTES
     | manual.ROUTES
     | calendars.ROUTES
+    | secrets.ROUTES
     | subscriptions.ROUTES
     | tenants.ROUTES
     | platform.ROUTES

@@ -47,6 +47,7 @@ from common.projection.state import ProjectionStates
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
+from common.registration.secret_store import SecretStore
 from common.registration.subscriptions import SubscriptionStore
 from common.runs.callbacks import Callbacks
 from common.runs.changes import RunChanges
@@ -59,6 +60,7 @@ from common.storage.table import Table, Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.secrets import SecretKey
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.webhook_secrets import WebhookSecrets
 from eventbridge.guard import schedule_guard
@@ -91,6 +93,8 @@ class Deployment:
     # The calls of targets that the deployment's parameters allow at a time.
     calls_at_once: int = 0
     removals: RemovalRequests | None = None
+    # None: tenants can put no secrets.
+    secret_key: SecretKey | None = None
     # What something in front of the API takes off the path, though its clients sign it.
     path_prefix: str = ""
     # Before the name of a page.
@@ -203,6 +207,9 @@ class Services:
             settings.stage,
             region=clients.region,
             calls_at_once=settings.calls_at_once,
+            secret_key=SecretKey(aws.on_first_use(clients.kms), settings.secrets_key)
+            if settings.secrets_key
+            else None,
             removals=RemovalRequests(clients.sqs(), settings.planning_queue_url, clock),
             path_prefix=settings.api_path_prefix,
             runbook_url=settings.runbook_url,
@@ -249,6 +256,12 @@ class Services:
     def store(self) -> JobStore:
         """The stored jobs, where no definition has to be read."""
         return self.registry.store
+
+    @property
+    def secrets(self) -> SecretStore:
+        """The tenants' secrets."""
+        store = self.store
+        return SecretStore(store.ledger.table, store.jobs, self.deployment.secret_key, store.audited)
 
     def authenticate(self, credential: str, now: float) -> Credential:
         """The credential of an API key or token. Raises Unauthenticated, IssuerUnreachable."""

@@ -67,6 +67,8 @@ class Config:
     # The topic of SNS to which the notifier sends the daily report, and the hour (UTC) up to which it counts.
     daily_report_topic: str
     daily_report_hour: int
+    # The ARN of the key for tenants' secrets; empty: they can put none.
+    secrets_key: str
     # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
@@ -113,6 +115,7 @@ class Config:
             audit_export=env.get("AUDIT_EXPORT", ""),
             daily_report_topic=env.get("DAILY_REPORT_TOPIC", ""),
             daily_report_hour=int(env.get("DAILY_REPORT_HOUR", "6")),
+            secrets_key=env.get("SECRETS_KEY", ""),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -1,4 +1,4 @@
-"""The grammar of ids: of tenants, jobs and calendars, and of the names of manual runs and backfills.
+"""The grammar of ids: of tenants, jobs, calendars and secrets, and of the names of manual runs and backfills.
 
 `common/planning/execution.py` has the grammar of execution ids, which contain these ids.
 """
@@ -12,6 +12,7 @@ from common.errors import InvalidInput
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
 CALENDAR_NAME_CHARS = 64
+SECRET_NAME_CHARS = 64
 PACE_KEY_CHARS = 64
 # The name that a client gives to a manual run or a backfill.
 NONCE_CHARS = 32

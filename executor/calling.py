@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from socket import socket
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -28,6 +28,9 @@ from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
 from executor.targets.events import Event
 
+if TYPE_CHECKING:
+    from executor.secrets import JobSecrets
+
 Waiting = TypeVar("Waiting")
 # The text of a job's payload. Raises if it cannot be read.
 PayloadReader = Callable[[Job], str]
@@ -37,12 +40,17 @@ class Sending:
     """A call in steps. One thread at a time does a step."""
 
     def __init__(
-        self, claimed: Claimed, clock: Clock, formats: PayloadFormats, payload_of: PayloadReader
+        self,
+        claimed: Claimed,
+        clock: Clock,
+        formats: PayloadFormats,
+        payload_of: PayloadReader,
+        secrets: JobSecrets,
     ) -> None:
         self.claimed = claimed
         # The socket of the answer that the next step reads. None: the next step may take long.
         self.waits_for: socket | None = None
-        self._steps = _call(claimed, clock, formats, payload_of)
+        self._steps = _call(claimed, clock, formats, payload_of, secrets)
         # The context notes when this call's request went out.
         self._context = copy_context()
 
@@ -90,14 +98,18 @@ class AnswerPoll(Generic[Waiting]):
 
 
 def _call(
-    claimed: Claimed, clock: Clock, formats: PayloadFormats, payload_of: PayloadReader
+    claimed: Claimed,
+    clock: Clock,
+    formats: PayloadFormats,
+    payload_of: PayloadReader,
+    secrets: JobSecrets,
 ) -> Steps[Called]:
     began_at = clock.now()
     payload = _payload(claimed.attempt, payload_of)
     if isinstance(payload, Outcome):
         return Called(claimed, payload, began_at)
     outgoing.reset(may_be_repeated=claimed.attempt.job.on_crash != "fail")
-    outcome = yield from _outcome(claimed.attempt, payload, formats)
+    outcome = yield from _outcome(claimed.attempt, payload, formats, secrets)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
@@ -114,26 +126,36 @@ def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
         return Outcome(ok=False, throttled=True, error_type="PayloadNotRead", error=words)
 
 
-def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats) -> Steps[Outcome]:
-    """Call the job's target once. Every error becomes an outcome; nothing is raised."""
+def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: JobSecrets) -> Steps[Outcome]:
+    """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
     kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
+    target, redacted = job.target, _as_it_is
     try:
         sent = event(job, payload, execution, attempt.claim, formats)
+        if job.secrets:
+            filled = secrets.filled(job, sent)
+            if isinstance(filled, Outcome):
+                return filled
+            target, sent, redacted = filled.target, filled.event, filled.redacted
         if kind.in_steps:
-            return (yield from kind.in_steps(job.target, sent, attempt.timeout_s))
-        return kind.call(job.target, sent, attempt.timeout_s)
-    except PayloadTooLarge as error:  # only jobs stored by old versions
+            return redacted((yield from kind.in_steps(target, sent, attempt.timeout_s)))
+        return redacted(kind.call(target, sent, attempt.timeout_s))
+    except PayloadTooLarge as error:  # by its secrets, or of a job that an old version stored
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        words = shown(str(error))
+        failed = redacted(Outcome(ok=False, error_type=type(error).__name__, error=shown(str(error))))
         telemetry.logger().warning(
             "unforeseen error of a call",
             kind=job.target["kind"],
-            type=type(error).__name__,
-            error=words,
+            type=failed.error_type,
+            error=failed.error,
             **execution.log_fields,
         )
-        return Outcome(ok=False, error_type=type(error).__name__, error=words)
+        return failed
+
+
+def _as_it_is(outcome: Outcome) -> Outcome:
+    return outcome
 
 
 def event(

@@ -26,13 +26,13 @@ from common.errors import Minute8Error, NotFound
 from common.events import event_bus
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
-from common.planning.execution import SCHEDULE, Execution, parse_execution_id
+from common.planning.execution import OWN_PAYLOAD_PREFIX, SCHEDULE, Execution, parse_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import CHANGED_AFTER_S, Runs
 from common.runs.states import DISPATCHED
-from common.storage import aws
+from common.storage import aws, keys
 from common.storage.table import Table, Tables
 from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
@@ -68,9 +68,8 @@ def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tupl
         try:
             results[outcomes.complete(record["body"])] += 1
         except Exception as error:  # noqa: BLE001  the other messages continue after any error
-            telemetry.logger().warning(
-                "outcome failed", message_id=record["messageId"], error=repr(error), body=record["body"][:500]
-            )
+            # Without the body: it has the event, with the values of its secrets.
+            telemetry.logger().warning("outcome failed", message_id=record["messageId"], error=repr(error))
             failed.append(record["messageId"])
     return results, failed
 
@@ -120,6 +119,8 @@ class Outcomes:
             return "refused"
         execution = replace(record.execution, trigger=run.get("trigger", SCHEDULE))
         job = self._load(execution)
+        if self._has_secrets(execution, job):
+            record = replace(record, outcome=_without_words(record.outcome))
         if run["status"] != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
                 self.failure_streak.repeat_end(job, execution, run)
@@ -137,6 +138,16 @@ class Outcomes:
         ended_at = max(started_at, min(record.at if record.at is not None else now, now))
         claim = Claim(record.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
         return self.runs.finish(claim, record.outcome, ended_at, None)
+
+    def _has_secrets(self, execution: Execution, job: Job | None) -> bool:
+        """Whether the event had secrets: of the job, or of the run's own payload."""
+        trigger_id = execution.trigger_id
+        if (job and job.secrets) or not trigger_id.startswith(OWN_PAYLOAD_PREFIX):
+            return bool(job and job.secrets)
+        nonce = trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)
+        return "secrets" in (
+            self.jobs.get(keys.asked_by_hand(execution.tenant, execution.job_id, nonce)) or {}
+        )
 
     def _load(self, execution: Execution) -> Job | None:
         name = execution.tenant, execution.job_id
@@ -190,6 +201,13 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
         raised(body) if body else (invocation["condition"], "the function was not called in time")
     )
     return Outcome(ok=False, permanent=True, error_type=error_type, error=error, request_id=request_id)
+
+
+def _without_words(outcome: Outcome) -> Outcome:
+    """Only executors can decrypt secrets, and so find them in what a function says."""
+    if not outcome.error:
+        return outcome
+    return replace(outcome, error="not kept, since it can contain the secrets of the job")
 
 
 def _instant(text: object) -> float | None:

@@ -118,7 +118,8 @@ class DueJobs:
             )
             if item is None or "payload" not in item:
                 return Skip(states.INVALID, "the payload of this run was kept for 30 days, and has expired")
-            return replace(job, payload=StoredText(item["payload"]))
+            secrets = (*job.secrets, *item.get("secrets", ()))
+            return replace(job, payload=StoredText(item["payload"]), secrets=secrets)
         if trigger_id.startswith(BACKFILL_PREFIX):
             item = self.jobs.get(keys.backfill(tenant, job_id, trigger_id.removeprefix(BACKFILL_PREFIX)))
             if item and item.get("cancelled_at"):

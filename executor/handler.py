@@ -29,6 +29,7 @@ from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
     from common.planning.removal_requests import RemovalRequests
+    from common.tenants.secrets import SecretKey
     from eventbridge.group_metrics import Attempt
     from executor.targets.http_endpoint import HttpEndpoints
 
@@ -115,6 +116,7 @@ def _executor() -> Executor:
         known,
         kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
         aws.on_first_use(_removals),
+        _secret_key,
         settings.api_url,
     )
 
@@ -123,6 +125,13 @@ def _removals() -> RemovalRequests:
     from common.planning.removal_requests import RemovalRequests
 
     return RemovalRequests(aws.sqs(), config().planning_queue_url, SystemClock())
+
+
+def _secret_key() -> SecretKey | None:
+    from common.tenants.secrets import SecretKey
+
+    arn = config().secrets_key
+    return SecretKey(aws.kms(), arn) if arn else None
 
 
 def _endpoints() -> HttpEndpoints:

@@ -45,6 +45,7 @@ from executor.stages import (
 from executor.targets import Kind
 
 if TYPE_CHECKING:
+    from executor.secrets import JobSecrets
     from executor.slots import Slot, Slots
 
 # The time between claim and call is short.
@@ -83,6 +84,7 @@ class Executor:
     tenants: RulesOf
     payload_formats: PayloadFormats
     payload_of: PayloadReader
+    secrets: JobSecrets
     # Where targets reach the API.
     api_url: str = ""
     # From a claim by itself to its call, and from a joint claim.
@@ -181,7 +183,7 @@ class Executor:
 
     def sending(self, claimed: Claimed) -> Sending:
         """The call of a claimed attempt, before its first step."""
-        return Sending(claimed, self.clock, self.payload_formats, self.payload_of)
+        return Sending(claimed, self.clock, self.payload_formats, self.payload_of, self.secrets)
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""

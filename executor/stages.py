@@ -144,12 +144,11 @@ class Claimed:
     def sends_only(self) -> bool:
         """Whether the call waits for no result, and one thread can make several such calls at once.
 
-        A large payload is read and prepared in its own thread.
+        A large payload is read and prepared in its own thread, and so are secrets.
         """
         attempt = self.attempt
-        return (
-            not attempt.is_awaited and attempt.kind.in_steps is not None and not attempt.job.payload.is_large
-        )
+        is_at_hand = not attempt.job.payload.is_large and not attempt.job.secrets
+        return not attempt.is_awaited and attempt.kind.in_steps is not None and is_at_hand
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from common.clock import Clock
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from common.jobs.store import JobStore
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
+    from common.tenants.secrets import SecretKey
     from executor.late_ends import Stops
+    from executor.secrets import JobSecrets
     from executor.slots import Slots
 
 
@@ -42,12 +44,13 @@ def executor(
     rules: RulesOf,
     kinds: Mapping[str, Kind],
     removals: RemovalRequests,
+    secret_key: Callable[[], SecretKey | None],
     api_url: str = "",
 ) -> Executor:
     """The executor. `store` pauses jobs, `rules` returns each tenant's rules.
 
-    Targets reach the API at `api_url`. The modules of retries, backfills and last runs are imported on first use: most
-    batches do not need them.
+    `secret_key` is asked for the key if a job names a secret. Targets reach the API at `api_url`. The modules of
+    retries, backfills, secrets and last runs are imported on first use: most batches do not need them.
     """
     runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
     due_jobs = DueJobs(tables.jobs, clock)
@@ -87,6 +90,7 @@ def executor(
         kinds=kinds,
         payload_formats=PAYLOAD_FORMATS,
         payload_of=payloads.of,
+        secrets=_secrets(tables.tenants, secret_key, clock),
         tenants=rules,
         api_url=api_url,
     )
@@ -115,6 +119,17 @@ def _stops(rules: RulesOf, clock: Clock) -> Stops:
         from executor.late_ends import Stops
 
         return Stops(rules, clock)
+
+    return on_first_use(build)
+
+
+def _secrets(tenants: Table, key: Callable[[], SecretKey | None], clock: Clock) -> JobSecrets:
+    def build() -> JobSecrets:
+        from common.tenants.secrets import SecretValues
+        from executor.secrets import JobSecrets
+
+        known = key()
+        return JobSecrets(SecretValues(tenants, known) if known else None, clock)
 
     return on_first_use(build)
 

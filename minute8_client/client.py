@@ -12,6 +12,8 @@ from minute8_client.shapes import (
     AuditPage,
     Key,
     MadeKey,
+    SecretList,
+    SecretView,
     SubscriptionList,
     SubscriptionView,
     Tenant,
@@ -45,6 +47,21 @@ class ClientCalls(JobCalls, RunCalls):
     def calendars(self) -> ListSteps[dict[str, Any]]:
         """All calendars, read page by page."""
         return entries_of("/v1/calendars", "calendars")
+
+    @Operation
+    def put_secret(self, name: str, value: str) -> Request[SecretView]:
+        """Store a secret, or replace its value; jobs name it as `secret://name`. Nothing returns the value."""
+        return Request("PUT", path_of("secrets", name), {"value": value})
+
+    @Operation
+    def secrets(self) -> Request[list[SecretView]]:
+        """The names of all secrets, and when each was last put."""
+        return Request("GET", "/v1/secrets", shape=_secrets)
+
+    @Operation
+    def delete_secret(self, name: str) -> Request[None]:
+        """Refused while a job names it."""
+        return Request("DELETE", path_of("secrets", name))
 
     @Operation
     def webhook_secret(self) -> Request[str]:
@@ -138,6 +155,10 @@ def key_body(name: str, expires_at: str | None) -> Json:
 
 def _subscriptions(answer: SubscriptionList) -> list[SubscriptionView]:
     return answer["subscriptions"]
+
+
+def _secrets(answer: SecretList) -> list[SecretView]:
+    return answer["secrets"]
 
 
 def _secret(answer: Json) -> str:

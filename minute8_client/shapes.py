@@ -536,6 +536,21 @@ class RanUnrecorded(TypedDict):
     recorded: list[str]
 
 
+class SecretView(TypedDict):
+    """What may be known of a secret."""
+
+    name: str
+    revision: int
+    created_at: str
+    updated_at: str
+
+
+class SecretList(TypedDict):
+    """All secrets of the tenant, in the order of their names."""
+
+    secrets: list[SecretView]
+
+
 class SentTry(TypedDict):
     """One try of a message."""
 

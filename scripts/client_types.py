@@ -23,7 +23,7 @@ _RETURNED_TYPES: Final = (
     "ManyDone",
     "Holds",
     *("UnrecordedPage", "RanUnrecorded"),
-    "SubscriptionList",
+    *("SecretList", "SubscriptionList"),
     *("FailureGroups", "MutedGroupList"),
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),

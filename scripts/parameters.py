@@ -94,7 +94,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
     {
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
-        *("registrationRules", "kmsKeyArn", "auditExport", "dailyReportTopicArn"),
+        *("registrationRules", "kmsKeyArn", "auditExport", "dailyReportTopicArn", "secretsKey"),
     }
 )
 # As the value of a text, this is a slip.
@@ -107,6 +107,7 @@ OPTIONAL: Final = (
 _GROUP: Final = re.compile(r"[A-Za-z0-9._-]{1,64}/[0-9a-zA-Z-_.]{1,64}\Z")
 # Each has three metrics, which CloudWatch sells.
 _MAX_GROUP_METRICS: Final = 100
+_KMS_KEY: Final = r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+\Z"
 # Of texts that can be off: what they look like, and what is accepted.
 _PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
     **dict.fromkeys(
@@ -117,8 +118,12 @@ _PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
         ),
     ),
     "kmsKeyArn": (
-        re.compile(r"arn:aws[\w-]*:kms:[\w-]+:\d{12}:key/[\w-]+\Z"),
+        re.compile(_KMS_KEY),
         f"the ARN of a key of KMS in the stage's region, or {OFF}",
+    ),
+    "secretsKey": (
+        re.compile(rf"own\Z|{_KMS_KEY}"),
+        f"own, the ARN of a key of KMS in the stage's region, or {OFF}",
     ),
     "alarmTopicArn": (
         re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from common.clock import ManualClock
 from common.runs.outcome import Outcome
 from common.storage import keys
@@ -195,3 +197,35 @@ class StoredOnDemand(KnownTenants):
             self._table.put({**keys.tenant(tenant), **_DOES_ALL.to_item()}, free)
             self._table.put({**keys.tenant_listing(tenant), **_DOES_ALL.to_item()}, free)
         return super().read(tenant, now)
+
+
+class MemoryKms:
+    """KMS, as far as Minute8 uses it. `refuses` is the code with which it refuses each request."""
+
+    def __init__(self) -> None:
+        self.refuses = ""
+        self.decrypted: list[Mapping[str, str]] = []
+        self._encrypted: dict[bytes, tuple[bytes, Mapping[str, str]]] = {}
+
+    def encrypt(
+        self, *, KeyId: str, Plaintext: bytes, EncryptionContext: Mapping[str, str]
+    ) -> dict[str, Any]:
+        assert 1 <= len(Plaintext) <= 4_096
+        self._check("Encrypt")
+        blob = f"{KeyId}#{len(self._encrypted)}".encode()
+        self._encrypted[blob] = (Plaintext, dict(EncryptionContext))
+        return {"CiphertextBlob": blob}
+
+    def decrypt(
+        self, *, KeyId: str, CiphertextBlob: bytes, EncryptionContext: Mapping[str, str]
+    ) -> dict[str, Any]:
+        self._check("Decrypt")
+        value, context = self._encrypted[CiphertextBlob]
+        if context != EncryptionContext or not CiphertextBlob.startswith(KeyId.encode()):
+            raise ClientError({"Error": {"Code": "InvalidCiphertextException"}}, "Decrypt")
+        self.decrypted.append(context)
+        return {"Plaintext": value}
+
+    def _check(self, operation: str) -> None:
+        if self.refuses:
+            raise ClientError({"Error": {"Code": self.refuses, "Message": "a secret thing"}}, operation)

@@ -26,12 +26,14 @@ from common.planning.removal_requests import RemovalRequests
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
+from common.registration.secret_store import SecretStore
 from common.runs.callbacks import Callbacks
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
+from common.tenants.secrets import SecretKey
 from common.timing.slots import EVERYWHERE
 from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
@@ -53,6 +55,7 @@ from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import (
     AnyTenant,
     Calls,
+    MemoryKms,
     PlanningMessages,
     PublishedEvents,
     SimulatedQueue,
@@ -163,11 +166,16 @@ class World:
     manual: ManualCommands
     callbacks: Callbacks
     planning: PlanningMessages
+    secret_key: SecretKey
     reports: list[Report] = field(default_factory=list)
 
     @property
     def store(self) -> JobStore:
         return self.registry.store
+
+    @property
+    def secrets(self) -> SecretStore:
+        return SecretStore(self.tables.tenants, self.tables.jobs, self.secret_key, self.store.audited)
 
     def table(self, name: str) -> Table:
         return self.tables.named(name)
@@ -267,7 +275,10 @@ def make_world(
     removals = RemovalRequests(planning, "planning", clock)  # type: ignore[arg-type]
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
-    wired = executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds, removals, API_URL)
+    secret_key, rules = SecretKey(MemoryKms(), "key"), tenants or AnyTenant()
+    wired = executor(
+        tables, queue, clock, store, published, rules, kinds, removals, lambda: secret_key, API_URL
+    )
     return World(
         clock=clock,
         dynamodb=dynamodb,
@@ -289,4 +300,5 @@ def make_world(
         runs=runs,
         index=DueIndex(tables.due),
         planning=planning,
+        secret_key=secret_key,
     )

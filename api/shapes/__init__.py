@@ -17,12 +17,16 @@ from api.shapes import (
     overview,
     platform,
     runs,
+    secrets,
     subscriptions,
     tenants,
     upcoming,
 )
 
-_MODULES = (base, bulk, calendars, expected, jobs, overview, platform, runs, subscriptions, tenants, upcoming)
+_MODULES = (
+    *(base, bulk, calendars, expected, jobs, overview, platform, runs, secrets, subscriptions, tenants),
+    upcoming,
+)
 # Routes name their shapes.
 SHAPES: dict[str, type[BaseModel]] = {
     name: shape

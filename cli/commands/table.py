@@ -107,6 +107,7 @@ ENTRIES: Mapping[str, Entry] = {
         ".keys:app",
     ),
     "quotas": Entry("Quotas, and how much of them is used.", ".tenants:quotas_app"),
+    "secrets": Entry("Values that jobs name as secret://name, and that nothing shows.", ".secrets:app"),
     "webhook-secret": Entry(
         "Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key.",
         ".keys:webhook_secret",

@@ -135,6 +135,8 @@ class Job:
     runs_before: int = 0
     # What the room of another API keeps about a job of this id. Only that room reads it.
     origin: Mapping[str, Any] | None = None
+    # The names of the secrets that its target and payload name (`secret_references.py`).
+    secrets: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -200,6 +202,7 @@ class Job:
             "is_failing": self.is_failing,
             "failures_in_row": self.failures_in_row,
             "skips": list(self.skips),
+            "secrets": list(self.secrets),
             "runs_before": self.runs_before,
             "owner": self.owner,
             "runbook": self.runbook,
@@ -232,6 +235,7 @@ class Job:
             is_failing=item.get("is_failing", False),
             failures_in_row=item.get("failures_in_row", 0),
             skips=tuple(item.get("skips", ())),
+            secrets=tuple(item.get("secrets", ())),
             runs_before=int(item.get("runs_before", 0)),
             on_crash=item.get("on_crash", "retry"),
             after_completion=item.get("after_completion", "keep"),

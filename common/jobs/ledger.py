@@ -44,6 +44,7 @@ _NOT_AUDITED: Final = frozenset(
         "failures_in_row",
         "is_failing",
         "skips",
+        "secrets",
         "runs_before",
         "origin",
         "former_requests",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -57,7 +57,7 @@ class PayloadTooLarge(Minute8Error):
 def check_payload(payload: object) -> None:
     """Refuse invalid JSON, unknown placeholders, and payloads that could grow too large. Raises InvalidInput."""
     growth = 0
-    for path, text in _strings(payload, "payload"):
+    for path, text in strings(payload, "payload", "{{"):
         for match in _PLACEHOLDER.finditer(text):
             name = match[1]
             if match[0] == "{{{{":
@@ -118,10 +118,21 @@ def render(payload: str, values: Mapping[str, str]) -> str:
     """
     as_json = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
 
+    return in_strings(
+        payload,
+        "{{",
+        lambda string: _IN_JSON.sub(lambda match: _replacement(match, as_json), string),
+    )
+
+
+def in_strings(payload: str, mark: str, replaced: Callable[[str], str]) -> str:
+    """Compact JSON in which the strings with the mark are replaced, but not the names of fields.
+
+    A string comes with its quotes, and with its escapes. Raises PayloadTooLarge.
+    """
+
     def of_string(string: re.Match[str]) -> str:
-        if string[1] or "{{" not in string[0]:
-            return string[0]
-        return _IN_JSON.sub(lambda match: _replacement(match, as_json), string[0])
+        return string[0] if string[1] or mark not in string[0] else replaced(string[0])
 
     rendered = _JSON_STRING.sub(of_string, payload)
     if rendered != payload and (size := len(rendered.encode())) > RENDERED_BYTES:
@@ -139,16 +150,16 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
     return values.get(match[1] or "", match[0])
 
 
-def _strings(payload: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Every string that may contain placeholders, and its path: `payload.files.0`."""
+def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Each string that contains the mark, and its path: `payload.files.0`. Raises InvalidInput if it nests too deep."""
     if depth > DEEPEST:
         raise InvalidInput("payload", f"nests deeper than {DEEPEST} levels", accepted="flatter JSON")
     if isinstance(payload, str):
-        if "{{" in payload:
+        if mark in payload:
             yield path, payload
     elif isinstance(payload, list):
         for number, item in enumerate(payload):
-            yield from _strings(item, f"{path}.{number}", depth + 1)
+            yield from strings(item, f"{path}.{number}", mark, depth + 1)
     elif isinstance(payload, dict):
         for name, value in payload.items():
-            yield from _strings(value, f"{path}.{name}", depth + 1)
+            yield from strings(value, f"{path}.{name}", mark, depth + 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, Alert, Concurrency, Job, Retry, exists
+from common.jobs.payload_formats import PayloadFormats
 from common.jobs.revisions import next_second
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
@@ -16,6 +17,7 @@ from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits
 from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
+from common.registration.secret_checks import Named, named_by, names
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
 from common.timing.schedule import AtTiming, Schedule
@@ -61,7 +63,14 @@ def build_job(
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
         origin=before.origin if before else None,
+        secrets=names(named_secrets(definition, limits.payload_formats)),
     )
+
+
+def named_secrets(definition: JobDefinition, formats: PayloadFormats) -> tuple[Named, ...]:
+    """The secrets that the job names. Raises InvalidInput."""
+    target = target_definitions.stored(definition.target)
+    return named_by(target, definition.payload, definition.schedule.patches(), formats)
 
 
 def _alert(definition: JobDefinition) -> Alert | None:
@@ -142,7 +151,8 @@ def definition_of(job: Job) -> dict[str, Any]:
 def old_if_same(old: Job, new: Job) -> Job:
     """The new job, or the object `old` if their definitions are the same, and mean the same."""
     # A version without paces may have stored the schedule without its pace.
-    return new if old.schedule != new.schedule or changed_fields(old, new) else old
+    same = old.schedule == new.schedule and old.secrets == new.secrets and not changed_fields(old, new)
+    return old if same else new
 
 
 def changed_fields(old: Job, new: Job) -> tuple[str, ...]:

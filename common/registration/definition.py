@@ -295,7 +295,10 @@ class JobDefinition(Strict):
     )
     schedule: ScheduleDefinition = Field(description="When the job fires.")
     target: target_definitions.Target = Field(description="What the job calls.")
-    payload: JsonValue = Field(default=None, description="What the target gets: any JSON, with placeholders.")
+    payload: JsonValue = Field(
+        default=None,
+        description="What the target gets: any JSON, with placeholders, and secrets for `secret://name`.",
+    )
     timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
     completion: Literal["answer", "callback"] = Field(
         default="answer",

@@ -30,6 +30,7 @@ from common.planning.execution import (
 )
 from common.planning.queue import ExecutionsQueue
 from common.registration.payload_checks import check_fits
+from common.registration.secret_checks import Named, check_exist, named_by, names
 from common.runs.changes import Commit, RunChanges, execution_of
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, RETRYING, RUNNING
@@ -76,8 +77,12 @@ class ManualCommands:
         `payload`, as JSON, takes the place of the job's for this run. Raises NotFound, Conflict, InvalidInput.
         """
         job = self.store.get(tenant, job_id)
+        named: tuple[Named, ...] = ()
         if payload is not None:
-            check_fits(job.target, json.loads(payload), self.payload_formats)
+            value = json.loads(payload)
+            check_fits(job.target, value, self.payload_formats)
+            named = named_by(job.target, value, (), self.payload_formats)
+            check_exist(self.store.ledger.table, tenant, named)
         now = self.clock.now()
         execution = Execution(
             tenant,
@@ -88,7 +93,10 @@ class ManualCommands:
             trigger=MANUAL,
             trigger_id=f"{MANUAL_PREFIX if payload is None else OWN_PAYLOAD_PREFIX}{nonce}",
         )
-        fire_at = self._first_asked(execution, nonce, payload, now)
+        own: Item = {} if payload is None else {"payload": payload}
+        if named:
+            own["secrets"] = list(names(named))
+        fire_at = self._first_asked(execution, nonce, own, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
         self.changes.note([execution], now)
         # Sent first: after a crash the job still runs, and a repeated request is the same execution.
@@ -104,16 +112,16 @@ class ManualCommands:
         item = self.store.jobs.get(keys.asked_by_hand(tenant, job_id, nonce)) or {}
         return item.get("payload")
 
-    def _first_asked(self, execution: Execution, nonce: str, payload: str | None, now: float) -> int:
+    def _first_asked(self, execution: Execution, nonce: str, own: Item, now: float) -> int:
         """When this nonce was first used, so that a client that repeats the request later starts nothing new.
 
-        Raises Conflict if it was used with another payload.
+        `own`: what the run has of its own, such as its payload. Raises Conflict if it was used with another payload.
         """
         request = {
             **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
             "fire_at": execution.fire_at,
-            "expires_at": execution.fire_at + (_ASKED_KEPT_S if payload is None else PAYLOAD_KEPT_S),
-            **({} if payload is None else {"payload": payload}),
+            "expires_at": execution.fire_at + (PAYLOAD_KEPT_S if own else _ASKED_KEPT_S),
+            **own,
         }
         tx = Transaction(self.store.jobs.client)
         tx.put(self.store.jobs, request, Expression("attribute_not_exists(pk)", {}))
@@ -122,7 +130,7 @@ class ManualCommands:
         except ConditionFailed as before:
             if not before.existing:
                 return execution.fire_at
-            if before.existing.get("payload") != payload:
+            if before.existing.get("payload") != own.get("payload"):
                 raise Conflict(f"the nonce {nonce!r} was used before, with another payload") from None
             return int(before.existing["fire_at"])
         return execution.fire_at

@@ -14,10 +14,12 @@ from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exist
 from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
 from common.registration import target_definitions
-from common.registration.defined_job import build_job, definition_of, old_if_same
+from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
 from common.registration.definition import JobDefinition, Limits, SingleSchedule, parse_definition
 from common.registration.origins import Origins
 from common.registration.schedule_text import read_exclusions, read_included
+from common.registration.secret_checks import check_exist, names
+from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
 from common.texts import check_note
@@ -143,7 +145,8 @@ class Registry:
         Raises NotFound (the tenant), TenantSuspended.
         """
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
-        return JobValidator(tenant, rules, _narrowed(self.limits, rules, past_at), Calendars(self.store.jobs))
+        limits = _narrowed(self.limits, rules, past_at)
+        return JobValidator(tenant, rules, limits, Calendars(self.store.jobs), self.store.ledger.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,9 @@ class JobValidator:
     rules: TenantRules
     limits: Limits
     calendars: Calendars
+    tenants: Table
     _known_calendars: set[str] = field(default_factory=set)
+    _known_secrets: set[str] = field(default_factory=set)
 
     def validated(self, raw: object) -> JobDefinition:
         """The validated definition of what a client wrote. Raises InvalidInput."""
@@ -189,6 +194,11 @@ class JobValidator:
         check_allowed(target_definitions.stored(definition.target), self.rules)
         for where, schedule in definition.schedule.singles():
             self._check_calendars(where, schedule)
+        named = named_secrets(definition, self.limits.payload_formats)
+        check_exist(
+            self.tenants, self.tenant, (each for each in named if each.name not in self._known_secrets)
+        )
+        self._known_secrets.update(names(named))
         return definition
 
     def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:

@@ -225,7 +225,8 @@ class HttpTarget(_Target):
         default="POST", description="The HTTP method."
     )
     headers: Annotated[dict[str, str], AfterValidator(_sendable_headers)] = Field(
-        default={}, description="Sent as they stand, and shown to whoever may read the job."
+        default={},
+        description="Sent as they stand, with secrets for `secret://name`; shown to whoever may read the job.",
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from common.errors import Busy
 from common.storage import outgoing
-from common.storage.domains import domain_of, partition_of
+from common.storage.domains import partition_of
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sts import STSClient
 
     from common.storage.fast_client import Requests as DirectRequests
+    from common.storage.plain_calls import PlainCalls
 
 Built = TypeVar("Built")
 
@@ -36,7 +37,6 @@ AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
-_PARAMETER_TIMEOUT_S = 3
 _building = threading.RLock()
 _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", default=None)
 
@@ -145,6 +145,13 @@ def sts() -> STSClient:
 def cloudwatch() -> Any:
     """The client for CloudWatch. Somebody waits for the rest of the answer, so it tries once and waits briefly."""
     return _create_client("cloudwatch", config=_brief_config())
+
+
+def kms() -> Any:
+    """What encrypts and decrypts, as boto3's client for KMS does."""
+    from common.storage.plain_calls import PlainKms
+
+    return PlainKms(_plain_calls())
 
 
 def on_first_use(build: Callable[[], Built]) -> Built:
@@ -321,12 +328,13 @@ class Clients:
     dynamodb: Callable[[], DynamoDBClient]
     sqs: Callable[[], SQSClient]
     cloudwatch: Callable[[], Any]
+    kms: Callable[[], Any]
     region: str
 
 
 def own_clients() -> Clients:
     """Those of this function."""
-    return Clients(dynamodb, sqs, cloudwatch, str(new_session().get_config_variable("region")))
+    return Clients(dynamodb, sqs, cloudwatch, kms, str(new_session().get_config_variable("region")))
 
 
 def clients_of(session: Any) -> Clients:
@@ -340,6 +348,7 @@ def clients_of(session: Any) -> Clients:
         cache(lambda: tuned(built("dynamodb"))),
         cache(partial(built, "sqs")),
         cache(partial(built, "cloudwatch")),
+        cache(partial(built, "kms")),
         session.region_name,
     )
 
@@ -370,34 +379,20 @@ def _client_config(**options: object) -> ClientConfig:
 
 
 def read_parameter(name: str) -> str | None:
-    """The decrypted value of a parameter of SSM; None if it does not exist. Raises Busy if SSM does not return it.
+    """The decrypted value of a parameter of SSM; None if it does not exist. Raises Busy if SSM does not return it."""
+    from botocore.exceptions import BotoCoreError, ClientError
 
-    A client of botocore's would add the description of all of SSM to the Lambda package.
-    """
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.exceptions import BotoCoreError
-    from botocore.httpsession import URLLib3Session
-
-    session = new_session()
-    region = session.get_config_variable("region")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_SSM") or os.environ.get("AWS_ENDPOINT_URL")
-    request = AWSRequest(
-        "POST",
-        f"{endpoint or f'https://ssm.{region}.{domain_of(partition_of(region))}'}/",
-        headers={"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AmazonSSM.GetParameter"},
-        data=json.dumps({"Name": name, "WithDecryption": True}),
-    )
-    SigV4Auth(session.get_credentials().get_frozen_credentials(), "ssm", region).add_auth(request)
-    trusted: Any = roots() or True
     try:
-        response = URLLib3Session(verify=trusted, timeout=_PARAMETER_TIMEOUT_S).send(request.prepare())
-        answer: dict[str, Any] = json.loads(response.content)
-    except (BotoCoreError, ValueError) as error:
-        raise Busy(f"the parameter {name} cannot be read now: {error}") from error
-    if response.status_code == 200:
-        return str(answer["Parameter"]["Value"])
-    kind = str(answer.get("__type", "")).rpartition("#")[2]
-    if kind == "ParameterNotFound":
-        return None
-    raise Busy(f"the parameter {name} cannot be read now: {kind or response.status_code}")
+        answer = _plain_calls().call("ssm", "AmazonSSM.GetParameter", {"Name": name, "WithDecryption": True})
+    except (BotoCoreError, ClientError, ValueError) as error:
+        code = error.response["Error"]["Code"] if isinstance(error, ClientError) else str(error)
+        if code == "ParameterNotFound":
+            return None
+        raise Busy(f"the parameter {name} cannot be read now: {code}") from error
+    return str(answer["Parameter"]["Value"])
+
+
+def _plain_calls() -> PlainCalls:
+    from common.storage.plain_calls import PlainCalls
+
+    return PlainCalls(new_session(), roots() or True)

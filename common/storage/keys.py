@@ -27,7 +27,7 @@
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
 | tenants | tenant                       | TENANT                          | the tenant                             |
-| tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
+| tenants | tenant                       | WEBHOOK; SECRET#name            | the webhook secret; one that jobs name |
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | audit   | SEALS#tenant                 | number                          | the hashes of the entries since the last |
 | due     | SEALED                       | SEALED                          | how far a round of sealing is          |
@@ -107,7 +107,8 @@ def key_of(item: Mapping[str, Any]) -> Key:
 
 
 JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX = "JOB#", "CALENDAR#", "SUBSCRIPTION#"
-FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX, KEY_REFERENCE_PREFIX = "FORMER#", "STREAK#", "LATE#", "KEYREF#"
+FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX = "FORMER#", "STREAK#", "LATE#"
+KEY_REFERENCE_PREFIX, SECRET_PREFIX = "KEYREF#", "SECRET#"
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
 HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
@@ -352,6 +353,10 @@ def seal(owner: str, number: int) -> Key:
 
 def deletion(tenant_id: str) -> Key:
     return {"pk": DELETIONS, "sk": tenant_id}
+
+
+def secret(tenant_id: str, name: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{SECRET_PREFIX}{name}"}
 
 
 def webhook_secret(tenant_id: str) -> Key:

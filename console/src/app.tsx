@@ -23,6 +23,7 @@ const NewJob = lazily(() => editorViews().then((views) => views.NewJob));
 const EditJob = lazily(() => editorViews().then((views) => views.EditJob));
 const moreViews = () => import("./views/of-tenant");
 const Calendars = lazily(() => moreViews().then((views) => views.Calendars));
+const Secrets = lazily(() => moreViews().then((views) => views.Secrets));
 const Subscriptions = lazily(() => moreViews().then((views) => views.Subscriptions));
 const Keys = lazily(() => moreViews().then((views) => views.Keys));
 const Audit = lazily(() => moreViews().then((views) => views.Audit));
@@ -44,6 +45,7 @@ const OF_TENANT: Record<string, View> = {
   failures: () => <Failures />,
   upcoming: () => <Upcoming />,
   calendars: ([, name]) => <Calendars name={name} />,
+  secrets: () => <Secrets />,
   subscriptions: () => <Subscriptions />,
   keys: () => <Keys owner={{ kind: "self" }} />,
   audit: () => <Audit owner={{ kind: "self" }} />,

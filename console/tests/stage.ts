@@ -24,7 +24,7 @@ export function viewsOf(job: string): string[] {
   return [
     ...["", "jobs", `jobs/${job}`, `jobs/${job}/schedule`, `jobs/${job}/definition`, `jobs/${job}/history`],
     ...[`jobs/${job}/edit`, "new-job", "failures", "upcoming", "runs"],
-    ...["calendars", "subscriptions", "keys", "audit", "quota", "api"],
+    ...["calendars", "secrets", "subscriptions", "keys", "audit", "quota", "api"],
   ];
 }
 

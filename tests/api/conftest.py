@@ -72,6 +72,7 @@ def settle(office: Office, *callers: Caller) -> None:
             caller("PUT", f"/v1/jobs/{job_id}", job(at="2026-11-21T03:12:30Z"))
         for name in ("holidays", "weekends"):
             caller("PUT", f"/v1/calendars/{name}", {"dates": ["2026-12-25"]})
+            caller("PUT", f"/v1/secrets/{name}", {"value": f"a value of {name}"})
             caller(
                 "PUT",
                 f"/v1/subscriptions/{name}",
@@ -124,7 +125,15 @@ def serve(
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
     removals = RemovalRequests(world.planning, "planning", world.clock)  # type: ignore[arg-type]
-    deployment = Deployment(world.registry.limits, dead, alarms, takes, stored_masters(), removals=removals)
+    deployment = Deployment(
+        world.registry.limits,
+        dead,
+        alarms,
+        takes,
+        stored_masters(),
+        removals=removals,
+        secret_key=world.secret_key,
+    )
     services = Services.wired(world.tables, world.queue, world.clock, deployment)
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants

@@ -22,6 +22,7 @@ BODIES: dict[str, Any] = {
     "PreviewRequest": {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 3},
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
+    "NewSecret": {"value": "a-token-of-another-service"},
     "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z:1"]},
     "NewSubscription": {
         "target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:alerts"},

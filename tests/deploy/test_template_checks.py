@@ -48,6 +48,7 @@ EVERYTHING = {
     "dailyReportTopicArn": "arn:aws:sns:us-east-1:123456789012:report",
     "registrationRules": "arn:aws:events:us-east-1:123456789012:rule/platform/minute8-*",
     "kmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    "secretsKey": "own",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",
 }
 

@@ -19,6 +19,7 @@ from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import from_wire, to_wire
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import PayloadReader, Sending
+from executor.secrets import JobSecrets
 from executor.stages import Admitted, CallDelay, Claimed
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job
@@ -45,7 +46,13 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
     attempt = Admitted(claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
     return (
-        Sending(Claimed(attempt, claim, DUE, CallDelay()), SystemClock(), PAYLOAD_FORMATS, payload_of)
+        Sending(
+            Claimed(attempt, claim, DUE, CallDelay()),
+            SystemClock(),
+            PAYLOAD_FORMATS,
+            payload_of,
+            JobSecrets(None, SystemClock()),
+        )
         .finish()
         .outcome
     )

@@ -26,6 +26,7 @@ const OF_TENANT: Entry[] = [
   { name: "Failures", path: ["failures"], letter: "f", needs: "read" },
   { name: "Upcoming", path: ["upcoming"], letter: "u", needs: "read" },
   { name: "Calendars", path: ["calendars"], letter: "c", needs: "read" },
+  { name: "Secrets", path: ["secrets"], letter: "e", needs: "read" },
   { name: "Subscriptions", path: ["subscriptions"], letter: "s", needs: "read" },
   { name: "Keys", path: ["keys"], letter: "k", needs: "admin" },
   { name: "Audit", path: ["audit"], letter: "a", needs: "admin" },
@@ -267,7 +268,7 @@ const KEYS: [string, string][] = [
   ["/", "search jobs"],
   [
     "g then a letter",
-    "go to a view: o overview, j jobs, r runs, f failures, u upcoming, c calendars, s subscriptions, k keys, a audit, q quota, i API",
+    "go to a view: o overview, j jobs, r runs, f failures, u upcoming, c calendars, e secrets, s subscriptions, k keys, a audit, q quota, i API",
   ],
   ["j, k", "next and previous row; Enter opens it"],
   ["Esc", "leave a field or a dialog"],

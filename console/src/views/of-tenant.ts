@@ -5,4 +5,5 @@ export { Audit } from "./audit";
 export { Calendars } from "./calendars";
 export { Keys } from "./keys";
 export { Quota } from "./quota";
+export { Secrets } from "./secrets";
 export { Subscriptions } from "./subscriptions";

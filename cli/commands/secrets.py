@@ -1,0 +1,64 @@
+"""`minute8 secrets`: values that jobs name as `secret://name`. Stdin has a value, or it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cli import output
+from cli.options import AsJson
+from cli.output import console, print_json
+from cli.session import session
+from common.timing.instants import relative
+
+app = typer.Typer(
+    no_args_is_help=True, help="Values that jobs name as secret://name, and that nothing shows."
+)
+
+_Name = Annotated[str, typer.Argument(help="The secret's name.")]
+
+
+@app.command("put")
+def put(ctx: typer.Context, name: _Name, as_json: AsJson = False) -> None:
+    """Store a secret, or replace its value, which stdin has: a line break at its end is left out."""
+    value = typer.prompt("value", hide_input=True, err=True) if sys.stdin.isatty() else _from_stdin()
+    with session(ctx).client() as client:
+        secret = client.put_secret(name, value)
+    print_json(secret) if as_json else console().print(f"{name} is stored, as revision {secret['revision']}")
+
+
+@app.command("list")
+def list_secrets(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the names of the secrets, and when each was last put."""
+    with session(ctx).client() as client:
+        secrets = client.secrets()
+    if as_json:
+        print_json(secrets)
+        return
+    now = session(ctx).clock.now()
+    rows = [
+        (
+            secret["name"],
+            str(secret["revision"]),
+            relative(secret["created_at"], now),
+            relative(secret["updated_at"], now),
+        )
+        for secret in secrets
+    ]
+    columns = ("SECRET", "REVISION", "CREATED", "CHANGED")
+    console().print(output.table(columns, rows) if rows else "no secrets")
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, name: _Name) -> None:
+    """Delete a secret that no job names."""
+    with session(ctx).client() as client:
+        client.delete_secret(name)
+    console().print(f"{name} is deleted; within a minute calls do not find it")
+
+
+def _from_stdin() -> str:
+    # At most what the API takes, and a little more, so that it can refuse it.
+    return sys.stdin.read(20_000).removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,40 @@
+"""How jobs name secrets: `secret://name`, in values of headers, a URL's path or query, and strings of the payload.
+
+A reference is as long as the characters of names go. It may stand within a text, as in `Bearer secret://token`. Names
+of fields are no place for one. Values are not searched for references again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from common.jobs.placeholders import in_strings
+
+MARK: Final = "secret://"
+# Each can add 4 KB to what is sent.
+MAX_REFERENCES: Final = 20
+_REFERENCE: Final = re.compile(MARK + r"([A-Za-z0-9._-]*)")
+
+ValueOf = Callable[[str], str]
+
+
+def references(text: str) -> Iterator[re.Match[str]]:
+    """Each reference of a text; its first group is the name, or empty where none follows."""
+    return _REFERENCE.finditer(text)
+
+
+def filled(text: str, value_of: ValueOf) -> str:
+    """The text with values in place of references."""
+    return _REFERENCE.sub(lambda match: value_of(match[1]), text)
+
+
+def filled_json(payload: str, value_of: ValueOf) -> str:
+    """Compact JSON with values in place of references in its strings, but not in names of fields."""
+
+    def as_json(name: str) -> str:
+        return json.dumps(value_of(name), ensure_ascii=False)[1:-1]
+
+    return in_strings(payload, MARK, lambda string: filled(string, as_json))

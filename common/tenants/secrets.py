@@ -1,0 +1,161 @@
+"""A tenant's secrets: values that its jobs name as `secret://name`, and that nothing shows.
+
+KMS encrypts each value itself, so no code here does. Tenant and name are its encryption context: what is stored for one
+name is no value for another. The API may only encrypt, the executor only decrypt (deploy/roles.yml).
+https://docs.aws.amazon.com/kms/latest/APIReference/API_Encrypt.html
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from common.cache import Cache
+from common.errors import Busy, InvalidInput
+from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Item
+
+# Shorter values would hide half of what targets answer, since each place with one is redacted.
+MIN_CHARS: Final = 8
+# What KMS encrypts itself.
+MAX_BYTES: Final = 4_096
+# A new value is used after this time at the latest.
+TRUSTED_FOR_S: Final = 60
+# An unchanged value is decrypted again after this time, so that a key that is disabled has an effect.
+DECRYPTED_FOR_S: Final = 300
+_MAX_KNOWN: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """The deployment's key for secrets; `kms` is boto3's client, or does the same."""
+
+    kms: Any
+    arn: str
+
+    def encrypted(self, tenant: str, name: str, value: str) -> str:
+        """What is stored. Raises Busy if KMS does not encrypt."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer = self.kms.encrypt(
+                KeyId=self.arn, Plaintext=value.encode(), EncryptionContext=_context(tenant, name)
+            )
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise Busy(f"KMS does not encrypt the secret now: {_reason(error)}") from None
+        return base64.b64encode(answer["CiphertextBlob"]).decode()
+
+    def decrypted(self, tenant: str, name: str, stored: str) -> str:
+        """The value. Raises Busy if KMS does not decrypt."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            answer = self.kms.decrypt(
+                KeyId=self.arn,
+                CiphertextBlob=base64.b64decode(stored),
+                EncryptionContext=_context(tenant, name),
+            )
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise Busy(f"KMS does not decrypt the secret {name!r} now: {_reason(error)}") from None
+        return bytes(answer["Plaintext"]).decode()
+
+
+def _context(tenant: str, name: str) -> dict[str, str]:
+    return {"tenant": tenant, "secret": name}
+
+
+def _reason(error: Exception) -> str:
+    """KMS's code. Its message is left out, and so is a request that failed: it contains the value."""
+    response = getattr(error, "response", None)
+    return str(response["Error"]["Code"]) if response else type(error).__name__
+
+
+def check_value(value: object) -> str:
+    """A value that can be a secret. Raises InvalidInput, which does not contain it."""
+    accepted = f"a text of {MIN_CHARS} characters or more, and of {MAX_BYTES} bytes at most in UTF-8"
+    if not isinstance(value, str):
+        raise InvalidInput("value", "is no text", accepted=accepted)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidInput("value", "has half a character", accepted=accepted) from None
+    if len(value.strip()) < MIN_CHARS or size > MAX_BYTES:
+        raise InvalidInput("value", f"has {len(value.strip())} characters, {size} bytes", accepted=accepted)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    stored: str
+    value: str
+    decrypted_at: float
+
+
+class SecretValues:
+    """The values of all tenants' secrets. Use one instance per process."""
+
+    def __init__(self, table: Table, key: SecretKey) -> None:
+        self._table = table
+        self._key = key
+        self._known: Cache[tuple[str, str], _Known] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
+        # Many executions of a second can name one secret: they share one read, also if it fails.
+        self._reading: dict[tuple[str, str], Future[str | None]] = {}
+        self._lock = threading.Lock()
+
+    def value(self, tenant: str, name: str, now: float) -> str | None:
+        """The value; None if there is no such secret. Raises Busy, and what a read raises."""
+        if known := self._known.get((tenant, name), now):
+            return known.value.value
+        with self._lock:
+            under_way = self._reading.get((tenant, name))
+            read: Future[str | None] = Future()
+            if under_way is None:
+                self._reading[tenant, name] = read
+        if under_way is not None:
+            return under_way.result()
+        try:
+            read.set_result(self._read(tenant, name, now))
+        except BaseException as error:  # noqa: BLE001  each of the threads gets it
+            read.set_exception(error)
+        finally:
+            with self._lock:
+                del self._reading[tenant, name]
+        return read.result()
+
+    def _read(self, tenant: str, name: str, now: float) -> str | None:
+        item = self._table.get(keys.secret(tenant, name))
+        if item is None:  # not kept: it may be put at any time
+            self._known.forget((tenant, name))
+            return None
+        before = self._known.whatever_age((tenant, name))
+        known = before.value if before else None
+        if (
+            known is None
+            or known.stored != item["value"]
+            or not 0 <= now - known.decrypted_at < DECRYPTED_FOR_S
+        ):
+            value = self._key.decrypted(tenant, name, item["value"])
+            known = _Known(item["value"], value, now)
+        self._known.put((tenant, name), known, now)
+        return known.value
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """What may be known of a secret."""
+
+    name: str
+    revision: int
+    created_at: int
+    updated_at: int
+
+    @classmethod
+    def from_item(cls, item: Item) -> Secret:
+        return cls(item["name"], item["revision"], item["created_at"], item["updated_at"])
+
+    def to_item(self) -> Item:
+        return asdict(self)

@@ -1,0 +1,197 @@
+"""The secrets that a job names: put into the call at the last moment, and taken out of whatever the target answers.
+
+Most jobs name none, and an executor imports this for the first that does.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+from common.clock import Clock
+from common.errors import shown
+from common.jobs.job import Job
+from common.jobs.secret_references import MARK, ValueOf, filled, filled_json
+from common.runs.outcome import Outcome
+from common.tenants.secrets import MIN_CHARS, SecretValues
+from executor.targets import Target
+from executor.targets.events import Event
+
+# As the definition's own (common/registration/target_definitions.py), but longer.
+_HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?", re.ASCII)
+# An answer is cut before it is redacted: so many characters of a value are redacted at its edges.
+_EDGE: Final = 4
+
+
+class _Stopped(Exception):
+    """The call cannot be made; `outcome` says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        super().__init__(outcome.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A call with the values of its secrets. `values`: by name."""
+
+    target: Target
+    event: Event
+    values: Mapping[str, str]
+
+    def redacted(self, outcome: Outcome) -> Outcome:
+        """The outcome, with references in place of values."""
+        redact = Redaction(self.values)
+        return replace(
+            outcome,
+            error_type=redact(outcome.error_type),
+            error=redact(outcome.error),
+            log_tail=redact(outcome.log_tail),
+            request_id=redact(outcome.request_id),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobSecrets:
+    """Puts secrets into calls. `values` is None if the deployment keeps none."""
+
+    values: SecretValues | None
+    clock: Clock
+
+    def filled(self, job: Job, event: Event) -> Filled | Outcome:
+        """The call's target and event with the values of their secrets; an outcome if it has none for one.
+
+        Raises PayloadTooLarge.
+        """
+        known: dict[str, str] = {}
+
+        def value_of(name: str) -> str:
+            if name not in known:
+                known[name] = self._value(job.tenant, name)
+            return known[name]
+
+        try:
+            payload = filled_json(event["payload"], value_of)
+            target = _target(job.target, value_of)
+        except _Stopped as stopped:
+            return stopped.outcome
+        return Filled(target, {**event, "payload": payload}, known)
+
+    def _value(self, tenant: str, name: str) -> str:
+        """Raises _Stopped."""
+        if self.values is None:
+            raise _Stopped(_never("SecretsOff", "this deployment keeps no secrets: its secretsKey is off"))
+        try:
+            value = self.values.value(tenant, name, self.clock.now())
+        except Exception as error:  # noqa: BLE001  that Minute8 cannot read it is no attempt of the tenant's
+            words = shown(str(error))
+            outcome = Outcome(ok=False, throttled=True, error_type="SecretNotRead", error=words)
+            raise _Stopped(outcome) from None
+        if value is None:
+            error_text = f"the tenant has no secret {name!r}"
+            raise _Stopped(Outcome(ok=False, error_type="SecretMissing", error=error_text))
+        return value
+
+
+def _target(target: Target, value_of: ValueOf) -> Target:
+    """The target with values in its headers, and percent-encoded in its URL. Raises _Stopped."""
+    new = dict(target)
+    if MARK in (url := target.get("url", "")):
+        new["url"] = filled(url, lambda name: quote(value_of(name), safe=""))
+    if headers := target.get("headers"):
+        new["headers"] = {name: _header(name, value, value_of) for name, value in headers.items()}
+    return new
+
+
+def _header(name: str, value: str, value_of: ValueOf) -> str:
+    if MARK not in value:
+        return value
+    new = filled(value, value_of)
+    if not _HEADER_VALUE.fullmatch(new):
+        raise _Stopped(
+            _never(
+                "SecretRefused", f"a secret in the header {name} has other characters than printable ASCII"
+            )
+        )
+    return new
+
+
+def _never(error_type: str, error: str) -> Outcome:
+    return Outcome(ok=False, permanent=True, error_type=error_type, error=error)
+
+
+class Redaction:
+    """Puts references in place of the values in a text, also where they are escaped, encoded, or cut off."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._forms = [(form, name) for name, value in values.items() for form in _forms(value)]
+        # However often a text was escaped: without its backslashes it is the same.
+        self._unescaped = {(form.replace("\\", ""), name) for form, name in self._forms}
+
+    def __call__(self, text: str) -> str:
+        """The text with `secret://name` wherever it has the value of a secret."""
+        spans = [span for form, name in self._forms for span in _spans(text, form, name)]
+        places = [place for place, character in enumerate(text) if character != "\\"]
+        unescaped = "".join(text[place] for place in places)
+        for form, name in self._unescaped:
+            spans += [
+                (places[start], places[end - 1] + 1, name)
+                for start, end, name in _spans(unescaped, form, name)
+            ]
+        parts, at = [], 0
+        for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+            if start >= at:
+                parts += [text[at:start], f"{MARK}{name}"]
+            at = max(at, end)
+        return "".join([*parts, text[at:]])
+
+
+def _spans(text: str, form: str, name: str) -> Iterator[tuple[int, int, str]]:
+    """Where the text has the form: also its beginning, anywhere, and parts of it where the text begins and ends."""
+    if len(form) < MIN_CHARS:
+        return
+    start = text.find(form[:MIN_CHARS])
+    while start >= 0:
+        end = start + _common(text[start : start + len(form)], form)
+        yield start, end, name
+        start = text.find(form[:MIN_CHARS], end)
+    # A character that was cut in two.
+    whole_end, whole_start = len(text.rstrip("\ufffd")), len(text) - len(text.lstrip("\ufffd"))
+    for length in range(min(len(form), whole_end) - 1, _EDGE - 1, -1):
+        if text.startswith(form[:length], whole_end - length):
+            yield whole_end - length, len(text), name
+            break
+    for length in range(min(len(form), len(text)) - 1, _EDGE - 1, -1):
+        if text.startswith(form[-length:], whole_start):
+            yield 0, whole_start + length, name
+            break
+
+
+def _common(text: str, form: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(text, form, strict=False))
+    return next(
+        (number for number, (character, expected) in pairs if character != expected),
+        min(len(text), len(form)),
+    )
+
+
+def _forms(value: str) -> set[str]:
+    """How a value may stand in an answer or a log: as it is, its lines, escaped, percent-encoded, in Base64 and hex."""
+    forms = {value, value.strip(), *(line.strip() for line in value.splitlines())}
+    forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms |= {repr(value)[1:-1], html.escape(value), quote(value, safe=""), quote(value), quote_plus(value)}
+    encoded = value.encode()
+    forms |= {encoded.hex(), encoded.hex().upper()}
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + encoded).decode()
+        # Without the characters that depend on what stands before and after it.
+        alone = text[-(-before * 8 // 6) : (before + len(encoded)) * 8 // 6]
+        forms |= {alone, alone.translate(str.maketrans("+/", "-_"))}
+    return forms

@@ -1,0 +1,145 @@
+"""Secrets in calls: where values go, and that nothing that comes back shows them."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
+from common.tenants.secrets import MAX_BYTES, MIN_CHARS
+from executor.secrets import Filled, JobSecrets, Redaction
+from tests.worlds import World, job
+
+SECRETS = st.text(min_size=MIN_CHARS, max_size=60).filter(
+    lambda text: len(text.strip()) >= MIN_CHARS and text.isprintable()
+)
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "in JSON": json.dumps,
+    "in JSON, not ASCII": lambda value: json.dumps(value, ensure_ascii=False),
+    "in JSON, as PHP writes it": lambda value: json.dumps(value).replace("/", "\\/"),
+    "in JSON in JSON": lambda value: json.dumps(json.dumps({"echo": value})),
+    "in HTML": html.escape,
+    "in Python": repr,
+    "in a URL": lambda value: quote(value, safe=""),
+    "in a path": quote,
+    "in a form": quote_plus,
+    "in hex": lambda value: value.encode().hex(),
+    "in capital hex": lambda value: value.encode().hex().upper(),
+    **{
+        f"in Base64 after {before!r}": lambda value, before=before: base64.b64encode(
+            before + value.encode() + b":x"
+        ).decode()
+        for before in (b"", b"u", b"ab", b"user:")
+    },
+    "in Base64 for URLs": lambda value: base64.urlsafe_b64encode(f"user:{value}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("encoded", ENCODINGS.values(), ids=ENCODINGS)
+@given(value=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
+def test_a_value_is_not_shown_in_any_encoding(
+    encoded: Callable[[str], str], value: str, before: str, after: str
+) -> None:
+    encoded_value = encoded(value)
+    shown = Redaction({"token": value})(f"{before}<{encoded_value}>{after}")
+    assert "secret://token" in shown
+    # Characters of Base64 at both ends depend on their neighbours.
+    assert len(encoded_value) < 24 or encoded_value[8:-8] not in shown
+    assert value not in shown.replace("secret://token", "")
+
+
+@given(value=SECRETS, at=st.integers(4, 59))
+def test_a_value_that_is_cut_off_is_not_shown(value: str, at: int) -> None:
+    at = min(at, len(value) - 1)
+    redact = Redaction({"token": value})
+    assert redact(f"refused: {value[:at]}").startswith("refused: secret://") or value[:at] in "refused: "
+    assert (
+        redact(f"{value[-at:]} was refused").endswith("secret://token was refused") or not value[-at:].strip()
+    )
+
+
+def test_values_that_overlap_are_both_hidden() -> None:
+    redact = Redaction({"one": "11112222", "two": "22223333", "three": "111122223333444"})
+    assert redact("<111122223333>") == "<secret://three>"
+    assert Redaction({"one": "11112222", "two": "22223333"})("<111122223333>") == "<secret://one>"
+
+
+def test_each_line_of_a_value_is_hidden() -> None:
+    pem = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+    assert "MIIEv" not in Redaction({"pem": pem})("line 2: MIIEvQIBADANBgkqhkiG9w0BAQEFAASC!")
+
+
+def test_a_hostile_value_and_answer_take_no_time() -> None:
+    """The most that a job can name, and all that an outcome can hold: a loop over characters would take minutes."""
+    values = {f"s{number}": ("a" * 15 + "\n") * (MAX_BYTES // 16) for number in range(20)}
+    outcome = Filled({}, {}, values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail="a" * 5_000))
+    assert "aaaa" not in outcome.error + outcome.log_tail
+
+
+def test_what_is_told_is_cut_to_size_after_it_is_redacted() -> None:
+    values = {"n" * 64: "12345678"}
+    outcome = Filled({}, {}, values).redacted(
+        Outcome(ok=False, error="12345678" * 99, log_tail="12345678" * 99)
+    )
+    assert (len(outcome.error), len(outcome.log_tail)) == (ERROR_BYTES, LOG_TAIL_BYTES)
+    assert "1234" not in outcome.error + outcome.log_tail
+
+
+HTTP = {"kind": "http", "url": "https://x.example.com/", "method": "POST"}
+
+
+KNOWN = {"plain": "p4ss-word", "spaced": "pass word/?&=%ä", "lines": "one line\r\nx-evil: 1"}
+
+
+class KnownValues:
+    def value(self, tenant: str, name: str, now: float) -> str | None:
+        return KNOWN.get(name)
+
+
+@pytest.fixture
+def filled(world: World) -> Callable[..., Any]:
+    """The call of a job with this target; its payload is null."""
+    secrets = JobSecrets(KnownValues(), world.clock)  # type: ignore[arg-type]
+    stored = world.registry.put("alice", "job", job(cron="0 9 * * *"))
+
+    def fill(**target: Any) -> Any:
+        return secrets.filled(replace(stored, target={**HTTP, **target}), {"payload": "null"})
+
+    return fill
+
+
+def test_a_header_gets_the_value(filled: Callable[..., Any]) -> None:
+    call = filled(headers={"Authorization": "Bearer secret://plain", "X-Other": "as it is"})
+    assert call.target["headers"] == {"Authorization": "Bearer p4ss-word", "X-Other": "as it is"}
+
+
+@pytest.mark.parametrize("name", ["lines", "spaced"])
+def test_a_value_that_no_header_may_have_is_refused_without_being_shown(
+    filled: Callable[..., Any], name: str
+) -> None:
+    outcome = filled(headers={"X-Token": f"secret://{name}"})
+    assert (outcome.permanent, outcome.error_type) == (True, "SecretRefused")
+    assert "X-Token" in outcome.error
+    assert not any(part in outcome.error for part in ("evil", "pass", "line"))
+
+
+def test_a_url_gets_the_value_percent_encoded(filled: Callable[..., Any]) -> None:
+    call = filled(url="https://x.example.com/hooks/secret://spaced?token=secret://spaced&a=1")
+    encoded = "pass%20word%2F%3F%26%3D%25%C3%A4"
+    assert call.target["url"] == f"https://x.example.com/hooks/{encoded}?token={encoded}&a=1"
+
+
+def test_a_missing_secret_and_one_that_cannot_be_read(filled: Callable[..., Any]) -> None:
+    missing = filled(headers={"X-Token": "secret://nobody"})
+    assert (missing.error_type, missing.permanent, missing.throttled) == ("SecretMissing", False, False)
+    assert missing.error == "the tenant has no secret 'nobody'"
