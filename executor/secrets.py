@@ -130,20 +130,24 @@ class Redaction:
     """Puts references in place of the values in a text, also where they are escaped, encoded, or cut off."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self._forms = [(form, name) for name, value in values.items() for form in _forms(value)]
+        forms = {(form, name) for name, value in values.items() for form in _forms(value)}
         # However often a text was escaped: without its backslashes it is the same.
-        self._unescaped = {(form.replace("\\", ""), name) for form, name in self._forms}
+        self._unescaped = {(form.replace("\\", ""), name) for form, name in forms}
+        self._escaped = forms - self._unescaped
 
     def __call__(self, text: str) -> str:
         """The text with `secret://name` wherever it has the value of a secret."""
-        spans = [span for form, name in self._forms for span in _spans(text, form, name)]
+        if not text:
+            return ""
         places = [place for place, character in enumerate(text) if character != "\\"]
         unescaped = "".join(text[place] for place in places)
-        for form, name in self._unescaped:
-            spans += [
-                (places[start], places[end - 1] + 1, name)
-                for start, end, name in _spans(unescaped, form, name)
-            ]
+        spans = [
+            (places[start], places[end - 1] + 1, name)
+            for form, name in self._unescaped
+            for start, end in _spans(unescaped, form)
+        ]
+        if len(unescaped) < len(text):
+            spans += [(*span, name) for form, name in self._escaped for span in _spans(text, form)]
         parts, at = [], 0
         for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= at:
@@ -152,25 +156,25 @@ class Redaction:
         return "".join([*parts, text[at:]])
 
 
-def _spans(text: str, form: str, name: str) -> Iterator[tuple[int, int, str]]:
+def _spans(text: str, form: str) -> Iterator[tuple[int, int]]:
     """Where the text has the form: also its beginning, anywhere, and parts of it where the text begins and ends."""
     if len(form) < MIN_CHARS:
         return
     start = text.find(form[:MIN_CHARS])
     while start >= 0:
         end = start + _common(text[start : start + len(form)], form)
-        yield start, end, name
+        yield start, end
         start = text.find(form[:MIN_CHARS], end)
-    # A character that was cut in two.
-    whole_end, whole_start = len(text.rstrip("\ufffd")), len(text) - len(text.lstrip("\ufffd"))
-    for length in range(min(len(form), whole_end) - 1, _EDGE - 1, -1):
-        if text.startswith(form[:length], whole_end - length):
-            yield whole_end - length, len(text), name
-            break
-    for length in range(min(len(form), len(text)) - 1, _EDGE - 1, -1):
-        if text.startswith(form[-length:], whole_start):
-            yield 0, whole_start + length, name
-            break
+    # Without a character that was cut in two.
+    beginning, ending = text.lstrip("\ufffd"), text.rstrip("\ufffd")
+    for length in range(_EDGE, MIN_CHARS):
+        if ending.endswith(form[:length]):
+            yield len(ending) - length, len(text)
+    last = beginning.find(form[-_EDGE:])
+    while 0 <= last < len(form):
+        if form.endswith(beginning[: last + _EDGE]):
+            yield 0, len(text) - len(beginning) + last + _EDGE
+        last = beginning.find(form[-_EDGE:], last + 1)
 
 
 def _common(text: str, form: str) -> int:

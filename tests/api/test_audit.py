@@ -72,6 +72,8 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
         assert caller("POST", "/v1/jobs/report/run").status == 202
     if (call.method, call.path.endswith("/mute")) == ("DELETE", True):
         assert caller("PUT", call.url, {}).status == 200
+    if call.path == "/v1/secrets/{name}":
+        assert caller("PUT", call.url, {"value": "a value of before"}).status == 201
     before = written(busy)
     answer = caller(call.method, call.url, call.body)
     assert answer.status < 300, answer.text
