@@ -75,7 +75,7 @@ from common.timing.instants import compact_time
 SPREAD = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
 LOG_BUCKETS = 16
-PLANNED, CHANGED, AGAIN = "PLANNED", "CHANGED", "AGAIN"
+PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
 PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
@@ -108,20 +108,16 @@ def key_of(item: Mapping[str, Any]) -> Key:
 
 JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX = "JOB#", "CALENDAR#", "SUBSCRIPTION#"
 FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX = "FORMER#", "STREAK#", "LATE#"
-KEY_REFERENCE_PREFIX, SECRET_PREFIX = "KEYREF#", "SECRET#"
-MARK: Key = {"pk": "MARK", "sk": "MARK"}
-REMOVAL: Key = {"pk": "REMOVAL", "sk": "REMOVAL"}
+KEY_REFERENCE_PREFIX, SECRET_PREFIX, MUTED_PREFIX = "KEYREF#", "SECRET#", "MUTED#"
 HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
-SHARES, WINDOWS, MUTED_PREFIX = "SHARES", "WINDOWS", "MUTED#"
 QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICTIONS"
 TENANT_CHANGES, DELETIONS, AUDIT_PREFIX = "TENANT_CHANGES#", "DELETIONS#", "AUDIT#"
-SEALED: Key = {"pk": "SEALED", "sk": "SEALED"}
 # In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
-PROJECTED: Key = {"pk": "PROJECTED", "sk": "PROJECTED"}
-RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
-REPORTED: Key = {"pk": "REPORTED", "sk": "REPORTED"}
-CHECKED: Key = {"pk": "CHECKED", "sk": "CHECKED"}
+MARK, REMOVAL, SEALED, PROJECTED, RECONCILED, REPORTED, CHECKED = (
+    Key(pk=name, sk=name)
+    for name in ("MARK", "REMOVAL", "SEALED", "PROJECTED", "RECONCILED", "REPORTED", "CHECKED")
+)
 
 
 def job(tenant: str, job_id: str) -> Key:

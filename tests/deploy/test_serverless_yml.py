@@ -38,7 +38,14 @@ ENVIRONMENT = {
     "Executor": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
-        *("SERVICE_LATENESS_S", "PLANNING_QUEUE_URL", "GROUP_METRICS", "API_URL", "API_PATH_PREFIX"),
+        *(
+            "SERVICE_LATENESS_S",
+            "PLANNING_QUEUE_URL",
+            "GROUP_METRICS",
+            "API_URL",
+            "API_PATH_PREFIX",
+            "SECRETS_KEY",
+        ),
     },
     "Notifier": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "PLAIN_HTTP_TARGETS"),
@@ -59,7 +66,7 @@ ENVIRONMENT = {
         *("EVENT_BUS", "REGISTRATIONS_DEAD_URL"),
         *("JWT_ISSUER", "JWT_AUDIENCE", "JWT_TENANT_CLAIM", "JWT_ROLE_CLAIM"),
         *("JWT_ROLES", "JWT_DEFAULT_ROLE", "JWT_ALGORITHMS", "JWKS_URL"),
-        *("JWT_CONSOLE_CLIENT", "JWT_CONSOLE_SCOPE", "RUNBOOK_URL"),
+        *("JWT_CONSOLE_CLIENT", "JWT_CONSOLE_SCOPE", "RUNBOOK_URL", "SECRETS_KEY"),
     },
 }
 
@@ -318,7 +325,11 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
         for resource in json.loads(compiled)["Resources"].values()
         if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
     ]
-    assert Counter(kept) == {"AWS::DynamoDB::Table": 5, "AWS::Lambda::Version": len(ENVIRONMENT)}
+    assert Counter(kept) == {
+        "AWS::DynamoDB::Table": 5,
+        "AWS::Lambda::Version": len(ENVIRONMENT),
+        "AWS::KMS::Key": 1,
+    }
     assert compiled.count('"PointInTimeRecoveryEnabled": true') == 5
     # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.
     assert "DeletionProtectionEnabled" not in compiled
