@@ -72,9 +72,8 @@ from typing import Any, Final, NamedTuple, TypedDict
 from common.timing.instants import compact_time
 
 # The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
-SPREAD = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
-LOG_BUCKETS = 16
+SPREAD, LOG_BUCKETS = 8, 16
 PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
 PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
 
