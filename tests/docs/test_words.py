@@ -16,6 +16,7 @@ DOCUMENTS = sorted(
         ("docs", "**/*.md"),
         ("benchmarks/about", "*.md"),
         ("tests/foreign", "*.md"),
+        ("tests/simulation", "*.md"),
     )
     for path in (ROOT / folder).glob(pattern)
 )

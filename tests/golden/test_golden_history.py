@@ -155,6 +155,7 @@ READ: Mapping[str, Read] = {
     "the totals of a day": day,
     "the totals of the platform's tenants": tenants,
     "the totals of the platform's tenants in an hour": tenants,
+    "the totals of the platform's tenants with skipped runs": tenants,
     "runs to read again": looks,
     "how far the projection is, and a rebuilt tenant": state,
     "runs that changed late": late,

@@ -13,6 +13,10 @@ import jmespath  # type: ignore[import-untyped]
 from botocore import xform_name
 
 
+# Options that the AWS CLI names in another way than the API: there, `--endpoint-url` begins like `endpoint`.
+_RENAMED = {"notification-endpoint": "endpoint"}
+
+
 def main(arguments: list[str]) -> int:
     """Run one command and print its answer; returns the exit code."""
     service, operation, *rest = arguments
@@ -44,6 +48,7 @@ def request(service: Any, operation: str, words: list[str]) -> tuple[list[str], 
     positional, options = parsed(words)
     query = options.pop("query", [None])[0]
     options.pop("output", None)
+    options = {_RENAMED.get(name, name): values for name, values in options.items()}
     names = {xform_name(name): name for name in service.operation_names}
     shape = service.operation_model(names[operation.replace("-", "_")]).input_shape
     return positional, query, typed(shape, options)
