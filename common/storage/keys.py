@@ -6,7 +6,7 @@
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | jobs    | tenant                       | LISTED#portion                  | what lists of jobs search and sort by  |
 | jobs    | tenant                       | EXPORTED#day                    | what of a day's runs is exported       |
-| jobs    | tenant                       | STREAK#job_id; MUTED#job_id#…   | failures in a row; a muted group       |
+| jobs    | tenant                       | STREAK#job_id                   | how often in a row the job failed      |
 | jobs    | tenant#job_id#text           | sha256 of the text              | a large payload of a job               |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
@@ -27,7 +27,8 @@
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
 | tenants | tenant                       | TENANT                          | the tenant                             |
-| tenants | tenant                       | WEBHOOK; SECRET#name            | the webhook secret; one that jobs name |
+| tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
+| tenants | tenant                       | SECRET#name                     | a secret that jobs may name, encrypted |
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | audit   | SEALS#tenant                 | number                          | the hashes of the entries since the last |
 | due     | SEALED                       | SEALED                          | how far a round of sealing is          |
@@ -48,10 +49,9 @@
 | runs    | tenant##windows              | start of window                 | the projection: runs of ten minutes    |
 | runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
-| runs    | tenant##days                 | LATE#when#chance                | runs that windows got later            |
-| runs    | tenant##days                 | OUTCOMES#portion                | the last outcomes of each job          |
-| runs    | PROJECTION##                 | start of window#bucket; H…      | the totals of its tenants; of an hour  |
-| runs    | PROJECTION##                 | COMINGpartition#portion         | what is coming, of all tenants         |
+| runs    | tenant##days                 | LATE#when#chance; OUTCOMES#part | what windows got later; last outcomes  |
+| runs    | PROJECTION##                 | start#bucket; H…; COMING…       | totals of tenants; what is coming      |
+| jobs    | tenant                       | MUTED#job_id#fingerprint        | a group of failures that is muted      |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |

@@ -52,7 +52,7 @@ KINDS_OF_ITEMS = {
         "SUBSCRIPTION",
         "ADDITIONS",
     },
-    "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE", "ADDITIONS"},
+    "tenants": {"TENANT", "KEYREF", "WEBHOOK", "SECRET", "RATE", "ADDITIONS"},
     "audit": {"AUDIT"},
 }
 
@@ -91,6 +91,7 @@ def furnish(world: World) -> str:
         tenants_of(world).create(tenant, "", world.clock.now(), {"allowed_targets": ["*"]})
         alices, _ = tenants_of(world).api_keys.create_key(tenant, "admin", world.clock.now())
         WebhookSecrets(table).ensure(tenant, world.clock.now())
+        world.secrets.put(tenant, "token", "a secret value", world.clock.now())
         RequestRate(table).take(tenant, 100, world.clock.now())
         _furnish_jobs(world, registry, tenant)
     for tenant in ("bob", "alice"):

@@ -37,6 +37,7 @@ def guarded(world: World) -> World:
         known,
         world.executor.kinds,
         world.executor.recorder.run_end.removals,
+        lambda: None,
     )
     return world
 
