@@ -12,7 +12,6 @@ import boto3
 import jmespath  # type: ignore[import-untyped]
 from botocore import xform_name
 
-
 # Options that the AWS CLI names in another way than the API: there, `--endpoint-url` begins like `endpoint`.
 _RENAMED = {"notification-endpoint": "endpoint"}
 
