@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.queues import without_record
 from cli.doctor.truth import check_tables
-from common.planning.quarantine import Quarantine
-from common.planning.shares import Shares
 from common.platform.findings import Level
 from common.platform.planning_checks import check_mark
 from common.timing.fires import fires
-from common.truth.truth import Truth
 from tests.alarms.breakages import (
     TEN,
     TWENTY,
@@ -27,42 +23,13 @@ from tests.alarms.breakages import (
     table,
 )
 from tests.alarms.stage import Watched
+from tests.desk import Desk
 from tests.docs.test_docs import ROOT
 from tests.worlds import World, job
 
 # What the doctor finds of an upgrade, and of the tests that name contradictions by constants.
 NAMED_ELSEWHERE = ("nothing", "tenant-corrupt", "reads")
 PLAYED = [breakage for breakage in (*TWENTY, *TEN) if breakage.breaks]
-
-
-class Desk:
-    """The parts of a deployment that the doctor's checks of tables read."""
-
-    stage = "prod"
-
-    def __init__(self, world: World) -> None:
-        self.clock, self.world = world.clock, world
-
-    def truth(self) -> Truth:
-        return Truth(self.world.tables, self.world.queue, self.clock)
-
-    def unrecorded(self) -> Any:
-        return self.world.reconciler.unrecorded
-
-    def client(self, _: str) -> Any:
-        return SimpleNamespace(exceptions=SimpleNamespace(ResourceNotFoundException=LookupError))
-
-    def index(self) -> Any:
-        return self.world.index
-
-    def shares(self) -> Shares:
-        return Shares(self.world.table("due"))
-
-    def quarantine(self) -> Quarantine:
-        return Quarantine(self.world.table("due"))
-
-    def named(self, part: str) -> str:
-        return part
 
 
 def doctors_words(world: World) -> str:

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from common.clock import Clock
-from common.planning.due_index import DueIndex
-from common.planning.quarantine import Quarantine
-from common.planning.shares import Shares
 from common.platform.findings import Level
 from common.platform.planning_checks import check_mark
 from common.storage import keys
 from common.storage.wire import Expression
+from tests.desk import Desk
 from tests.worlds import World, at, job
 
 DAY_S = 86_400
-
-
-@dataclass
-class Tables:
-    """What the doctor reads."""
-
-    world: World
-
-    @property
-    def clock(self) -> Clock:
-        return self.world.clock
-
-    def index(self) -> DueIndex:
-        return self.world.index
-
-    def shares(self) -> Shares:
-        return Shares(self.world.table("due"))
-
-    def quarantine(self) -> Quarantine:
-        return Quarantine(self.world.table("due"))
-
-    def named(self, part: str) -> str:
-        return part
 
 
 def put_ahead(world: World, seconds: int = 30 * DAY_S) -> int:
@@ -93,12 +65,12 @@ def test_a_window_recorded_ahead_is_not_believed(world: World) -> None:
 def test_the_doctor_names_it_before_and_after(world: World, ahead_s: int) -> None:
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
     put_ahead(world, ahead_s)
-    (finding,) = check_mark(Tables(world))
+    (finding,) = check_mark(Desk(world))
     assert finding.level == Level.FAILED
     assert "further ahead than a tick can plan" in finding.message
     assert finding.repair
     finding.repair.do()
-    finding, *_ = check_mark(Tables(world))
+    finding, *_ = check_mark(Desk(world))
     assert finding.level == Level.WARNING
     assert "was moved back" in finding.message
 
