@@ -36,6 +36,7 @@ export const PARTS: PartsOf<"get"> & Pick<PartsOf<"post">, typeof READ_BY_POST> 
   "/v1/runs": ["runs"],
   "/v1/runs/{execution_id}": ["execution_id", "attempts"],
   [READ_BY_POST]: ["fires", "warnings"],
+  "/v1/secrets": ["secrets"],
   "/v1/subscriptions": ["subscriptions"],
   "/v1/tenant": ["tenant_id", "usage", "quotas", "allowed_targets", "key"],
   "/v1/tenants": ["tenants"],
