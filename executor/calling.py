@@ -182,6 +182,8 @@ def event(
     if claim and job.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = claim.token
+        if job.secrets:  # the job may be another one by then
+            context["has_secrets"] = True
     if payload_format := format_of(job.target, formats):
         payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):

@@ -26,13 +26,13 @@ from common.errors import Minute8Error, NotFound
 from common.events import event_bus
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
-from common.planning.execution import OWN_PAYLOAD_PREFIX, SCHEDULE, Execution, parse_execution_id
+from common.planning.execution import SCHEDULE, Execution, parse_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import CHANGED_AFTER_S, Runs
 from common.runs.states import DISPATCHED
-from common.storage import aws, keys
+from common.storage import aws
 from common.storage.table import Table, Tables
 from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
@@ -91,12 +91,13 @@ class UnreadableOutcome(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class DestinationRecord:
-    """One destination record: its attempt and token, how the invocation ended, and when."""
+    """One destination record: its attempt and token, how and when the invocation ended, if its event had secrets."""
 
     execution: Execution
     token: str
     outcome: Outcome
     at: float | None
+    has_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Outcomes:
             return "refused"
         execution = replace(record.execution, trigger=run.get("trigger", SCHEDULE))
         job = self._load(execution)
-        if self._has_secrets(execution, job):
+        if record.has_secrets or (job and job.secrets):
             record = replace(record, outcome=_without_words(record.outcome))
         if run["status"] != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
@@ -139,16 +140,6 @@ class Outcomes:
         claim = Claim(record.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
         return self.runs.finish(claim, record.outcome, ended_at, None)
 
-    def _has_secrets(self, execution: Execution, job: Job | None) -> bool:
-        """Whether the event had secrets: of the job, or of the run's own payload."""
-        trigger_id = execution.trigger_id
-        if (job and job.secrets) or not trigger_id.startswith(OWN_PAYLOAD_PREFIX):
-            return bool(job and job.secrets)
-        nonce = trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)
-        return "secrets" in (
-            self.jobs.get(keys.asked_by_hand(execution.tenant, execution.job_id, nonce)) or {}
-        )
-
     def _load(self, execution: Execution) -> Job | None:
         name = execution.tenant, execution.job_id
         return load_jobs(self.jobs, [name]).get(name)
@@ -167,7 +158,8 @@ def read(raw: Mapping[str, Any]) -> DestinationRecord | None:
         execution = replace(parse_execution_id(tenant, execution_id), attempt=attempt)
     except (KeyError, TypeError, NotFound):
         return None
-    return DestinationRecord(execution, token, _outcome(raw), _instant(raw.get("timestamp")))
+    at, has_secrets = _instant(raw.get("timestamp")), "has_secrets" in context
+    return DestinationRecord(execution, token, _outcome(raw), at, has_secrets)
 
 
 def _record(body: str) -> dict[str, Any]:
@@ -176,7 +168,8 @@ def _record(body: str) -> dict[str, Any]:
         if record["version"] != VERSION or not isinstance(record["requestContext"]["condition"], str):
             raise ValueError("not of this version")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableOutcome(f"no record of a destination: {body[:200]!r} ({error!r})") from error
+        # Not its text, which can have secrets.
+        raise UnreadableOutcome(f"no record of a destination: {len(body)} characters ({error!r})") from error
     return dict(record)
 
 

@@ -9,7 +9,8 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -25,8 +26,13 @@ from executor.targets.events import Event
 
 # As the definition's own (common/registration/target_definitions.py), but longer.
 _HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?", re.ASCII)
+# As Go writes JSON, and JavaScript URLs.
+_GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_JAVASCRIPT: Final = "!'()*"
 # An answer is cut before it is redacted: so many characters of a value are redacted at its edges.
 _EDGE: Final = 4
+# Less than the margin of an attempt's lease. What was read stays known to the next try.
+_READ_WITHIN_S: Final = 4
 
 
 class _Stopped(Exception):
@@ -70,10 +76,13 @@ class JobSecrets:
         Raises PayloadTooLarge.
         """
         known: dict[str, str] = {}
+        ends_at = self.clock.now() + _READ_WITHIN_S
 
         def value_of(name: str) -> str:
             if name not in known:
                 known[name] = self._value(job.tenant, name)
+                if self.clock.now() > ends_at:
+                    raise _Stopped(_not_read(f"secrets were not read within {_READ_WITHIN_S} s"))
             return known[name]
 
         try:
@@ -90,9 +99,7 @@ class JobSecrets:
         try:
             value = self.values.value(tenant, name, self.clock.now())
         except Exception as error:  # noqa: BLE001  that Minute8 cannot read it is no attempt of the tenant's
-            words = shown(str(error))
-            outcome = Outcome(ok=False, throttled=True, error_type="SecretNotRead", error=words)
-            raise _Stopped(outcome) from None
+            raise _Stopped(_not_read(shown(str(error)))) from None
         if value is None:
             error_text = f"the tenant has no secret {name!r}"
             raise _Stopped(Outcome(ok=False, error_type="SecretMissing", error=error_text))
@@ -122,6 +129,10 @@ def _header(name: str, value: str, value_of: ValueOf) -> str:
     return new
 
 
+def _not_read(error: str) -> Outcome:
+    return Outcome(ok=False, throttled=True, error_type="SecretNotRead", error=error)
+
+
 def _never(error_type: str, error: str) -> Outcome:
     return Outcome(ok=False, permanent=True, error_type=error_type, error=error)
 
@@ -132,8 +143,8 @@ class Redaction:
     def __init__(self, values: Mapping[str, str]) -> None:
         forms = {(form, name) for name, value in values.items() for form in _forms(value)}
         # However often a text was escaped: without its backslashes it is the same.
-        self._unescaped = {(form.replace("\\", ""), name) for form, name in forms}
-        self._escaped = forms - self._unescaped
+        unescaped = {(form.replace("\\", ""), name) for form, name in forms}
+        self._unescaped, self._escaped = _Forms(unescaped), _Forms(forms - unescaped)
 
     def __call__(self, text: str) -> str:
         """The text with `secret://name` wherever it has the value of a secret."""
@@ -143,11 +154,10 @@ class Redaction:
         unescaped = "".join(text[place] for place in places)
         spans = [
             (places[start], places[end - 1] + 1, name)
-            for form, name in self._unescaped
-            for start, end in _spans(unescaped, form)
+            for start, end, name in self._unescaped.spans(unescaped)
         ]
         if len(unescaped) < len(text):
-            spans += [(*span, name) for form, name in self._escaped for span in _spans(text, form)]
+            spans += self._escaped.spans(text)
         parts, at = [], 0
         for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= at:
@@ -156,40 +166,53 @@ class Redaction:
         return "".join([*parts, text[at:]])
 
 
-def _spans(text: str, form: str) -> Iterator[tuple[int, int]]:
-    """Where the text has the form: also its beginning, anywhere, and parts of it where the text begins and ends."""
-    if len(form) < MIN_CHARS:
-        return
-    start = text.find(form[:MIN_CHARS])
-    while start >= 0:
-        end = start + _common(text[start : start + len(form)], form)
-        yield start, end
-        start = text.find(form[:MIN_CHARS], end)
-    # Without a character that was cut in two.
-    beginning, ending = text.lstrip("\ufffd"), text.rstrip("\ufffd")
-    for length in range(_EDGE, MIN_CHARS):
-        if ending.endswith(form[:length]):
-            yield len(ending) - length, len(text)
-    last = beginning.find(form[-_EDGE:])
-    while 0 <= last < len(form):
-        if form.endswith(beginning[: last + _EDGE]):
-            yield 0, len(text) - len(beginning) + last + _EDGE
-        last = beginning.find(form[-_EDGE:], last + 1)
+class _Forms:
+    """Forms of values, in order: of thousands with the same beginning, a text is compared with two."""
+
+    def __init__(self, forms: Iterable[tuple[str, str]]) -> None:
+        self._all = sorted(form for form in forms if len(form[0]) >= MIN_CHARS)
+        self._by_beginning: dict[str, list[tuple[str, str]]] = {}
+        for form, name in self._all:
+            self._by_beginning.setdefault(form[:MIN_CHARS], []).append((form, name))
+
+    def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where the text has a form: also its beginning, anywhere, and parts of it where the text begins and ends."""
+        for start in range(len(text) - MIN_CHARS + 1):
+            if same := self._by_beginning.get(text[start : start + MIN_CHARS]):
+                # Its neighbours have most in common with what follows.
+                at = bisect(same, (text[start:], ""))
+                for form, name in same[max(at - 1, 0) : at + 1]:
+                    yield start, start + _common(text, start, form), name
+        # Without a character that was cut in two.
+        beginning, ending = text.lstrip("\ufffd"), text.rstrip("\ufffd")
+        for form, name in self._all:
+            for length in range(_EDGE, MIN_CHARS):
+                if ending.endswith(form[:length]):
+                    yield len(ending) - length, len(text), name
+            last = beginning.find(form[-_EDGE:])
+            while 0 <= last < len(form):
+                if form.endswith(beginning[: last + _EDGE]):
+                    yield 0, len(text) - len(beginning) + last + _EDGE, name
+                last = beginning.find(form[-_EDGE:], last + 1)
 
 
-def _common(text: str, form: str) -> int:
-    """How many characters both begin with."""
-    pairs = enumerate(zip(text, form, strict=False))
-    return next(
-        (number for number, (character, expected) in pairs if character != expected),
-        min(len(text), len(form)),
-    )
+def _common(text: str, start: int, form: str) -> int:
+    """How many characters the form and the text from `start` on begin with; MIN_CHARS are known to be the same."""
+    least, most = MIN_CHARS, min(len(form), len(text) - start)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if text.startswith(form[:middle], start):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _forms(value: str) -> set[str]:
     """How a value may stand in an answer or a log: as it is, its lines, escaped, percent-encoded, in Base64 and hex."""
     forms = {value, value.strip(), *(line.strip() for line in value.splitlines())}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms |= {json.dumps(value, ensure_ascii=False)[1:-1].translate(_GO), quote(value, safe=_JAVASCRIPT)}
     forms |= {repr(value)[1:-1], html.escape(value), quote(value, safe=""), quote(value), quote_plus(value)}
     encoded = value.encode()
     forms |= {encoded.hex(), encoded.hex().upper()}

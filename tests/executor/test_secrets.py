@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,10 +28,17 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "in JSON": json.dumps,
     "in JSON, not ASCII": lambda value: json.dumps(value, ensure_ascii=False),
     "in JSON, as PHP writes it": lambda value: json.dumps(value).replace("/", "\\/"),
+    "in JSON, as Go writes it": lambda value: (
+        json.dumps(value, ensure_ascii=False)
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("&", "\\u0026")
+    ),
     "in JSON in JSON": lambda value: json.dumps(json.dumps({"echo": value})),
     "in HTML": html.escape,
     "in Python": repr,
     "in a URL": lambda value: quote(value, safe=""),
+    "in a URL, as JavaScript writes it": lambda value: quote(value, safe="!'()*"),
     "in a path": quote,
     "in a form": quote_plus,
     "in hex": lambda value: value.encode().hex(),
@@ -68,6 +76,11 @@ def test_a_value_that_is_cut_off_is_not_shown(value: str, at: int) -> None:
     )
 
 
+@pytest.mark.parametrize("answer", ["p%40s!wo*rd&1", '"p@s!wo*rd\\u00261"'])
+def test_a_value_is_not_shown_as_other_languages_encode_it(answer: str) -> None:
+    assert "rd" not in Redaction({"token": "p@s!wo*rd&1"})(answer.replace("&", "%26"))
+
+
 def test_values_that_overlap_are_both_hidden() -> None:
     redact = Redaction({"one": "11112222", "two": "22223333", "three": "111122223333444"})
     assert redact("<111122223333>") == "<secret://three>"
@@ -84,6 +97,23 @@ def test_a_hostile_value_and_answer_take_no_time() -> None:
     values = {f"s{number}": ("a" * 15 + "\n") * (MAX_BYTES // 16) for number in range(20)}
     outcome = Filled({}, {}, values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail="a" * 5_000))
     assert "aaaa" not in outcome.error + outcome.log_tail
+
+
+@pytest.mark.parametrize("before", ["a" * 8, "\\a" * 8], ids=["plain", "escaped"])
+def test_thousands_of_lines_with_the_same_beginning_take_no_time(before: str) -> None:
+    """Compared one by one, at each place of an answer full of that beginning, they take over half a minute."""
+    lines = [f"{before}{number:05x}" for number in range(20 * 290)]
+    values = {f"s{first}": "\n".join(lines[first::20])[:MAX_BYTES] for first in range(20)}
+    began_at = time.process_time()
+    outcome = Filled({}, {}, values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail=before * 200))
+    assert time.process_time() - began_at < 5
+    assert "aaaa" not in outcome.error + outcome.log_tail
+
+
+def test_of_lines_with_the_same_beginning_each_is_hidden_to_its_end() -> None:
+    value = "\n".join(f"same-beginning-{number}-{number}!" for number in range(9))
+    shown = Redaction({"token": value})("7: same-beginning-7-7!, 4: same-beginning-4-4!, same-beginning-4-5")
+    assert shown == "7: secret://token, 4: secret://token, secret://token5"
 
 
 def test_what_is_told_is_cut_to_size_after_it_is_redacted() -> None:
@@ -143,3 +173,20 @@ def test_a_missing_secret_and_one_that_cannot_be_read(filled: Callable[..., Any]
     missing = filled(headers={"X-Token": "secret://nobody"})
     assert (missing.error_type, missing.permanent, missing.throttled) == ("SecretMissing", False, False)
     assert missing.error == "the tenant has no secret 'nobody'"
+
+
+def test_secrets_that_are_read_too_slowly_for_the_lease_cost_no_attempt(world: World) -> None:
+    names: list[str] = []
+
+    class SlowValues:
+        def value(self, tenant: str, name: str, now: float) -> str | None:
+            names.append(name)
+            world.clock.sleep(3)
+            return "p4ss-word"
+
+    stored = world.registry.put("alice", "job", job(cron="0 9 * * *"))
+    secrets = JobSecrets(SlowValues(), world.clock)  # type: ignore[arg-type]
+    outcome = secrets.filled(stored, {"payload": '["secret://a","secret://b","secret://c"]', "minute8": {}})
+    assert isinstance(outcome, Outcome)
+    assert (outcome.error_type, outcome.throttled, names) == ("SecretNotRead", True, ["a", "b"])
+    assert isinstance(secrets.filled(stored, {"payload": '"secret://a"', "minute8": {}}), Filled)

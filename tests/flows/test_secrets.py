@@ -11,6 +11,7 @@ import pytest
 from common.errors import Conflict, InvalidInput, NotFound
 from common.registration.secret_store import MAX_TENANT_SECRETS, SecretStore
 from common.runs.outcome import Outcome
+from executor.completion import complete_batch
 from executor.secrets import JobSecrets
 from tests.flows.test_outcomes import EXHAUSTED, Destination
 from tests.worlds import World, job
@@ -165,6 +166,29 @@ def test_what_a_function_says_later_is_not_kept(secret: World) -> None:
     ]
     assert sorted(error[:8] for error in errors) == ["bad p4ss", "not kept", "not kept"]
     assert [run["attempts"][-1]["error_type"] for run in secret.run_items(*KEY)] == ["ValueError"]
+
+
+@pytest.mark.parametrize("change", ["put", "delete"])
+def test_what_a_function_says_later_is_not_kept_if_the_job_has_changed(secret: World, change: str) -> None:
+    destination = Destination(secret)
+    secret.registry.create(*KEY, job(at=DUE, payload="secret://token", invocation="Event"))
+    secret.run_until(DUE)
+    if change == "delete":
+        secret.store.delete(*KEY)
+    else:
+        secret.registry.put(*KEY, job(cron="0 9 * * *", invocation="Event"))
+    response = {"errorType": "ValueError", "errorMessage": f"bad {VALUE}"}
+    assert destination.outcomes.complete(destination.record(EXHAUSTED, responsePayload=response)) == "failed"
+    assert "p4ss" not in everything(secret)
+
+
+def test_a_record_of_an_unknown_version_is_not_repeated(
+    secret: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = json.dumps({"requestPayload": {"payload": VALUE}, "version": "2.0"})
+    message = {"messageId": "m", "body": body}
+    assert complete_batch(Destination(secret).outcomes, [message])[1] == ["m"]
+    assert "p4ss" not in str([vars(record) for record in caplog.records])
 
 
 def test_a_secret_that_jobs_name_stays(secret: World) -> None:
