@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
@@ -36,11 +38,11 @@ _WORDS = {"fields", "filter", "sort", "limit", "stats", "count", "as", "by", "in
 def lines(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[list[Any]]:
-    """The log lines of a tick, a lost execution, a failed run, and a message that fails.
-
-    For one test: powertools keeps the first stdout that it finds.
-    """
+    """The log lines of a tick, a lost execution, a failed run, and a message that fails."""
     serve(world, monkeypatch)
+    # powertools keeps the stdout of the test that logged first.
+    for kept in logging.getLogger("minute8").handlers:
+        monkeypatch.setattr(kept, "stream", sys.stdout)
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()
     world.registry.create("alice", "fails", job(cron="* * * * *"))
