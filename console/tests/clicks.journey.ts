@@ -42,13 +42,13 @@ async function end(page: Page): Promise<void> {
 const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
 
 beforeAll(async () => {
-  await call(stage.keys.dora, "PUT", "jobs/plain", job);
+  await call(stage.keys.dana, "PUT", "jobs/plain", job);
   const failing = { ...job, payload: { fail_rate: 1 }, retry: { max_attempts: 1 } };
-  await call(stage.keys.dora, "PUT", "jobs/timed-fails", failing);
-  const { execution_id: id } = await call(stage.keys.dora, "POST", "jobs/timed-fails/run");
-  for (let n = 0; n < 20; n++) await call(stage.keys.dora, "PUT", `jobs/timed-old-${n}`, job);
-  await call(stage.keys.dora, "PUT", "calendars/timed", { dates: ["2026-12-24"] });
-  const hasFailed = async () => (await call(stage.keys.dora, "GET", `runs/${id}`)).status === "failed";
+  await call(stage.keys.dana, "PUT", "jobs/timed-fails", failing);
+  const { execution_id: id } = await call(stage.keys.dana, "POST", "jobs/timed-fails/run");
+  for (let n = 0; n < 20; n++) await call(stage.keys.dana, "PUT", `jobs/timed-old-${n}`, job);
+  await call(stage.keys.dana, "PUT", "calendars/timed", { dates: ["2026-12-24"] });
+  const hasFailed = async () => (await call(stage.keys.dana, "GET", `runs/${id}`)).status === "failed";
   await vi.waitUntil(hasFailed, { timeout: 45_000, interval: 500 });
 });
 
@@ -59,7 +59,7 @@ afterAll(async () => {
 
 describe("a journey", () => {
   it("leads to the error of the only job that fails, in a click", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const error = page.getByRole("table", { name: "Latest errors" }).getByRole("link").first();
     await error.waitFor();
     const journey = new Journey();
@@ -70,7 +70,7 @@ describe("a journey", () => {
   });
 
   it("deletes 20 jobs that a search finds, in four clicks", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const journey = new Journey();
     await journey.click(nav(page, "Jobs"));
     await page.getByLabel("Search id, name, tag").fill("timed-old");
@@ -85,7 +85,7 @@ describe("a journey", () => {
   });
 
   it("tries failed runs again, in four", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const journey = new Journey();
     await journey.click(nav(page, "Runs"));
     journey.clicks++;
@@ -102,7 +102,7 @@ describe("a journey", () => {
   });
 
   it("spreads a job of a crowded minute, in three", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const minute_at = new Date(Math.ceil(Date.now() / HOUR) * HOUR).toISOString();
     await page.route("**/v1/density?*", async (route) => {
       const answer = await (await route.fetch()).json();
@@ -119,7 +119,7 @@ describe("a journey", () => {
   });
 
   it("says who created many jobs, in one", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const journey = new Journey();
     await journey.click(nav(page, "Audit"));
     await page.getByText(/× 2\d/).first().waitFor();
@@ -128,7 +128,7 @@ describe("a journey", () => {
   });
 
   it("adds a holiday to a calendar, in four", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     await page.clock.setFixedTime("2026-12-10T12:00:00Z");
     const journey = new Journey();
     await journey.click(nav(page, "Calendars"));
@@ -154,8 +154,8 @@ describe("a journey", () => {
   });
 
   it("runs again with a changed payload, in two", async () => {
-    const page = await begin("dora");
-    const run = await call(stage.keys.dora, "POST", "jobs/plain/run", { payload: { own: "payload" } });
+    const page = await begin("dana");
+    const run = await call(stage.keys.dana, "POST", "jobs/plain/run", { payload: { own: "payload" } });
     await show(page, `runs/${run.execution_id}`);
     await page.getByRole("button", { name: "Run again" }).waitFor();
     const journey = new Journey();
@@ -168,7 +168,7 @@ describe("a journey", () => {
   });
 
   it("mutes what somebody knows of, in three", async () => {
-    const page = await begin("dora");
+    const page = await begin("dana");
     const journey = new Journey();
     await journey.click(nav(page, "Failures"));
     const row = page.getByRole("row", { name: /timed-fails/ });

@@ -11,10 +11,10 @@ interface Stage {
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
   /**
-   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dora, wanda, and mallory, whose texts are attacks; an
+   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, wanda, and mallory, whose texts are attacks; an
    * operator; mallory's other roles.
    */
-  keys: Record<"ada" | "bob" | "cleo" | "dora" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
+  keys: Record<"ada" | "bob" | "cleo" | "dana" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;

@@ -46,7 +46,7 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
             "ada": "Ada",
             "bob": "Bob",
             "cleo": "Cleo",
-            "dora": "Dora",
+            "dana": "Dana",
             "wanda": "Wanda",
             "mallory": LONG_ATTACK,
         }
