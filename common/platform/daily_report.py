@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 # docs/performance.md: runs of the mix; docs/idle-cost.md: a month of 30.4 days without runs.
-DOLLARS_A_RUN: Final = 0.96e-6
+DOLLARS_A_RUN: Final = 0.961e-6
 IDLE_DOLLARS_A_DAY: Final = 15.74 / 30.4
 _TENANTS_NAMED: Final = 3
 # More are not counted.
