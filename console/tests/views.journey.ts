@@ -115,7 +115,7 @@ describe("what a role may do", () => {
     "Retry failed",
     "Cancel waiting",
   ];
-  const OF_LISTS = ["New calendar", "New subscription", "Test"];
+  const OF_LISTS = ["New calendar", "New subscription", "New secret", "Test"];
 
   it.each([
     ["reads", []],
