@@ -29,7 +29,7 @@ NO_CREDENTIALS = (
 )
 
 
-# What each caller may ask, and what no answer to it says.
+# Every caller may ask STS who it is: a refusal is about the credentials.
 _NOT_TAKEN = (
     "AWS does not take the credentials in {region}: {error}. If they have expired, sign in again (`aws sso login`,"
     " `aws configure`). A region that the account has not enabled takes none"

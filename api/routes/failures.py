@@ -11,7 +11,7 @@ from api.http.paging import INSTANT, parsed_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Response, Routes
 from api.routes.jobs import existing_id
-from api.routes.runs import TAG_CHARS, filter_text
+from api.routes.runs import JOB_TAG, TAG_CHARS, filter_text
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
@@ -34,11 +34,7 @@ _GROUP: Final = "group of failures"
 _FAILURE_FILTERS: Final = (
     Query("from_at", "Only those that failed at or after this.", INSTANT),
     Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
-    Query(
-        "tag",
-        "Only those of jobs that have this tag now.",
-        {"type": "string", "minLength": 1, "maxLength": TAG_CHARS},
-    ),
+    JOB_TAG,
 )
 
 ROUTES = Routes()

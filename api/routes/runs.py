@@ -68,12 +68,13 @@ TAG_CHARS: Final = 200
 _TARGET_CHARS: Final = 2_048
 # A list over all jobs reads as much as some requests of one job.
 _FEW_READS: Final = 5
+JOB_TAG: Final = Query(
+    "tag",
+    "Only runs of jobs that have this tag now.",
+    {"type": "string", "minLength": 1, "maxLength": TAG_CHARS},
+)
 _JOB_FILTERS: Final = (
-    Query(
-        "tag",
-        "Only runs of jobs that have this tag now.",
-        {"type": "string", "minLength": 1, "maxLength": TAG_CHARS},
-    ),
+    JOB_TAG,
     Query(
         "target",
         "Only runs of jobs that have this target now: its kind, ARN or address.",

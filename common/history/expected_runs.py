@@ -46,7 +46,13 @@ ATTRIBUTES: Final = (
     *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
 )  # fmt: skip
 WITH_ERRORS: Final = (
-    *(*ATTRIBUTES, "error", "attempts", "queued_at", "accepted_attempt", "lease_until", "progress"),
+    *ATTRIBUTES,
+    "error",
+    "attempts",
+    "queued_at",
+    "accepted_attempt",
+    "lease_until",
+    "progress",
 )
 # Up to this many runs of a job are read by name. More reads cost as much as a query.
 MAX_READ_BY_NAME: Final = 4

@@ -72,8 +72,9 @@ from typing import Any, Final, NamedTuple, TypedDict
 from common.timing.instants import compact_time
 
 # The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
+SPREAD: Final = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
-SPREAD, LOG_BUCKETS = 8, 16
+LOG_BUCKETS: Final = 16
 PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
 PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
 
@@ -397,10 +398,8 @@ def logged_between(start: int, end: int) -> tuple[str, str]:
 
 def look_again(tenant_id: str, at: int, name: str) -> Key:
     """Some runs of a tenant that the projection reads again at `at`."""
-    return {
-        "pk": log_partition(AGAIN, log_bucket(tenant_id)),
-        "sk": f"{looks_of_tenant(tenant_id)}{at:010d}#{name}",
-    }
+    partition = log_partition(AGAIN, log_bucket(tenant_id))
+    return {"pk": partition, "sk": f"{looks_of_tenant(tenant_id)}{at:010d}#{name}"}
 
 
 def looks_of_tenant(tenant_id: str) -> str:
