@@ -23,19 +23,8 @@ from common.storage.table import Table, Tables
 from common.truth.truth import Truth
 
 SERVICES: Final = (
-    *(
-        "cloudformation",
-        "cloudwatch",
-        "dynamodb",
-        "events",
-        "iam",
-        "lambda",
-        "logs",
-        "s3",
-        "sqs",
-        "ssm",
-        "sts",
-    ),
+    *("cloudformation", "cloudwatch", "dynamodb", "events", "iam"),
+    *("lambda", "logs", "s3", "sqs", "ssm", "sts"),
 )
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
