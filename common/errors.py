@@ -46,6 +46,12 @@ class InvalidInput(Minute8Error):
         return f"{self.field}{at}: {self.message}{got}{accepted}"
 
 
+def aws_code(error: Exception) -> str:
+    """The code of AWS's refusal, or the error's type. Its words are left out: they may repeat what was sent."""
+    response = getattr(error, "response", None)
+    return str(response["Error"]["Code"]) if response else type(error).__name__
+
+
 def together(problems: Iterable[InvalidInput]) -> InvalidInput | None:
     """The first problem, with the next ones in `also`. Beyond MAX_PROBLEMS none is made: a body can have thousands."""
     first_problems = tuple(islice(problems, MAX_PROBLEMS))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from common.platform.daily_report import dead_letters, read_report
+from common.platform.daily_report import read_report
+from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Tables
@@ -26,7 +27,7 @@ class DailyReports:
     topic_arn: str
     hour: int
     sns: Any
-    sqs: Any
+    letters: DeadLetters
 
     def send_if_due(self, now: float) -> bool:
         """Send the report if it is time and no other round has. Raises what SNS raises: the next minute tries again."""
@@ -36,9 +37,7 @@ class DailyReports:
         if not SENT_AFTER_S <= now - until_at < SENT_AFTER_S + HOUR_S or not self._take(until_at):
             return False
         try:
-            report = read_report(
-                self.tables, self.stage, until_at, now, lambda: dead_letters(self.sqs, self.stage)
-            )
+            report = read_report(self.tables, self.stage, until_at, now, self.letters)
             self.sns.publish(TopicArn=self.topic_arn, Subject=report.subject, Message=report.text())
         except Exception:
             self.tables.jobs.delete(keys.REPORTED)

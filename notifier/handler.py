@@ -50,13 +50,15 @@ def send_daily_report(now: float) -> None:
 
 
 def _daily_reports() -> DailyReports:
+    from common.platform.dead_letters import DeadLetters
     from executor.targets.clients import client
     from notifier.daily_report import DailyReports
 
     settings = config()
     sns = client("sns", {"arn": settings.daily_report_topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
     tables, topic = Tables.of(settings), settings.daily_report_topic
-    return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, aws.sqs())
+    letters = DeadLetters(aws.sqs(), settings.required("executions_queue_url"))
+    return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, letters)
 
 
 @cache

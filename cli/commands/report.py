@@ -11,7 +11,7 @@ from cli.doctor.deployment import connect
 from cli.options import AsJson
 from cli.output import print_json
 from cli.session import api_url, session
-from common.platform.daily_report import dead_letters, read_report
+from common.platform.daily_report import read_report
 from common.projection.tenants import hour_of
 
 
@@ -24,13 +24,7 @@ def report(
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
     now = current.clock.now()
-    read = read_report(
-        deployment.tables(),
-        stage,
-        hour_of(int(now)),
-        now,
-        lambda: dead_letters(deployment.client("sqs"), stage),
-    )
+    read = read_report(deployment.tables(), stage, hour_of(int(now)), now, deployment.letters())
     if as_json:
         print_json(asdict(read))
     else:

@@ -16,6 +16,7 @@ from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
+from common.platform.dead_letters import DeadLetters
 from common.platform.signing_masters import parameter_name
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
@@ -130,13 +131,16 @@ class Deployment:
 
     def executions(self) -> ExecutionsQueue:
         """The executions queue; its address is looked up when something is sent."""
-        sqs = self.client("sqs")
+        return on_first_use(
+            lambda: ExecutionsQueue(self.client("sqs"), self._executions_url(), self.clock)
+        )
 
-        def build() -> ExecutionsQueue:
-            url = sqs.get_queue_url(QueueName=self.named("executions"))["QueueUrl"]
-            return ExecutionsQueue(sqs, url, self.clock)
+    def letters(self) -> DeadLetters:
+        """The dead letters of all queues; their addresses are looked up when something is read."""
+        return on_first_use(lambda: DeadLetters(self.client("sqs"), self._executions_url()))
 
-        return on_first_use(build)
+    def _executions_url(self) -> str:
+        return str(self.client("sqs").get_queue_url(QueueName=self.named("executions"))["QueueUrl"])
 
     def truth(self) -> Truth:
         return Truth(self.tables(), self.executions(), self.clock)

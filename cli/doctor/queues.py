@@ -9,7 +9,7 @@ from typing import Final
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import Feed
 from cli.output import plural
-from common.platform.dead_letters import EXECUTIONS, DeadLetters, audit_letters
+from common.platform.dead_letters import audit_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.run_again import MAX_RUN, RunAgain
 from common.tenants.audit import Audit, AuditedCommit
@@ -70,9 +70,7 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 def _sort_out(deployment: Deployment, queue: str) -> str:
     """Send them again or discard them, and note it in the audit. Returns the counts as text."""
-    sqs = deployment.client("sqs")
-    url = sqs.get_queue_url(QueueName=deployment.named(EXECUTIONS))["QueueUrl"]
-    done = DeadLetters(sqs, url).redrive(queue, _MAX_REPAIRED_LETTERS, discard_garbage=True)
+    done = deployment.letters().redrive(queue, _MAX_REPAIRED_LETTERS, discard_garbage=True)
     commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
     audit_letters(commit, queue, done, deployment.clock.now())
     counts = {"moved": done.moved, "discarded": done.discarded, "left": done.remaining}

@@ -6,12 +6,13 @@ It reads what ticks have written down: totals by hour, and the lists of what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
+from common.errors import aws_code
 from common.planning.due_index import DueIndex
-from common.platform.dead_letters import QUEUES
+from common.platform.dead_letters import QUEUES, REGISTRATIONS, DeadLetters
 from common.projection.state import ProjectionStates
 from common.projection.tenants import ProjectedTenants, TenantTotals, hour_of
 from common.storage import keys
@@ -20,9 +21,6 @@ from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S
 from common.truth.contradiction import RUN_STUCK
 from common.truth.found import FoundContradictions
-
-if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
 
 # docs/performance.md: runs of the mix; docs/idle-cost.md: a month of 30.4 days without runs.
 DOLLARS_A_RUN: Final = 0.961e-6
@@ -55,9 +53,10 @@ class DailyReport:
     contradictions: Mapping[str, int]
     without_record: int
     set_aside: int
-    # None: they could not be counted.
-    dead_letters: int | None = None
-    dollars: float = field(default=0.0)
+    # In the queues that could be counted; None: none could. Of the others, the error by queue.
+    dead_letters: int | None
+    not_counted: Mapping[str, str]
+    dollars: float
 
     @property
     def stuck(self) -> int:
@@ -73,6 +72,7 @@ class DailyReport:
             (self.without_record > 0, "executions have no record: no-record"),
             (self.set_aside > 0, "something is set aside: quarantine"),
             ((self.dead_letters or 0) > 0, "there are dead letters: dead-letters"),
+            (bool(self.not_counted), "dead letters cannot be counted: dead-letters"),
             (self.fresh_at < self.until_at, "not all runs of the day are counted: tick-errors"),
         ]
         return [words for is_so, words in signs if is_so]
@@ -89,7 +89,8 @@ class DailyReport:
         """The report, in short lines."""
         late = f", the latest by {self.totals.max_lateness_s:.0f} s" if self.totals.late else ""
         contradictions = ", ".join(f"{name} {count}" for name, count in self.contradictions.items())
-        letters = "not counted" if self.dead_letters is None else _count(self.dead_letters)
+        letters = [] if self.dead_letters is None else [_count(self.dead_letters)]
+        letters += [f"{queue} not counted ({error})" for queue, error in self.not_counted.items()]
         lines = [
             f"Minute8 {self.stage}",
             f"{_minute(self.from_at)} to {_minute(self.until_at)}",
@@ -103,7 +104,7 @@ class DailyReport:
             f"Stuck: {_count(self.stuck)}",
             f"Without a record: {_count(self.without_record)}",
             f"Set aside: {_count(self.set_aside)}",
-            f"Dead letters: {letters}",
+            f"Dead letters: {', '.join(letters)}",
             f"Contradictions: {contradictions or '0'}",
             f"Planned until: {_minute(self.planned_until)}",
             f"Cost: about ${self.dollars:.2f} by list prices",
@@ -113,9 +114,7 @@ class DailyReport:
         return "\n".join(lines) + "\n"
 
 
-def read_report(
-    tables: Tables, stage: str, until_at: int, now: float, count_dead_letters: Callable[[], int]
-) -> DailyReport:
+def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: DeadLetters) -> DailyReport:
     """The report of the 24 hours before `until_at`, the start of an hour."""
     from_at, state = until_at - DAY_S, ProjectionStates(tables.due, tables.runs).read()
     by_tenant: dict[str, TenantTotals] = {}
@@ -126,10 +125,7 @@ def read_report(
             ProjectedTenants(tables.runs).between(hour_of(max(from_at, state.since)), until_at).tenants
         )
     totals, mark = TenantTotals.sum(by_tenant.values()), DueIndex(tables.due).mark()
-    try:
-        dead_letters: int | None = count_dead_letters()
-    except Exception:  # noqa: BLE001  the rest is worth reading
-        dead_letters = None
+    dead_letters, not_counted = _count_dead_letters(letters)
     return DailyReport(
         stage=stage,
         from_at=from_at,
@@ -146,18 +142,25 @@ def read_report(
         without_record=_listed(tables.due, keys.UNRECORDED),
         set_aside=_listed(tables.due, keys.QUARANTINE),
         dead_letters=dead_letters,
+        not_counted=not_counted,
         dollars=IDLE_DOLLARS_A_DAY + totals.runs * DOLLARS_A_RUN,
     )
 
 
-def dead_letters(sqs: SQSClient, stage: str) -> int:
-    """About how many messages SQS gave up, in all queues."""
-    count = 0
+def _count_dead_letters(letters: DeadLetters) -> tuple[int | None, dict[str, str]]:
+    """About how many there are in the queues that can be counted, and of each other queue its error."""
+    counts: list[int] = []
+    not_counted: dict[str, str] = {}
     for queue in QUEUES:
-        url = sqs.get_queue_url(QueueName=f"minute8-{stage}-{queue}-dead")["QueueUrl"]
-        answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
-        count += int(answer["Attributes"]["ApproximateNumberOfMessages"])
-    return count
+        try:
+            count = letters.count(queue)
+            if count is not None:
+                counts.append(count)
+            elif queue != REGISTRATIONS:
+                not_counted[queue] = "no such queue"
+        except Exception as error:  # noqa: BLE001  the rest is worth reading
+            not_counted[queue] = aws_code(error)
+    return sum(counts) if counts else None, not_counted
 
 
 def _listed(due: Table, partition: str) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -190,16 +189,16 @@ class DeadLetters:
 
     def counts(self) -> dict[str, int]:
         """About how many letters are in each queue that there is, hidden ones included."""
-        counted = {}
-        for queue in QUEUES:
-            with suppress(self.client.exceptions.QueueDoesNotExist):
-                counted[queue] = self._count(queue)
-        return counted
+        return {queue: count for queue in QUEUES if (count := self.count(queue)) is not None}
 
-    def _count(self, queue: str) -> int:
+    def count(self, queue: str) -> int | None:
+        """About how many letters are in a queue, hidden ones included; None if there is no such queue."""
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         url = self._dead(queue)
-        counts = self.client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        try:
+            counts = self.client.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        except self.client.exceptions.QueueDoesNotExist:
+            return None
         return sum(int(counts.get(name, 0)) for name in names)
 
     def peek(self, queue: str, limit: int = MAX_LETTERS) -> HandledLetters:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from common.cache import Cache
-from common.errors import Busy, InvalidInput
+from common.errors import Busy, InvalidInput, aws_code
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
@@ -46,7 +46,7 @@ class SecretKey:
                 KeyId=self.arn, Plaintext=value.encode(), EncryptionContext=_context(tenant, name)
             )
         except (BotoCoreError, ClientError, ValueError) as error:
-            raise Busy(f"KMS does not encrypt the secret now: {_reason(error)}") from None
+            raise Busy(f"KMS does not encrypt the secret now: {aws_code(error)}") from None
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
     def decrypted(self, tenant: str, name: str, stored: str) -> str:
@@ -60,18 +60,12 @@ class SecretKey:
                 EncryptionContext=_context(tenant, name),
             )
         except (BotoCoreError, ClientError, ValueError) as error:
-            raise Busy(f"KMS does not decrypt the secret {name!r} now: {_reason(error)}") from None
+            raise Busy(f"KMS does not decrypt the secret {name!r} now: {aws_code(error)}") from None
         return bytes(answer["Plaintext"]).decode()
 
 
 def _context(tenant: str, name: str) -> dict[str, str]:
     return {"tenant": tenant, "secret": name}
-
-
-def _reason(error: Exception) -> str:
-    """KMS's code. Its message is left out, and so is a request that failed: it contains the value."""
-    response = getattr(error, "response", None)
-    return str(response["Error"]["Code"]) if response else type(error).__name__
 
 
 def check_value(value: object) -> str:

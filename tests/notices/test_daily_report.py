@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from common.planning.execution import Execution
 from common.platform import daily_report
 from common.platform.daily_report import DailyReport, read_report
+from common.platform.dead_letters import DeadLetters
 from common.projection.tenants import ProjectedTenants, TenantTotals
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth.contradiction import RUN_STUCK
 from notifier.daily_report import DailyReports
 from scheduler import handler
+from tests.api.letters import URL, LetterBox
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
@@ -28,7 +31,7 @@ TOPIC = "arn:aws:sns:us-east-1:123456789012:report"
 
 @dataclass
 class Topic:
-    """SNS and SQS. `fails` says how many times SNS refuses."""
+    """SNS. `fails` says how many times it refuses."""
 
     fails: int = 0
     published: list[dict[str, Any]] = field(default_factory=list)
@@ -39,11 +42,16 @@ class Topic:
             raise ConnectionError("SNS does not answer")
         self.published.append(message)
 
-    def get_queue_url(self, QueueName: str) -> dict[str, str]:
-        return {"QueueUrl": QueueName}
+
+class DeniedQueues(LetterBox):
+    """SQS, which the caller may not ask for the attributes of `denied` queues."""
+
+    denied: tuple[str, ...] = ()
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
-        return {"Attributes": {"ApproximateNumberOfMessages": "2" if "planning" in QueueUrl else "0"}}
+        if QueueUrl.endswith(self.denied):
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetQueueAttributes")
+        return super().get_queue_attributes(QueueUrl, AttributeNames)
 
 
 @pytest.fixture
@@ -63,8 +71,18 @@ def lived(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def report_of(world: World, until: str = "2026-11-21T05:00:00Z") -> DailyReport:
-    return read_report(world.tables, "prod", at(until), world.clock.now(), lambda: 0)
+def letters_in(box: LetterBox) -> DeadLetters:
+    return DeadLetters(box, URL)  # type: ignore[arg-type]
+
+
+def report_of(
+    world: World, until: str = "2026-11-21T05:00:00Z", box: LetterBox | None = None
+) -> DailyReport:
+    return read_report(world.tables, "prod", at(until), world.clock.now(), letters_in(box or LetterBox()))
+
+
+def daily_reports(world: World, topic: Topic) -> DailyReports:
+    return DailyReports(world.tables, "prod", TOPIC, 6, topic, letters_in(LetterBox()))
 
 
 def test_it_counts_what_ticks_have_written_down(lived: World) -> None:
@@ -110,6 +128,38 @@ def test_it_says_what_to_look_at_and_where(lived: World) -> None:
     assert "Stuck: 1\n" in report.text() and "LOOK AT: executions have no record: no-record" in report.text()
 
 
+@pytest.mark.parametrize(
+    ("missing", "denied", "line", "counted"),
+    [
+        (("registrations",), (), "Dead letters: 2", 2),
+        ((), (), "Dead letters: 3", 3),
+        ((), ("outcomes",), "Dead letters: 3, outcomes not counted (AccessDenied)", 3),
+        (("registrations",), ("planning",), "Dead letters: 0, planning not counted (AccessDenied)", 0),
+        (("registrations", "executions"), (), "Dead letters: 2, executions not counted (no such queue)", 2),
+    ],
+)
+def test_dead_letters_are_counted_where_there_is_a_queue_and_the_right(
+    lived: World, missing: tuple[str, ...], denied: tuple[str, ...], line: str, counted: int
+) -> None:
+    """A deployment without registrations by event has no queue for them. One denied queue leaves the others."""
+    box = DeniedQueues(missing={f"{queue}-dead" for queue in missing})
+    box.denied = tuple(f"{queue}-dead" for queue in denied)
+    box.put("planning-dead", "a", "b")
+    box.put("registrations-dead", "c")
+    report = report_of(lived, box=box)
+    assert report.dead_letters == counted and f"{line}\n" in report.text()
+    assert ("there are dead letters: dead-letters" in report.wrong) == (counted > 0)
+    assert ("dead letters cannot be counted: dead-letters" in report.wrong) == ("not counted" in line)
+
+
+def test_without_any_right_no_number_is_made_up(lived: World) -> None:
+    box = DeniedQueues()
+    box.denied = ("-dead",)
+    report = report_of(lived, box=box)
+    assert (report.dead_letters, len(report.not_counted)) == (None, 4)
+    assert report.subject.endswith("1 to look at")
+
+
 def test_a_line_fits_a_phone_whatever_tenants_are_called(lived: World) -> None:
     totals = {f"{number}-{'t' * 30}": TenantTotals(10**6, 10**5, 10**5, 99, 10**5) for number in range(40)}
     ProjectedTenants(lived.table("runs"))._set(at("2026-11-21T04:50:00Z"), 3, totals)
@@ -120,7 +170,7 @@ def test_a_line_fits_a_phone_whatever_tenants_are_called(lived: World) -> None:
 
 def test_it_is_sent_once_at_its_hour(lived: World) -> None:
     topic = Topic()
-    reports = DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic)
+    reports = daily_reports(lived, topic)
     sent = [
         minute
         for minute in range(0, 2 * 1_440, 5)
@@ -129,13 +179,13 @@ def test_it_is_sent_once_at_its_hour(lived: World) -> None:
     assert sent == [6 * 60 + 40, 1_440 + 6 * 60 + 40]
     assert topic.published[0]["TopicArn"] == TOPIC
     assert "2026-11-21 06:00Z to 2026-11-22 06:00Z" in topic.published[0]["Message"]
-    assert "Dead letters: 2\n" in topic.published[0]["Message"]
+    assert "Dead letters: 0\n" in topic.published[0]["Message"]
     assert topic.published[0]["Subject"].isascii()
 
 
 def test_what_sns_refuses_is_tried_again_within_the_hour(lived: World) -> None:
     topic = Topic(fails=2)
-    reports = DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic)
+    reports = daily_reports(lived, topic)
     first = at(f"{DAY}T06:40:00Z")
     for minute in range(2):
         with pytest.raises(ConnectionError):
@@ -147,8 +197,7 @@ def test_what_sns_refuses_is_tried_again_within_the_hour(lived: World) -> None:
 def test_other_minutes_cost_no_request(lived: World) -> None:
     requests: list[str] = []
     lived.dynamodb.before = requests.append
-    topic = Topic()
-    assert not DailyReports(lived.tables, "prod", TOPIC, 6, topic, topic).send_if_due(at(f"{DAY}T05:00:00Z"))
+    assert not daily_reports(lived, Topic()).send_if_due(at(f"{DAY}T05:00:00Z"))
     assert requests == []
 
 
