@@ -131,9 +131,7 @@ class Deployment:
 
     def executions(self) -> ExecutionsQueue:
         """The executions queue; its address is looked up when something is sent."""
-        return on_first_use(
-            lambda: ExecutionsQueue(self.client("sqs"), self._executions_url(), self.clock)
-        )
+        return on_first_use(lambda: ExecutionsQueue(self.client("sqs"), self._executions_url(), self.clock))
 
     def letters(self) -> DeadLetters:
         """The dead letters of all queues; their addresses are looked up when something is read."""

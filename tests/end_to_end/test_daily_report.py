@@ -64,9 +64,7 @@ def notifier_at(aws: Any) -> Iterator[Any]:
     set_variables({})
 
 
-def test_the_report_of_the_day_arrives(
-    embedded: Embedded, aws: Any, reader: str, notifier_at: Any
-) -> None:
+def test_the_report_of_the_day_arrives(embedded: Embedded, aws: Any, reader: str, notifier_at: Any) -> None:
     sqs, functions = aws("sqs"), aws("lambda")
 
     def received() -> dict[str, str] | None:

@@ -75,9 +75,7 @@ def letters_in(box: LetterBox) -> DeadLetters:
     return DeadLetters(box, URL)  # type: ignore[arg-type]
 
 
-def report_of(
-    world: World, until: str = "2026-11-21T05:00:00Z", box: LetterBox | None = None
-) -> DailyReport:
+def report_of(world: World, until: str = "2026-11-21T05:00:00Z", box: LetterBox | None = None) -> DailyReport:
     return read_report(world.tables, "prod", at(until), world.clock.now(), letters_in(box or LetterBox()))
 
 
