@@ -63,7 +63,7 @@ SMALL: Final = Size(
     backfill=40,
     updated_jobs=1,
     frozen_s=5,
-    patience_s=180,
+    patience_s=60,
 )
 
 
@@ -185,8 +185,6 @@ class Trials:
         if not planned:
             return TrialResult("Bursts", problems=["no tick has planned it"])
         burst = planned[number]
-        # After a tick of the rule's the bursts are in its next window, minutes away.
-        time.sleep(max(0.0, burst.at - time.time()))
         since = burst.at - bursts.WOKEN_BEFORE_S
         late, wrong = self._measure(burst.executions, since, burst.count)
         load = f"{burst.count:,} at one second, {burst.invocation}"
@@ -307,7 +305,11 @@ class Trials:
     def _measure(
         self, executions: Sequence[Execution], since: float, count: int
     ) -> tuple[list[float], list[str]]:
-        """How late the target was called, by its own clock, in the executions' order; and the judge's findings."""
+        """How late the target was called, by its own clock, in the executions' order; and the judge's findings.
+
+        Waits for the last second first: a burst may be in a window minutes away, and a load goes on for that long.
+        """
+        time.sleep(max(0.0, max((execution.due_at for execution in executions), default=0) - time.time()))
         calls = self._calls(since, {execution.execution_id for execution in executions})
         give_up_at = time.time() + self._size.patience_s
         while True:
