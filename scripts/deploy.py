@@ -33,6 +33,7 @@ from scripts import (
     signing_masters,
     versions,
 )
+from scripts.one_at_a_time import one_at_a_time
 from scripts.session import NO_REGION, caller_problem, exit_status, session_of
 
 _OSLS: Final = build_layer.ROOT / "node_modules" / ".bin" / "osls"
@@ -170,7 +171,9 @@ class Deployment:
         profile = ["--aws-profile", self.profile] if self.profile else []
         place = ["--stage", self.stage, "--region", self.region, "--package", str(self.package), *profile]
         command = [str(_OSLS), verb, *place, *options]
-        return subprocess.run(command, cwd=build_layer.ROOT, env=self.environment, check=False).returncode
+        # It keeps its working files in the checkout: another stage's deployment would mix with this one.
+        with one_at_a_time(build_layer.ROOT / "build" / "osls.lock"):
+            return subprocess.run(command, cwd=build_layer.ROOT, env=self.environment, check=False).returncode
 
     def template(self) -> dict[str, Any]:
         path = self.package / "cloudformation-template-update-stack.json"

@@ -12,9 +12,11 @@ from scripts.demo.witness import Call
 from scripts.measure.rounds import percentile
 
 _LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
-# A message that comes again after the lease of an `Event` run calls again. Less than the lease, since the target's
-# clock counts: the first call may have waited for an environment, and the second one not.
-_EVENT_LEASE_S: Final = 10
+# A message that comes again after the lease of an `Event` run, 15 s, calls again. The run's record has when the first
+# call went out, up to two seconds after its claim. Without that record the target's clock counts: the first call may
+# have waited for an environment, and the second one not.
+_AFTER_RECORDED_CALL_S: Final = 13
+_AFTER_SEEN_CALL_S: Final = 10
 
 
 @dataclass(slots=True)
@@ -34,8 +36,12 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
     kept = []
     for call in sorted(calls, key=lambda call: call.at):
         at = first.setdefault((call.execution_id, call.attempt), call.at)
-        is_dispatched = runs.get(call.execution_id, {}).get("status") == DISPATCHED
-        if not (is_dispatched and call.at - at >= _EVENT_LEASE_S):
+        run = runs.get(call.execution_id, {})
+        may_come_at = at + _AFTER_SEEN_CALL_S
+        for lost in run.get("lost_calls", ())[:1]:
+            if lost["attempt"] == call.attempt:
+                may_come_at = float(lost["started_at"]) + _AFTER_RECORDED_CALL_S
+        if run.get("status") != DISPATCHED or call.at < may_come_at or call.at == at:
             kept.append(call)
     return kept
 

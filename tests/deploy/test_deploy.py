@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import re
@@ -583,6 +584,24 @@ def test_an_idle_month_costs_what_is_on() -> None:
 
 
 def test_a_dry_run_ends_before_the_deployment(commands: list[list[str]]) -> None:
+    with mock_aws():
+        assert deploy.main(["--stage", "prod", "--region", "eu-central-1", "--dry-run"]) == 0
+    assert [command[0] for command in commands] == ["package"]
+
+
+def test_two_stages_of_a_checkout_are_not_packaged_at_once(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """osls writes both into one folder."""
+    lock = build_layer.ROOT / "build" / "osls.lock"
+
+    def run(command: list[str], **_: Any) -> Any:
+        with lock.open("w") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        commands.append(command[1:])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
     with mock_aws():
         assert deploy.main(["--stage", "prod", "--region", "eu-central-1", "--dry-run"]) == 0
     assert [command[0] for command in commands] == ["package"]

@@ -151,10 +151,21 @@ def test_without_figures_nothing_is_charged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "later_s", "kept"), [("dispatched", 15, 1), ("dispatched", 3, 2), ("succeeded", 15, 2)]
+    ("status", "lost_at", "later_s", "kept"),
+    [
+        ("dispatched", None, 15, 1),
+        ("dispatched", None, 3, 2),
+        # The first call waited for an environment of the target's.
+        ("dispatched", 88, 3, 1),
+        ("dispatched", 99, 11, 2),
+        ("succeeded", 88, 15, 2),
+    ],
 )
 def test_a_call_again_after_the_lease_of_an_event_run_is_no_problem(
-    status: str, later_s: int, kept: int
+    status: str, lost_at: int | None, later_s: int, kept: int
 ) -> None:
     calls = [Call("a:b:1", 1, 100.0), Call("a:b:1", 1, 100.0 + later_s)]
-    assert len(allowed(calls, {"a:b:1": {"status": status}})) == kept
+    run: dict[str, Any] = {"status": status} | (
+        {"lost_calls": [{"attempt": 1, "started_at": lost_at, "lateness_s": 0}]} if lost_at else {}
+    )
+    assert len(allowed(calls, {"a:b:1": run})) == kept
