@@ -38,9 +38,9 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
         at = first.setdefault((call.execution_id, call.attempt), call.at)
         run = runs.get(call.execution_id, {})
         may_come_at = at + _AFTER_SEEN_CALL_S
-        for lost in run.get("lost_calls", ())[:1]:
-            if lost["attempt"] == call.attempt:
-                may_come_at = float(lost["started_at"]) + _AFTER_RECORDED_CALL_S
+        for lost_call in run.get("lost_calls", ())[:1]:
+            if lost_call["attempt"] == call.attempt:
+                may_come_at = float(lost_call["started_at"]) + _AFTER_RECORDED_CALL_S
         if run.get("status") != DISPATCHED or call.at < may_come_at or call.at == at:
             kept.append(call)
     return kept
