@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { call, close, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+import { call, close, end, newPage, settled, show, signIn, stage } from "./stage";
 
 const dialog = (page: Page) => page.getByRole("dialog");
 const HOUR = 3_600_000;
@@ -31,12 +31,6 @@ async function begin(key: keyof typeof stage.keys): Promise<Page> {
   await signIn(page, stage.keys[key]);
   await settled(page);
   return page;
-}
-
-async function end(page: Page): Promise<void> {
-  await expectSound(page);
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
 }
 
 const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };

@@ -158,8 +158,8 @@ describe("counts", () => {
     const page = (...minutes: [string, number][]) => ({
       minutes: minutes.map(([minute_at, executions]) => ({ minute_at, executions })),
     });
-    const one = page(["2026-01-01T00:01:00Z", 2], ["2026-01-01T00:00:00Z", 1]);
-    expect(added([one, page(["2026-01-01T00:01:00Z", 5])])).toEqual([
+    const first = page(["2026-01-01T00:01:00Z", 2], ["2026-01-01T00:00:00Z", 1]);
+    expect(added([first, page(["2026-01-01T00:01:00Z", 5])])).toEqual([
       [at("2026-01-01T00:00:00Z"), 1],
       [at("2026-01-01T00:01:00Z"), 7],
     ]);
@@ -213,6 +213,8 @@ describe("a figure", () => {
     expect(figureOf(undefined)).toEqual({ value: "–", tone: undefined });
     expect(figureOf(0)).toEqual({ value: "0", tone: "good" });
     expect(figureOf(1200, "late")).toEqual({ value: "1,200", tone: "late" });
+    expect(figureOf(0, "bad", false)).toEqual({ value: "0+", tone: undefined });
+    expect(figureOf(3, "bad", false)).toEqual({ value: "3+", tone: "bad" });
   });
 });
 
@@ -295,12 +297,12 @@ describe("what is coming of many jobs", () => {
         ["d", "e", "f"],
       ),
     ]);
-    expect(found.map((one) => [one.minute_at, one.executions, one.jobs.map((named) => named.job_id).join("")])).toEqual(
-      [
-        [minute(0), 30, "abcde"],
-        [minute(5), 25, "def"],
-      ],
-    );
+    expect(
+      found.map((minute) => [minute.minute_at, minute.executions, minute.jobs.map((named) => named.job_id).join("")]),
+    ).toEqual([
+      [minute(0), 30, "abcde"],
+      [minute(5), 25, "def"],
+    ]);
   });
 });
 
@@ -372,7 +374,9 @@ describe("a backfill", () => {
     [whole, runs(0, 0, 3), "succeeded"],
     // No good news of a part.
     [whole, runs(0, 0, 2), "all_enqueued"],
-  ] as const)("%o whose runs are %o is %s", (one, found, state) => expect(stateOfBackfill(one, found)).toBe(state));
+  ] as const)("%o whose runs are %o is %s", (backfill, found, state) =>
+    expect(stateOfBackfill(backfill, found)).toBe(state),
+  );
 });
 
 describe("a run's page", () => {
@@ -380,7 +384,7 @@ describe("a run's page", () => {
     ({ attempt: n, started_at: `2026-01-01T00:0${n}:00Z`, outcome: "failed", error }) as Run["attempts"][number];
   const run = { attempts: [attempt(1, "a"), attempt(2, "b"), attempt(3, "b")] } as Run;
   it("has attempts that ended alike together, the last first", () => {
-    expect(alike(run.attempts).map((group) => group.map((one) => one.attempt))).toEqual([[3, 2], [1]]);
+    expect(alike(run.attempts).map((group) => group.map((member) => member.attempt))).toEqual([[3, 2], [1]]);
     expect(alike([])).toEqual([]);
   });
   it("knows the payload of a run that had its own, or whose job has not changed since", () => {
@@ -403,7 +407,7 @@ describe("the audit by day", () => {
       entry("2026-01-01T22:00:00Z", "job.created", "b"),
     ];
     const sizes = (zone: string) =>
-      byDay(entries, zone).map((day) => [day.date, ...day.alike.map((one) => one.length)]);
+      byDay(entries, zone).map((day) => [day.date, ...day.alike.map((entries) => entries.length)]);
     expect(sizes("UTC")).toEqual([
       ["2026-01-02", 1],
       ["2026-01-01", 2, 1],

@@ -8,7 +8,7 @@ const PAGE = readFileSync(new URL("../../docs/job.md", import.meta.url), "utf8")
 
 /** The example of each field in the tables below a heading. */
 function examples(heading: string): Definition {
-  const section = PAGE.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
+  const section = PAGE.split(/^#+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
   return Object.fromEntries(
     rows.flatMap(([, field, , , , , example]) => {
@@ -92,7 +92,7 @@ describe("a form of a stored job", () => {
   ])("changes only what was changed: %s to '%s'", (field, text, path, value) => {
     const stored = withOthers(FIRST);
     const wanted = structuredClone(stored);
-    const inside = path.slice(0, -1).reduce<Definition>((one, name) => one[name] as Definition, wanted);
+    const inside = path.slice(0, -1).reduce<Definition>((outer, name) => outer[name] as Definition, wanted);
     const last = path.at(-1) ?? "";
     if (value === undefined) delete inside[last];
     else inside[last] = value;

@@ -222,6 +222,6 @@ describe("a role", () => {
     expect(ALL.filter(may)).toEqual(changes);
     vi.stubGlobal("sessionStorage", { removeItem: () => undefined, setItem: () => undefined });
     signOut();
-    expect(ALL.filter((one) => hasRole(one) || may(one))).toEqual([]);
+    expect(ALL.filter((role) => hasRole(role) || may(role))).toEqual([]);
   });
 });

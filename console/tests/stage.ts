@@ -11,10 +11,13 @@ interface Stage {
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
   /**
-   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, wanda, and mallory, whose texts are attacks; an
-   * operator; mallory's other roles.
+   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, finn, wanda, and mallory, whose texts are
+   * attacks; an operator; mallory's other roles.
    */
-  keys: Record<"ada" | "bob" | "cleo" | "dana" | "wanda" | "mallory" | "operator" | "reads" | "writes", string>;
+  keys: Record<
+    "ada" | "bob" | "cleo" | "dana" | "finn" | "wanda" | "mallory" | "operator" | "reads" | "writes",
+    string
+  >;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;
@@ -64,7 +67,7 @@ async function pageOf(context: BrowserContext): Promise<Page> {
   // Whoever runs foreign code in the page would call it; whoever breaks the policy is reported.
   await context.addInitScript(() => {
     const seen: string[] = [];
-    Object.assign(window, { pwned: (what: string) => seen.push(`pwned: ${what}`), seen });
+    Object.assign(window, { pwned: (place: string) => seen.push(`pwned: ${place}`), seen });
     addEventListener("securitypolicyviolation", (event) =>
       seen.push(`policy: ${event.violatedDirective} ${event.blockedURI}`),
     );
@@ -89,6 +92,13 @@ function watched(page: Page): Page {
 export async function expectSound(page: Page): Promise<void> {
   const seen = await page.evaluate(() => (window as unknown as { seen: string[] }).seen);
   expect([...(faults.get(page) ?? []), ...seen]).toEqual([]);
+}
+
+/** Close a page in which nothing went wrong. */
+export async function end(page: Page): Promise<void> {
+  await expectSound(page);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.context().close();
 }
 
 export async function signIn(page: Page, key: string): Promise<void> {
@@ -130,20 +140,20 @@ export async function violations(page: Page): Promise<string[]> {
     const { axe } = window as unknown as { axe: { run: (root: Document) => Promise<{ violations: Violation[] }> } };
     const result = await axe.run(document);
     return result.violations.map(
-      (one) =>
-        `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n  ")}`,
+      (violation) =>
+        `${violation.id}: ${violation.nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n  ")}`,
     );
   });
 }
 
 /** The page is not wider than the window. */
-export async function expectNoSideScroll(page: Page, what: string): Promise<void> {
+export async function expectNoSideScroll(page: Page, where: string): Promise<void> {
   const [content, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-  expect(content, what).toBeLessThanOrEqual(shown ?? 0);
+  expect(content, where).toBeLessThanOrEqual(shown ?? 0);
 }
 
 /** Right-to-left marks of a tenant turn nothing around them: each text with one stands alone in a box of its own. */
-export async function expectIsolated(page: Page, what: string): Promise<void> {
+export async function expectIsolated(page: Page, where: string): Promise<void> {
   const turned = await page.evaluate(() => {
     const found: string[] = [];
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -156,7 +166,7 @@ export async function expectIsolated(page: Page, what: string): Promise<void> {
     }
     return found;
   });
-  expect(turned, what).toEqual([]);
+  expect(turned, where).toEqual([]);
 }
 
 export async function close(): Promise<void> {

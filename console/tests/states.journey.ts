@@ -2,7 +2,7 @@
 
 import type { Page, Route } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
-import { close, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+import { close, end, expectSound, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -55,6 +55,31 @@ describe("a view that is not whole", () => {
     await page.getByRole("alert").waitFor();
     expect(await page.getByText("The API does not answer").count()).toBe(0);
     await page.context().close();
+  });
+
+  it("says once that the API fails, keeps what it shows, and goes on when the API does", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.cleo);
+    await show(page, "jobs/plain");
+    await settled(page);
+    const json = { type: "urn:minute8:problem:internal", title: "It broke", status: 500 };
+    await page.route("**/v1/**", (route) => route.fulfill({ status: 500, json }));
+    await page.keyboard.press("r");
+    const said = page.getByRole("alert").filter({ hasText: "The API fails. What is shown was true" });
+    await said.waitFor();
+    await page.getByRole("button", { name: "Failing" }).waitFor();
+    // The job, its runs and its times were asked for; each of them failed.
+    await page.getByRole("region", { name: "Runs", exact: true }).waitFor();
+    expect(await page.getByRole("alert").count()).toBe(1);
+    await show(page, "calendars");
+    await settled(page);
+    expect(await page.getByRole("alert").count()).toBe(1);
+    await page.unroute("**/v1/**");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("No calendars yet").waitFor();
+    await said.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Live" }).waitFor();
+    await end(page);
   });
 
   it("says at once that the requests of the minute are used up, and that they are not any more", async () => {
@@ -163,33 +188,5 @@ describe("what somebody typed", () => {
     await page.getByText("is stored as revision").waitFor();
     await expectSound(page);
     for (const each of [page, other]) await each.context().close();
-  });
-});
-
-describe("a place", () => {
-  it("is where it was left: the scroll after Back, the focus after a dialog, the session in a new tab", async () => {
-    const page = await newPage({ viewport: { width: 1280, height: 300 } });
-    await signIn(page, stage.keys.cleo);
-    await show(page, "jobs/plain/edit");
-    await page.evaluate(() => scrollTo(0, 200));
-    await expect.poll(() => page.evaluate(() => (history.state as { y?: number } | null)?.y)).toBe(200);
-    await show(page, "jobs");
-    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
-    await page.goBack();
-    await expect.poll(() => page.evaluate(() => scrollY)).toBe(200);
-    await show(page, "jobs/plain");
-    const run = page.getByRole("button", { name: "Run now" });
-    await run.focus();
-    await page.keyboard.press("Enter");
-    await page.getByRole("dialog").waitFor();
-    await page.keyboard.press("Escape");
-    await expect.poll(() => run.evaluate((button) => button === document.activeElement)).toBe(true);
-    const tab = await page.context().newPage();
-    await tab.goto(stage.url);
-    await tab.getByRole("button", { name: "Sign out" }).click();
-    await tab.reload();
-    await tab.getByLabel("API key or token").waitFor();
-    await expectSound(page);
-    await page.context().close();
   });
 });

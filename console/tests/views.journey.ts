@@ -43,7 +43,7 @@ async function look(page: Page, view: string): Promise<string[]> {
   await expectNoSideScroll(page, view);
   await expectIsolated(page, view);
   expect(await page.locator("main img, main script, main iframe").count(), view).toBe(0);
-  return (await violations(page)).map((one) => `${view}: ${one}`);
+  return (await violations(page)).map((violation) => `${view}: ${violation}`);
 }
 
 describe("every view", () => {
@@ -54,7 +54,7 @@ describe("every view", () => {
     const page = await newPage({ colorScheme, viewport });
     await page.goto(stage.url);
     await page.getByLabel("API key or token").waitFor();
-    const found = (await violations(page)).map((one) => `sign in: ${one}`);
+    const found = (await violations(page)).map((violation) => `sign in: ${violation}`);
     await expectNoSideScroll(page, "sign in");
     await signIn(page, stage.keys.mallory);
     await show(page, "jobs");
@@ -89,7 +89,7 @@ describe("every view", () => {
 /** The buttons and links of the views that change something. */
 async function changes(page: Page): Promise<Set<string>> {
   const found = new Set<string>();
-  for (const view of viewsOf("evil").filter((one) => one !== "api")) {
+  for (const view of viewsOf("evil").filter((view) => view !== "api")) {
     await show(page, view);
     await settled(page);
     const names = await page.locator("main :not(.legend, .presets, .pick) > button, main a.button").allTextContents();

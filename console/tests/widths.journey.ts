@@ -57,6 +57,13 @@ async function look(page: Page, view: string): Promise<string[]> {
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
     await expectNoSideScroll(page, `${view} at ${width} px`);
     found.push(...(await page.evaluate(faults, MIN_TARGET_PX)).map((fault) => `${view} at ${width} px: ${fault}`));
+    // A very wide window has the content in its middle.
+    const [left, right] = await page.getByRole("main").evaluate((main) => {
+      const { left, right } = main.getBoundingClientRect();
+      const nav = document.querySelector("nav")?.getBoundingClientRect().right ?? 0;
+      return [left - nav, innerWidth - right];
+    });
+    if (width > 2000) expect(Math.abs((left ?? 0) - (right ?? 0)), view).toBeLessThan(24);
     if (view) continue;
     await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
     await page.getByRole("dialog", { name: "Keyboard" }).getByRole("button", { name: "Close" }).click();

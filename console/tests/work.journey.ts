@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { call, close, expectNoSideScroll, expectSound, newPage, settled, show, signIn, stage } from "./stage";
+import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -16,12 +16,6 @@ beforeAll(async () => {
   const hasFailed = async () => (await call(stage.keys.wanda, "GET", `runs/${id}`)).status === "failed";
   await vi.waitUntil(hasFailed, { timeout: 45_000, interval: 500 });
 });
-
-async function end(page: Page): Promise<void> {
-  await expectSound(page);
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
-}
 
 describe("an operator", () => {
   it("holds a target and releases it, and reads which jobs of a tenant fail", async () => {
@@ -45,6 +39,41 @@ describe("an operator", () => {
     await held.getByRole("button", { name: "Release hold.example.com" }).click();
     await dialog(page).getByRole("button", { name: "Release" }).click();
     await page.getByText("No target is held").waitFor();
+    await end(page);
+  });
+});
+
+describe("findings of the platform", () => {
+  it("say since when, for how long, what to do, and on which page of the runbook", async () => {
+    const page = await newPage();
+    const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString().replace(/\.\d+/, "");
+    const runbook = "https://wiki.example.com/runbook/mark-lag.md";
+    const findings = [
+      {
+        ...{ check: "planning", level: "failed", found: "the mark is an hour behind", remedy: "look at the ticks" },
+        ...{ since_at: hoursAgo(3), runbook },
+      },
+      { check: "alarms", level: "ok", found: "no alarm is on", remedy: "", since_at: null, runbook: null },
+    ];
+    await page.route("**/v1/operator-planning", async (route) => {
+      const answer = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...answer, findings } });
+    });
+    await signIn(page, stage.keys.operator);
+    const card = page.getByRole("region", { name: "Findings" });
+    const finding = card.getByRole("listitem").filter({ hasText: "the mark is an hour behind" });
+    await finding.getByText(/since .*, 3 h/).waitFor();
+    await finding.getByText("look at the ticks").waitFor();
+    const link = finding.getByRole("link", { name: runbook });
+    expect(await link.getAttribute("href")).toBe(runbook);
+    expect(await link.getAttribute("rel")).toContain("noopener");
+    await card.getByText("1 check found nothing wrong").click();
+    await card.getByText("alarms: no alarm is on").waitFor();
+    // A runbook that is a folder of the sources is named, not linked.
+    findings[0] = { ...findings[0], runbook: "docs/runbook/mark-lag.md" } as (typeof findings)[0];
+    await page.keyboard.press("r");
+    await finding.getByText("docs/runbook/mark-lag.md").waitFor();
+    expect(await finding.getByRole("link").count()).toBe(0);
     await end(page);
   });
 });

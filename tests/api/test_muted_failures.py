@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import direct
+from api import handler
 from common.history.failed_runs import fingerprint
 from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit
-from tests.api.calls import Office
+from direct import in_process
+from minute8_client import AsyncClient, NotFound
+from tests.api.calls import AsyncHandlerTransport, Office
 from tests.worlds import job
 
 BOOM = fingerprint("Boom", "no such customer")
@@ -131,6 +137,51 @@ def test_unmuting_and_muting_again_are_audited(failing: Office) -> None:
     ]
     assert entries[1].before == {"until": "it changes", "note": "known"}
     assert entries[1].after == {"until": "2026-11-22T00:00:00Z", "note": "known for long"}
+
+
+def over_http(office: Office) -> AsyncClient:
+    return AsyncClient("https://api.test/", office.alice.key or "", transport=AsyncHandlerTransport())
+
+
+def directly(office: Office) -> direct.AsyncClient:
+    return direct.AsyncClient(None, "alice", stage="test", actor="on-call")
+
+
+@pytest.mark.parametrize("make", [over_http, directly])
+def test_asynchronous_clients_mute_list_and_unmute(
+    failing: Office,
+    make: Callable[[Office], AsyncClient | direct.AsyncClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_process, "_services", lambda session, stage: handler._services())
+
+    async def steps() -> None:
+        async with make(failing) as minute8:
+            known = await minute8.mute_failures("bills", BOOM, "known", "2026-11-22T00:00:00Z")
+            assert (known["note"], known["until_at"]) == ("known", "2026-11-22T00:00:00Z")
+            assert await minute8.muted_failures() == [known]
+            groups = await minute8.failure_groups()
+            assert {group["job_id"]: group["muted"] is not None for group in groups} == {
+                "bills": True,
+                "mail": False,
+            }
+            await minute8.unmute_failures("bills", BOOM)
+            assert await minute8.muted_failures() == []
+            with pytest.raises(NotFound, match="no muted group of failures"):
+                await minute8.unmute_failures("bills", BOOM)
+
+    asyncio.run(steps())
+
+
+def test_the_direct_client_mutes_lists_and_unmutes(failing: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process, "_services", lambda session, stage: handler._services())
+    with direct.Client(None, "alice", stage="test", actor="on-call") as minute8:
+        known = minute8.mute_failures("bills", BOOM)
+        assert (known["until_at"], minute8.muted_failures()) == (None, [known])
+        entries = list(Audit(failing.world.table("tenants")).newest("alice", 1))
+        assert [(entry.by, entry.action) for entry in entries] == [("direct:on-call", "failures.muted")]
+        minute8.unmute_failures("bills", BOOM)
+        assert minute8.muted_failures() == []
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>java
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of six tenants, of whom mallory has attacks as texts, and of an operator."""
+    """Where the console is, and keys: of seven tenants, of whom mallory has attacks as texts, and of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
@@ -47,6 +47,7 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
             "bob": "Bob",
             "cleo": "Cleo",
             "dana": "Dana",
+            "finn": "Finn",
             "wanda": "Wanda",
             "mallory": LONG_ATTACK,
         }

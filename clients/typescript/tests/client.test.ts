@@ -54,7 +54,7 @@ describe("a request", () => {
     expect((await client.get("/v1/jobs", { query: { limit: 5 } })).jobs[0]?.job_id).toBe("a");
     expect((await client.get("/v1/jobs", { query: { limit: 5 } })).jobs[0]?.job_id).toBe("b");
     await client.get("/v1/jobs", { query: { limit: 6 } });
-    const named = asked.map((one) => (one.init.headers as Record<string, string>)["If-None-Match"]);
+    const named = asked.map((request) => (request.init.headers as Record<string, string>)["If-None-Match"]);
     expect(named).toEqual([undefined, 'W/"a"', 'W/"a"', undefined]);
   });
 
@@ -63,7 +63,7 @@ describe("a request", () => {
     await client.patch("/v1/jobs/{job_id}", { path: { job_id: "a" }, body: { timeout_s: 5 }, revision: 7 });
     await client.post("/v1/jobs/{job_id}/pause", { path: { job_id: "a" }, body: { note: "n" }, idempotencyKey: "k" });
     await client.post("/v1/jobs/_bulk", { body: '{"job_id":"a"}\n' });
-    expect(asked.map((one) => one.init.headers)).toMatchObject([
+    expect(asked.map((request) => request.init.headers)).toMatchObject([
       { "If-Match": '"7"', "Content-Type": "application/json" },
       { "Idempotency-Key": '"k"' },
       { "Content-Type": "application/x-ndjson" },
@@ -175,7 +175,7 @@ describe("repeating", () => {
   it("says that no answer came, and names no query", async () => {
     const failures = Array.from({ length: 4 }, () => new TypeError("network"));
     const { client } = world(...failures);
-    const error = await client.get("/v1/runs", { query: { cursor: "secret" } }).catch((one: unknown) => one);
+    const error = await client.get("/v1/runs", { query: { cursor: "secret" } }).catch((refusal: unknown) => refusal);
     expect(error).toBeInstanceOf(Unreachable);
     expect(String(error)).not.toContain("secret");
   });

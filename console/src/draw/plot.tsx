@@ -15,7 +15,7 @@ export interface Point {
 const LEFT = 52;
 const BOTTOM = 20;
 // The width of an instant below the axis.
-const LABEL = 68;
+const LABEL = 98;
 
 /** Three round values up to the most. Pure. */
 export function levels(most: number): number[] {
@@ -53,12 +53,12 @@ export function Plot({
             </text>
           </g>
         ))}
-        {ticks(from, until, Math.max(2, Math.floor(width / 130)))
+        {ticks(from, until, Math.max(2, Math.floor(width / 160)))
           // The last one is moved to the left where it would be cut off, and may meet the one before.
           .filter((_, n, all) => n + 1 < all.length || n === 0 || x(all[n - 1] ?? from) < width - 2 * LABEL)
           .map((at) => (
             <text key={at} x={Math.min(x(at), width - LABEL)} y={height - 4}>
-              {absolute(at, shownIn).slice(5, 16)}
+              {absolute(at, shownIn).slice(0, 16)}
             </text>
           ))}
         {points.map((point) => (

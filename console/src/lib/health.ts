@@ -31,11 +31,13 @@ export function healthOf(job: Job, found: JobHealth | undefined): Health {
   return { state: outcomes.length ? "fine" : "unknown", lateS: 0, inRow, outcomes };
 }
 
-/** What a figure shows for a count of problems. A count that is not known is no good news. */
+/** What a figure shows for a count of problems. A count that is not known, or not of all, is no good news. */
 export function figureOf(
   count: number | undefined,
   bad: "bad" | "late" = "bad",
+  isWhole = true,
 ): { value: string; tone: "bad" | "late" | "good" | undefined } {
   if (count === undefined) return { value: "–", tone: undefined };
-  return { value: count.toLocaleString("en"), tone: count ? bad : "good" };
+  const good = isWhole ? "good" : undefined;
+  return { value: `${count.toLocaleString("en")}${isWhole ? "" : "+"}`, tone: count ? bad : good };
 }

@@ -29,45 +29,56 @@ interface Seen {
   y: number;
 }
 
-// A list has to be drawn before it can be scrolled.
-const PATIENCE_MS = 3000;
+// A view has to be loaded and drawn before it can be scrolled; a busy machine or a slow line takes long over that.
+const PATIENCE_MS = 30_000;
 const SETTLED_MS = 150;
 
 function seenOf(state: unknown): Seen | null {
   return typeof state === "object" && state !== null && "y" in state ? (state as Seen) : null;
 }
 
-/** Scroll to where the place was left, as soon as the page is that long; not against who scrolls meanwhile. */
-function scrollBack(y: number): void {
-  const until = performance.now() + PATIENCE_MS;
+/** Scroll to where the place was left, until all of the view is there; not against who scrolls or types meanwhile. */
+function scrollBack(y: number): AbortController {
   const stop = new AbortController();
-  for (const kind of ["wheel", "touchstart", "keydown", "hashchange"])
+  for (const kind of ["wheel", "touchstart", "pointerdown", "keydown"])
     addEventListener(kind, () => stop.abort(), { signal: stop.signal, passive: true });
+  const until = performance.now() + PATIENCE_MS;
+  let height = 0;
   const step = () => {
     if (stop.signal.aborted) return;
-    scrollTo(0, y);
-    if (Math.abs(scrollY - y) < 2 || performance.now() > until) stop.abort();
+    const { scrollHeight } = document.documentElement;
+    if (scrollHeight !== height) scrollTo(0, y);
+    height = scrollHeight;
+    const isThere = Math.abs(scrollY - y) < 2 && !document.querySelector(".waiting");
+    if (isThere || !y || performance.now() > until) stop.abort();
     else requestAnimationFrame(step);
   };
-  step();
+  // The first frame draws the view that comes, no longer the one that goes.
+  requestAnimationFrame(step);
+  return stop;
 }
 
 /** Follow the address, and bring somebody back to where a place was left. */
 export function followAddress(): void {
   history.scrollRestoration = "manual";
   let settling: ReturnType<typeof setTimeout> | undefined;
+  let goingBack: AbortController | undefined;
   const keepScroll = () => {
     clearTimeout(settling);
     // Browsers refuse more than some 20 changes a second.
-    settling = setTimeout(() => history.replaceState({ y: scrollY } satisfies Seen, ""), SETTLED_MS);
+    settling = setTimeout(() => {
+      // What is still on its way back is nowhere that somebody chose.
+      if (!goingBack || goingBack.signal.aborted) history.replaceState({ y: scrollY } satisfies Seen, "");
+    }, SETTLED_MS);
   };
   addEventListener("scroll", keepScroll, { passive: true });
   addEventListener("hashchange", () => {
     clearTimeout(settling);
+    goingBack?.abort();
     const seen = seenOf(history.state);
     place.value = parsePlace(location.hash);
     if (!seen) history.replaceState({ y: 0 } satisfies Seen, "");
-    scrollBack(seen?.y ?? 0);
+    goingBack = scrollBack(seen?.y ?? 0);
   });
 }
 

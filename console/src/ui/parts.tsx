@@ -155,6 +155,8 @@ export function Found<T>(props: {
 }
 
 export function Waiting({ lines = 4 }: { lines?: number }): JSX.Element {
+  // While the API does not answer, nothing is on its way.
+  if (trouble.value) return <p class="muted">–</p>;
   return (
     <div class="waiting" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, n) => (

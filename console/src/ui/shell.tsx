@@ -65,8 +65,10 @@ function InTrouble(): JSX.Element | null {
   );
 }
 
+const STATES: Record<Trouble, string> = { offline: "Offline", failing: "Failing", throttled: "Waiting" };
+
 function liveWord(): string {
-  if (trouble.value === "offline") return "Offline";
+  if (trouble.value) return STATES[trouble.value];
   return live.value ? "Live" : "Paused";
 }
 

@@ -218,7 +218,7 @@ function RunsOf({ group }: { group: Group }): JSX.Element {
       <p>
         The last one: <a href={to(["runs", group.last_execution_id])}>{group.last_execution_id}</a>
       </p>
-      <Problem error={found.error} />
+      <Problem error={found.error} retry={found.reload} />
       {found.data ? <RunTable runs={found.data.runs} /> : <Waiting lines={2} />}
     </>
   );

@@ -111,7 +111,7 @@ function ClockChangePicture({ job, zone, change }: { job: Job; zone: string; cha
       title={`The next clock change in ${zone}`}
       side={`${absolute(change.at - 1000, zone).slice(0, 10)}: ${change.before} → ${change.after}, the clock ${effect}`}
     >
-      <Problem error={preview.error} />
+      <Problem error={preview.error} retry={preview.reload} />
       {preview.data ? (
         <>
           <Lanes

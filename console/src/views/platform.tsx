@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { TimeLine } from "../draw/timeline";
 import { added } from "../lib/coming";
+import { figureOf } from "../lib/health";
 import { given, oneOf } from "../lib/jobs";
 import { useLast, useLoad } from "../lib/load";
 import { go, place, to } from "../lib/router";
@@ -77,19 +78,17 @@ function Figures({ overview }: { overview: Overview }): JSX.Element {
   return (
     <dl class="figures">
       <Figure name="Tenants" value={number(totals.tenants)} />
-      <Figure name="Suspended" value={totals.suspended} tone={totals.suspended ? "late" : "good"} />
+      <Figure name="Suspended" {...figureOf(totals.suspended, "late", totals.complete)} />
       <Figure name="Jobs" value={number(totals.jobs)} />
       <Figure name="Executions a day" value={number(totals.executions_per_day)} hint="at most, by the schedules" />
       <Figure
         name="Failed runs, 24 h"
-        value={number(totals.failed)}
-        tone={totals.failed ? "bad" : "good"}
+        {...figureOf(totals.failed, "bad", totals.complete)}
         hint={`of ${counted(totals.failing, "tenant")}, until ${absolute(Date.parse(overview.fresh_at), zone, now.value)}`}
       />
       <Figure
         name="Late runs, 24 h"
-        value={number(totals.late)}
-        tone={totals.late ? "late" : "good"}
+        {...figureOf(totals.late, "late", totals.complete)}
         hint={totals.late ? `the latest by ${duration(totals.max_lateness_s)}` : "over a second"}
       />
     </dl>

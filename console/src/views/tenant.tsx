@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { WhereTimeGoes } from "../draw/shares";
+import { figureOf } from "../lib/health";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { span } from "../lib/time";
@@ -77,20 +78,21 @@ function Health({ id }: { id: string }): JSX.Element {
               <Figure name="Runs, 24 h" value={`${runs.runs.toLocaleString("en")}${more(runs.complete)}`} />
               <Figure
                 name="Failed, 24 h"
-                value={`${failed.toLocaleString("en")}${more(runs.complete)}`}
-                tone={failed ? "bad" : "good"}
-                hint={runs.success_rate == null ? "" : `${(100 * runs.success_rate).toFixed(1)} % succeeded`}
+                {...figureOf(failed, "bad", runs.complete)}
+                hint={
+                  runs.complete && runs.success_rate != null
+                    ? `${(100 * runs.success_rate).toFixed(1)} % succeeded`
+                    : ""
+                }
               />
               <Figure
                 name="Failing jobs"
-                value={`${jobs.failing}${more(jobs.complete)}`}
-                tone={jobs.failing ? "bad" : "good"}
+                {...figureOf(jobs.failing, "bad", jobs.complete)}
                 hint={`of ${jobs.read}${more(jobs.complete)}, ${jobs.paused} paused`}
               />
               <Figure
                 name="Overdue jobs"
-                value={`${jobs.overdue}${more(jobs.complete)}`}
-                tone={jobs.overdue ? "bad" : "good"}
+                {...figureOf(jobs.overdue, "bad", jobs.complete)}
                 hint={jobs.overdue ? `by ${span(jobs.most_late_s)} at most` : ""}
               />
             </dl>

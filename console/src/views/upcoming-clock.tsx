@@ -27,7 +27,7 @@ export function ClockChanges(): JSX.Element | null {
   if (found.data && found.data !== before) setBefore(found.data);
   const data = found.data ?? before;
   const more = data?.more ? <More show={() => setPages(pages + 1)}>Look for clock changes of more jobs</More> : null;
-  if (!data?.moved.length) return more ?? <Problem error={found.error} />;
+  if (!data?.moved.length) return more ?? <Problem error={found.error} retry={found.reload} />;
   const groups = movedTogether(data.moved);
   const shown = all ? groups : groups.slice(0, FIRST);
   return (
