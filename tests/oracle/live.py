@@ -229,12 +229,23 @@ class Live(ExitStack):
             self._disagree("runs", job_id, within, dict.fromkeys(expected, "succeeded"))
 
     def _compare_repeated(self, job_id: str, calls: list[Call], runs: list[Any]) -> None:
-        """A call is repeated only after its executor died, and then its run shows each."""
-        shown = {truth.instant_of(run["fire_at"]): len(run["attempts"]) for run in runs}
+        """A call is repeated only after its executor died. Then its run shows it with the outcome `unknown`."""
+        by_fire_time = {truth.instant_of(run["fire_at"]): run for run in runs}
         for at, count in Counter(call.fire_at for call in calls).items():
-            self.figures["calls that a dead executor had made"] += count - 1
-            if count > shown.get(at, 0):
-                self._disagree("repeated calls", job_id, f"{count} at {text(at)}", shown.get(at, 0))
+            run = by_fire_time.get(at, {"execution_id": "", "attempts": []})
+            died = sum(attempt["outcome"] == "unknown" for attempt in run["attempts"])
+            self.figures["calls that a dead executor had made, by their runs"] += min(count - 1, died)
+            if count - 1 > died:
+                called_at = [text(int(call.at)) for call in calls if call.fire_at == at]
+                shown = [json.dumps(run), *self._executor_log(run["execution_id"])]
+                self._disagree("repeated calls", job_id, f"at {called_at}", "\n  ".join(shown))
+
+    def _executor_log(self, execution_id: str) -> Iterator[str]:
+        """What the executors logged of an execution."""
+        pages = client(self._embedded, "logs").get_paginator("filter_log_events")
+        for page in pages.paginate(logGroupName="/aws/lambda/minute8-test-executor"):
+            messages = (event["message"].strip() for event in page["events"])
+            yield from (message for message in messages if execution_id in message)
 
     def _compare_answers(self, job_id: str, expected: Mapping[int, int]) -> None:
         since = self._active_from[job_id]
