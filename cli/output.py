@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -55,6 +55,20 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return drawn
+
+
+def show_list(
+    listed: Sequence[Any],
+    as_json: bool,
+    columns: Iterable[str],
+    row: Callable[[Any], Iterable[Any]],
+    if_empty: str,
+) -> None:
+    """Print what a request has listed: as JSON, or as a table with a `row` of each."""
+    if as_json:
+        print_json(listed)
+    else:
+        console().print(table(columns, map(row, listed)) if listed else if_empty)
 
 
 def state(word: str) -> Text:

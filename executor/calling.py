@@ -132,7 +132,8 @@ def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: 
     target, redacted = job.target, _as_it_is
     try:
         sent = event(job, payload, execution, attempt.claim, formats)
-        if job.secrets:
+        is_plain = format_of(job.target, formats) is None  # an Input of EventBridge's API is sent as it is
+        if job.secrets or (is_plain and job.may_name_secrets(payload)):
             filled = secrets.filled(job, sent)
             if isinstance(filled, Outcome):
                 return filled
@@ -182,8 +183,6 @@ def event(
     if claim and job.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = claim.token
-        if job.secrets:  # the job may be another one by then
-            context["has_secrets"] = True
     if payload_format := format_of(job.target, formats):
         payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):

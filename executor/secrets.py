@@ -75,32 +75,39 @@ class JobSecrets:
 
         Raises PayloadTooLarge.
         """
-        known: dict[str, str] = {}
+        read: dict[str, str | None] = {}
         ends_at = self.clock.now() + _READ_WITHIN_S
 
-        def value_of(name: str) -> str:
-            if name not in known:
-                known[name] = self._value(job.tenant, name)
+        def value_of(name: str) -> str | None:
+            if name not in read:
+                read[name] = self._value(job, name)
                 if self.clock.now() > ends_at:
                     raise _Stopped(_not_read(f"secrets were not read within {_READ_WITHIN_S} s"))
-            return known[name]
+            return read[name]
 
         try:
             payload = filled_json(event["payload"], value_of)
             target = _target(job.target, value_of)
         except _Stopped as stopped:
             return stopped.outcome
-        return Filled(target, {**event, "payload": payload}, known)
+        known = {name: value for name, value in read.items() if value is not None}
+        context = event["minute8"]
+        if known and "outcome_token" in context:  # the job may be another one when the outcome comes
+            context = {**context, "has_secrets": True}
+        return Filled(target, {**event, "payload": payload, "minute8": context}, known)
 
-    def _value(self, tenant: str, name: str) -> str:
-        """Raises _Stopped."""
+    def _value(self, job: Job, name: str) -> str | None:
+        """The value; None: the text is none of the job's references. Raises _Stopped."""
+        is_listed = name in job.secrets
         if self.values is None:
+            if not is_listed:
+                return None
             raise _Stopped(_never("SecretsOff", "this deployment keeps no secrets: its secretsKey is off"))
         try:
-            value = self.values.value(tenant, name, self.clock.now())
+            value = self.values.value(job.tenant, name, self.clock.now())
         except Exception as error:  # noqa: BLE001  that Minute8 cannot read it is no attempt of the tenant's
             raise _Stopped(_not_read(shown(str(error)))) from None
-        if value is None:
+        if value is None and is_listed:
             error_text = f"the tenant has no secret {name!r}"
             raise _Stopped(Outcome(ok=False, error_type="SecretMissing", error=error_text))
         return value
@@ -110,7 +117,7 @@ def _target(target: Target, value_of: ValueOf) -> Target:
     """The target with values in its headers, and percent-encoded in its URL. Raises _Stopped."""
     new = dict(target)
     if MARK in (url := target.get("url", "")):
-        new["url"] = filled(url, lambda name: quote(value_of(name), safe=""))
+        new["url"] = filled(url, value_of, lambda value: quote(value, safe=""))
     if headers := target.get("headers"):
         new["headers"] = {name: _header(name, value, value_of) for name, value in headers.items()}
     return new
@@ -141,7 +148,9 @@ class Redaction:
     """Puts references in place of the values in a text, also where they are escaped, encoded, or cut off."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        forms = {(form, name) for name, value in values.items() for form in _forms(value)}
+        forms = {
+            (form, name) for name, value in values.items() for form in _forms(value) if len(form) >= MIN_CHARS
+        }
         # However often a text was escaped: without its backslashes it is the same.
         unescaped = {(form.replace("\\", ""), name) for form, name in forms}
         self._unescaped, self._escaped = _Forms(unescaped), _Forms(forms - unescaped)
@@ -170,9 +179,10 @@ class _Forms:
     """Forms of values, in order: of thousands with the same beginning, a text is compared with two."""
 
     def __init__(self, forms: Iterable[tuple[str, str]]) -> None:
-        self._all = sorted(form for form in forms if len(form[0]) >= MIN_CHARS)
+        # Without its backslashes a form can be shorter than a value: then only its edges count.
+        self._all = sorted(form for form in forms if len(form[0]) >= _EDGE)
         self._by_beginning: dict[str, list[tuple[str, str]]] = {}
-        for form, name in self._all:
+        for form, name in (form for form in self._all if len(form[0]) >= MIN_CHARS):
             self._by_beginning.setdefault(form[:MIN_CHARS], []).append((form, name))
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:

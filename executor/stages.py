@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.jobs.job import Job
+from common.jobs.job import PAYLOAD_PATCH, Job
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
 from common.runs.claims import Claim
@@ -146,8 +146,9 @@ class Claimed:
 
         A large payload is read and prepared in its own thread, and so are secrets.
         """
-        attempt = self.attempt
-        is_at_hand = not attempt.job.payload.is_large and not attempt.job.secrets
+        attempt, job = self.attempt, self.attempt.job
+        texts = f"{job.payload.text}{job.schedule_given.get(PAYLOAD_PATCH)}"
+        is_at_hand = not job.payload.is_large and not job.may_name_secrets(texts)
         return not attempt.is_awaited and attempt.kind.in_steps is not None and is_at_hand
 
 

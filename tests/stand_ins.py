@@ -205,22 +205,22 @@ class MemoryKms:
     def __init__(self) -> None:
         self.refuses = ""
         self.decrypted: list[Mapping[str, str]] = []
-        self._encrypted: dict[bytes, tuple[bytes, Mapping[str, str]]] = {}
+        self.encrypted: dict[bytes, tuple[bytes, Mapping[str, str]]] = {}
 
     def encrypt(
         self, *, KeyId: str, Plaintext: bytes, EncryptionContext: Mapping[str, str]
     ) -> dict[str, Any]:
         assert 1 <= len(Plaintext) <= 4_096
         self._check("Encrypt")
-        blob = f"{KeyId}#{len(self._encrypted)}".encode()
-        self._encrypted[blob] = (Plaintext, dict(EncryptionContext))
+        blob = f"{KeyId}#{len(self.encrypted)}".encode()
+        self.encrypted[blob] = (Plaintext, dict(EncryptionContext))
         return {"CiphertextBlob": blob}
 
     def decrypt(
         self, *, KeyId: str, CiphertextBlob: bytes, EncryptionContext: Mapping[str, str]
     ) -> dict[str, Any]:
         self._check("Decrypt")
-        value, context = self._encrypted[CiphertextBlob]
+        value, context = self.encrypted[CiphertextBlob]
         if context != EncryptionContext or not CiphertextBlob.startswith(KeyId.encode()):
             raise ClientError({"Error": {"Code": "InvalidCiphertextException"}}, "Decrypt")
         self.decrypted.append(context)

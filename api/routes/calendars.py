@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
 from api.services import Services
 from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
@@ -54,7 +54,7 @@ def get_calendar(services: Services, request: Request) -> Response:
     return _reply(_calendars(services).get(request.tenant, _existing(request)))
 
 
-@ROUTES.add("DELETE", "/v1/calendars/{name}", "write", status=HTTPStatus.NO_CONTENT)
+@ROUTES.add("DELETE", "/v1/calendars/{name}", "write", status=HTTPStatus.NO_CONTENT, weight=A_THOUSAND_JOBS)
 def delete_calendar(services: Services, request: Request) -> Response:
     """Delete a calendar that no job names.
 

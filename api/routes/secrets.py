@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from api.http.requests import Request
-from api.http.routing import Response, Routes
+from api.http.routing import A_THOUSAND_JOBS, Response, Routes
 from api.services import Services
 from common.errors import InvalidInput
 from common.ids import SECRET_NAME_CHARS
@@ -52,7 +52,7 @@ def list_secrets(services: Services, request: Request) -> Response:
     return Response({"secrets": [_view(secret) for secret in services.secrets.listed(request.tenant)]})
 
 
-@ROUTES.add("DELETE", "/v1/secrets/{name}", "write", status=HTTPStatus.NO_CONTENT)
+@ROUTES.add("DELETE", "/v1/secrets/{name}", "write", status=HTTPStatus.NO_CONTENT, weight=A_THOUSAND_JOBS)
 def delete_secret(services: Services, request: Request) -> Response:
     """Delete a secret that no job names.
 

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import output
 from cli.commands.apply import CHANGES
 from cli.fire_changes import Consequences, consequences, dates_by_name, resolved_schedule, show_fires
 from cli.options import AsJson, with_options
-from cli.output import console, plural, print_json
+from cli.output import console, plural, print_json, show_list
 from cli.session import session
 from common.errors import InvalidInput
 from common.registration.calendar_sources import resolved
@@ -80,20 +79,19 @@ def list_calendars(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the calendars."""
     with session(ctx).client() as client:
         calendars = list(client.calendars())
-    if as_json:
-        print_json(calendars)
-        return
     now = session(ctx).clock.now()
-    rows = [
-        (
+    show_list(
+        calendars,
+        as_json,
+        ("CALENDAR", "DATES", "LAST", "CHANGED"),
+        lambda calendar: (
             calendar["name"],
-            str(len(calendar["dates"])),
+            len(calendar["dates"]),
             calendar["dates"][-1] if calendar["dates"] else "",
             relative(calendar["updated_at"], now),
-        )
-        for calendar in calendars
-    ]
-    console().print(output.table(("CALENDAR", "DATES", "LAST", "CHANGED"), rows) if rows else "no calendars")
+        ),
+        "no calendars",
+    )
 
 
 @app.command("show")

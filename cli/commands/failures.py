@@ -134,15 +134,19 @@ def muted(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the muted groups of failures."""
     with session(ctx).client() as client:
         groups = client.muted_failures()
-    if as_json:
-        print_json(groups)
-        return
-    rows = [
-        (group["job_id"], error_words(group), group["fingerprint"], _muted_words(group), group["note"])
-        for group in groups
-    ]
-    columns = ("JOB", "ERROR", "GROUP", "MUTED", "NOTE")
-    console().print(output.table(columns, rows) if rows else "nothing is muted")
+    output.show_list(
+        groups,
+        as_json,
+        ("JOB", "ERROR", "GROUP", "MUTED", "NOTE"),
+        lambda group: (
+            group["job_id"],
+            error_words(group),
+            group["fingerprint"],
+            _muted_words(group),
+            group["note"],
+        ),
+        "nothing is muted",
+    )
 
 
 def error_words(group: FailureGroup | MutedGroup) -> str:

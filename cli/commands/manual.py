@@ -9,7 +9,7 @@ import typer
 
 from cli.job_options import read_json
 from cli.options import AsJson, ExitCode, JobId, Yes, with_options
-from cli.output import console, plural, print_json, table, why
+from cli.output import console, plural, print_json, show_list, why
 from cli.session import session
 from cli.time_range import since_at
 from common.jobs.backfill import MAX_LISTED
@@ -193,24 +193,21 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
         listed = client.backfills(job_id)
-    if as_json:
-        print_json(listed)
-        return
-    rows = [
-        (
+    show_list(
+        listed,
+        as_json,
+        ("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""),
+        lambda backfill: (
             backfill["backfill_id"],
             relative(backfill["created_at"], now),
             backfill["start_at"],
             backfill["end_at"],
             f"{backfill['sent']} of {backfill['total']}",
             "cancelled" if backfill["cancelled_at"] else "",
-        )
-        for backfill in listed
-    ]
-    console().print(
-        table(("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""), rows) if rows else "no backfills"
+        ),
+        "no backfills",
     )
-    if len(listed) >= MAX_LISTED:
+    if not as_json and len(listed) >= MAX_LISTED:
         rest = f"minute8 runs list {job_id} --trigger backfill"
         typer.echo(f"minute8: there may be more backfills; the runs of all: {rest}", err=True)
 

@@ -98,12 +98,14 @@ def release(ctx: typer.Context, pattern: Pattern, stage: Stage = None, as_json: 
 
 
 def _print_holds(ctx: typer.Context, holds: list[Hold], as_json: bool) -> None:
-    if as_json:
-        print_json(holds)
-        return
     now = session(ctx).clock.now()
-    rows = [(hold["pattern"], relative(hold["held_at"], now), hold["by"], hold["note"]) for hold in holds]
-    console().print(output.table(("HELD", "SINCE", "BY", "NOTE"), rows) if rows else "nothing is held")
+    output.show_list(
+        holds,
+        as_json,
+        ("HELD", "SINCE", "BY", "NOTE"),
+        lambda hold: (hold["pattern"], relative(hold["held_at"], now), hold["by"], hold["note"]),
+        "nothing is held",
+    )
 
 
 unrecorded_app = typer.Typer(

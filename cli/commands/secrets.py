@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli import output
 from cli.options import AsJson
-from cli.output import console, print_json
+from cli.output import console, print_json, show_list
 from cli.session import session
 from common.timing.instants import relative
 
@@ -34,21 +33,19 @@ def list_secrets(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the names of the secrets, and when each was last put."""
     with session(ctx).client() as client:
         secrets = client.secrets()
-    if as_json:
-        print_json(secrets)
-        return
     now = session(ctx).clock.now()
-    rows = [
-        (
+    show_list(
+        secrets,
+        as_json,
+        ("SECRET", "REVISION", "CREATED", "CHANGED"),
+        lambda secret: (
             secret["name"],
-            str(secret["revision"]),
+            secret["revision"],
             relative(secret["created_at"], now),
             relative(secret["updated_at"], now),
-        )
-        for secret in secrets
-    ]
-    columns = ("SECRET", "REVISION", "CREATED", "CHANGED")
-    console().print(output.table(columns, rows) if rows else "no secrets")
+        ),
+        "no secrets",
+    )
 
 
 @app.command("delete")

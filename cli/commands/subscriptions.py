@@ -86,23 +86,21 @@ def list_subscriptions(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the subscriptions, and whether their deliveries work."""
     with session(ctx).client() as client:
         subscriptions = client.subscriptions()
-    if as_json:
-        print_json(subscriptions)
-        return
     now = session(ctx).clock.now()
-    rows = [
-        (
+    output.show_list(
+        subscriptions,
+        as_json,
+        ("SUBSCRIPTION", "STATE", "REPORTS", "ADDRESS", "LAST MESSAGE", "LAST ERROR"),
+        lambda subscription: (
             subscription["name"],
             output.state(subscription["delivery"]["state"]),
             ", ".join(subscription["kinds"]),
             output.target_words(subscription["target"]),
             relative(subscription["delivery"]["delivered_at"], now),
             last["error"] if (last := subscription["delivery"]["last_try"]) else "",
-        )
-        for subscription in subscriptions
-    ]
-    columns = ("SUBSCRIPTION", "STATE", "REPORTS", "ADDRESS", "LAST MESSAGE", "LAST ERROR")
-    console().print(output.table(columns, rows) if rows else "no subscriptions")
+        ),
+        "no subscriptions",
+    )
 
 
 @app.command("show")

@@ -260,22 +260,20 @@ def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = Fals
     """List the tenants."""
     with platform(ctx, stage) as api:
         tenants = list(api.tenants())
-    if as_json:
-        print_json(tenants)
-        return
     now = session(ctx).clock.now()
-    rows = [
-        (
+    output.show_list(
+        tenants,
+        as_json,
+        ("TENANT", "STATE", "CREATED", "NAME", "NOTE"),
+        lambda tenant: (
             tenant["tenant_id"],
             state(tenant["state"]),
             relative(tenant["created_at"], now),
             tenant["name"],
             tenant["note"],
-        )
-        for tenant in tenants
-    ]
-    columns = ("TENANT", "STATE", "CREATED", "NAME", "NOTE")
-    console().print(output.table(columns, rows) if rows else "no tenants")
+        ),
+        "no tenants",
+    )
 
 
 @app.command("show")

@@ -27,9 +27,6 @@ from common.timing.excluded_days import (
 )
 from common.timing.schedule import Schedule
 
-# A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
-DELETING = "deleting"
-
 
 class MissingCalendar(Minute8Error):
     """A job names a calendar that is missing or unreadable, so it is unknown whether the job fires on a date."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from common.errors import Conflict
-from common.jobs.calendars import DELETING, Calendars
+from common.errors import Conflict, InvalidInput
 from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.table import Transaction
+from common.storage.table import Table, Transaction
 from common.storage.wire import Expression
 
 # Jobs before and after a change.
 JobChanges = Sequence[tuple[Job | None, Job]]
 
+# A deletion marks an item with this attribute before it looks for jobs that name the item.
+DELETING: Final = "deleting"
 _NOT_DELETING: Final = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
 
 
@@ -34,26 +35,53 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedCalendars(Guard):
-    """A calendar that a job newly names stays until the job is stored."""
+class NamedItems(Guard):
+    """An item that a job newly names, such as a calendar, stays until the job is stored.
 
-    calendars: Calendars
+    `names` are those of a job. `field` is the field of a definition that an error names.
+    """
+
+    kind: str
+    table: Table
+    key: Callable[[str, str], keys.Key]
+    names: Callable[[Job], Iterable[str]]
+    field: str
 
     def require(self, tx: Transaction, changes: JobChanges) -> None:
         newly_named = {
             (new.tenant, name)
             for old, new in changes
-            for name in new.schedule.named_calendars
-            if old is None or old.state == DELETED or name not in old.schedule.named_calendars
+            for name in self.names(new)
+            if old is None or old.state == DELETED or name not in self.names(old)
         }
         for tenant, name in sorted(newly_named):
-            tx.check(self.calendars.table, keys.calendar(tenant, name), _NOT_DELETING)
+            tx.check(self.table, self.key(tenant, name), _NOT_DELETING)
 
     def explain(self, failed: keys.Key) -> None:
         """Raises InvalidInput, Conflict."""
-        if not failed["sk"].startswith(keys.CALENDAR_PREFIX):
+        prefix = self.key("", "")["sk"]
+        if not failed["sk"].startswith(prefix):
             return
-        name = failed["sk"].removeprefix(keys.CALENDAR_PREFIX)
-        self.calendars.check_named(failed["pk"], [name])
-        if DELETING in (self.calendars.table.get(failed) or {}):
-            raise Conflict(f"calendar {name!r} is being deleted; to keep it, store it again")
+        name, item = failed["sk"].removeprefix(prefix), self.table.get(failed)
+        if item is None:
+            raise InvalidInput(
+                self.field, f"no such {self.kind}", value=name, accepted=f"the name of a stored {self.kind}"
+            )
+        if DELETING in item:
+            raise Conflict(f"{self.kind} {name!r} is being deleted; to keep it, store it again")
+
+
+def named_calendars(jobs: Table) -> NamedItems:
+    """The guard of the calendars that jobs name."""
+    return NamedItems(
+        "calendar",
+        jobs,
+        keys.calendar,
+        lambda job: job.schedule.named_calendars,
+        "schedule.exclude.calendars",
+    )
+
+
+def named_secrets(tenants: Table) -> NamedItems:
+    """The guard of the secrets that jobs name."""
+    return NamedItems("secret", tenants, keys.secret, lambda job: job.secrets, "job")

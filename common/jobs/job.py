@@ -33,6 +33,10 @@ NO_PAYLOAD = StoredText("null")
 # The field of one of several schedules that changes the payload of its runs: a JSON merge patch (RFC 7396).
 PAYLOAD_PATCH = "payload_patch"
 
+# What a reference to a secret begins with (`secret_references.py`), and the most of a job. Each can add 4 KB to a call.
+SECRET_MARK = "secret://"
+MAX_SECRET_REFERENCES = 20
+
 # The attribute that stores the origin of a job that another API no longer has: it knows former requests alone.
 FORMER_REQUESTS = "former_requests"
 
@@ -137,6 +141,16 @@ class Job:
     origin: Mapping[str, Any] | None = None
     # The names of the secrets that its target and payload name (`secret_references.py`).
     secrets: tuple[str, ...] = ()
+
+    def may_name_secrets(self, payload: str | None) -> bool:
+        """Whether a call with this payload may need secrets.
+
+        A version before secrets leaves out the list of a job that it writes, and keeps the texts. It may also have
+        stored a text that only looks like a reference.
+        """
+        if self.secrets:
+            return True
+        return 0 < f"{self.target}{payload}".count(SECRET_MARK) <= MAX_SECRET_REFERENCES
 
     @property
     def key(self) -> str:

@@ -11,14 +11,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from common.jobs.job import MAX_SECRET_REFERENCES as MAX_REFERENCES
+from common.jobs.job import SECRET_MARK as MARK
 from common.jobs.placeholders import in_strings
 
-MARK: Final = "secret://"
-# Each can add 4 KB to what is sent.
-MAX_REFERENCES: Final = 20
+__all__ = ["MARK", "MAX_REFERENCES", "ValueOf", "filled", "filled_json", "references"]
 _REFERENCE: Final = re.compile(MARK + r"([A-Za-z0-9._-]*)")
 
-ValueOf = Callable[[str], str]
+# The value by its name; None: the reference stays as it is.
+ValueOf = Callable[[str], str | None]
 
 
 def references(text: str) -> Iterator[re.Match[str]]:
@@ -26,15 +27,20 @@ def references(text: str) -> Iterator[re.Match[str]]:
     return _REFERENCE.finditer(text)
 
 
-def filled(text: str, value_of: ValueOf) -> str:
-    """The text with values in place of references."""
-    return _REFERENCE.sub(lambda match: value_of(match[1]), text)
+def filled(text: str, value_of: ValueOf, encoded: Callable[[str], str] = str) -> str:
+    """The text with values, `encoded`, in place of references."""
+
+    def replaced(reference: re.Match[str]) -> str:
+        value = value_of(reference[1])
+        return reference[0] if value is None else encoded(value)
+
+    return _REFERENCE.sub(replaced, text)
 
 
 def filled_json(payload: str, value_of: ValueOf) -> str:
     """Compact JSON with values in place of references in its strings, but not in names of fields."""
 
-    def as_json(name: str) -> str:
-        return json.dumps(value_of(name), ensure_ascii=False)[1:-1]
+    def as_json(value: str) -> str:
+        return json.dumps(value, ensure_ascii=False)[1:-1]
 
-    return in_strings(payload, MARK, lambda string: filled(string, as_json))
+    return in_strings(payload, MARK, lambda string: filled(string, value_of, as_json))

@@ -16,7 +16,7 @@ from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.failures import FailureCounts
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_live_job
-from common.jobs.guards import Guard, NamedCalendars
+from common.jobs.guards import Guard, named_calendars, named_secrets
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
@@ -36,7 +36,7 @@ from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
-# counts and pending entry. The tenant's counts are one more, and so is each calendar that they newly name.
+# counts and pending entry. The tenant's counts are one more, and so is each calendar or secret that they newly name.
 MAX_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
@@ -160,7 +160,10 @@ class JobStore:
     def change_all(
         self, tenant: str, changes: Mapping[str, Change], idempotency_key: IdempotencyKey | None = None
     ) -> dict[str, Job]:
-        """`change` for up to MAX_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
+        """`change` for up to MAX_AT_ONCE jobs in one transaction: all or none.
+
+        Raises TooManyWrites (of calendars and secrets).
+        """
         conflicts = 0
         shard_choice = ShardChoice(self.index.directory, self.rng)
 
@@ -332,7 +335,10 @@ def job_store(
     rng: random.Random | None = None,
     by: str = ITSELF,
 ) -> JobStore:
-    """The job store whose audit names `by` as the author of changes. It has `guards` besides that of calendars."""
+    """The job store whose audit names `by` as the author of changes.
+
+    It has `guards` besides those of calendars and secrets.
+    """
     return JobStore(
         jobs=tables.jobs,
         index=DueIndex(tables.due),
@@ -340,6 +346,6 @@ def job_store(
         clock=clock,
         rng=rng or random.Random(),
         ledger=TenantLedger(tables.tenants, known),
-        guards=(NamedCalendars(Calendars(tables.jobs)), *guards),
+        guards=(named_calendars(tables.jobs), named_secrets(tables.tenants), *guards),
         by=by,
     )

@@ -5,23 +5,17 @@ When a change of a calendar takes effect:
   checks again when an execution is due, and records it as skipped(excluded).
 - A removed date takes effect from the next window to be planned. Windows that are planned already (at most 25 minutes
   ahead) have left out its fire times. Remove a date before its day begins.
-
-A calendar that jobs name cannot be deleted, since it would be unknown whether these jobs fire. So a deletion marks the
-calendar, reads the jobs, and deletes the calendar only if the mark is still its own. A job that newly names a calendar
-is stored in a transaction that fails if the calendar is marked or missing. Storing the calendar removes the mark.
 """
 
 from __future__ import annotations
 
-import secrets
-from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
-from common.jobs.calendars import DELETING, Calendar, Calendars
-from common.jobs.job import DELETED
+from common.jobs.calendars import Calendar, Calendars
+from common.jobs.guards import DELETING, named_calendars
 from common.registration.calendar_sources import resolved
+from common.registration.named_deletion import NamedDeletion
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
@@ -31,17 +25,6 @@ from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
 MAX_TENANT_CALENDARS = 100
-# How many of the jobs that name the calendar an error shows.
-_NAMED_JOBS = 3
-
-
-class CalendarInUse(Conflict):
-    """A calendar cannot be deleted while jobs name it."""
-
-    def __init__(self, name: str, job_ids: list[str]) -> None:
-        self.name = name
-        self.job_ids = job_ids
-        super().__init__(f"calendar {name!r} is named by jobs: {', '.join(job_ids)}")
 
 
 class CalendarStore(Calendars):
@@ -99,39 +82,26 @@ class CalendarStore(Calendars):
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a calendar that no job names. Reads the tenant's jobs.
 
-        Raises NotFound, CalendarInUse, Busy; Conflict if it is stored, or deleted by another request, meanwhile.
+        Raises what `NamedDeletion.delete` raises.
         """
-        key, marker = (
-            keys.calendar(tenant, name),
-            Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)}),
+        deletion = NamedDeletion(
+            of=named_calendars(self.table),
+            jobs=self.table,
+            read=("schedule",),
+            is_named=_is_named,
+            audit_view=lambda item: _audit_view(Calendar.from_item(item)),
+            advice="change them before",
         )
-        try:
-            marked = self.table.update(
-                key,
-                Expression(f"SET #{DELETING} = :mine", marker.values),
-                Expression("attribute_exists(pk)", {}),
-            )
-        except ConditionFailed:
-            raise NotFound("calendar", name) from None
-        job_exists = Expression("#state <> :deleted", {":deleted": DELETED})
-        jobs = self.table.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, where=job_exists))
-        naming = (item["job_id"] for item in jobs if _names(item["schedule"], name))
-        if job_ids := list(islice(naming, _NAMED_JOBS)):
-            with suppress(ConditionFailed):
-                self.table.update(key, Expression(f"REMOVE #{DELETING}", {}), marker)
-            raise CalendarInUse(name, job_ids)
-        tx = Transaction(self.table.client)
-        tx.delete(self.table, key, marker)
-        before = _audit_view(Calendar.from_item(marked))
-        try:
-            self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=before)
-        except ConditionFailed:
-            self.get(tenant, name)
-            raise Conflict(f"calendar {name!r} was stored, or is being deleted, by another request") from None
+        deletion.delete(tenant, name, now, self._audited)
 
 
-def _names(schedule: Item, calendar: str) -> bool:
-    return any(calendar in schedule.get(kind, ()) for kind in ("calendars", "include_calendars"))
+def _is_named(job: Item, calendar: str) -> bool:
+    schedule = job["schedule"]
+    return any(
+        calendar in single.get(kind, ())
+        for single in schedule.get("schedules", [schedule])
+        for kind in ("calendars", "include_calendars")
+    )
 
 
 def _check_revision(old: Calendar | None, name: str, expected: int | None) -> None:

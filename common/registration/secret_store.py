@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import cache, partial
 from typing import Final
 
-from common.errors import Conflict, NotFound
+from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
+from common.jobs.guards import named_secrets
+from common.jobs.secret_references import references
+from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Addition, Query, Table, Transaction
@@ -17,8 +19,6 @@ from common.tenants.audit import AuditedCommit
 from common.tenants.secrets import Secret, SecretKey, check_value
 
 MAX_TENANT_SECRETS: Final = 100
-# How many of the jobs that name the secret an error shows.
-_NAMED_JOBS: Final = 3
 OFF: Final = "this deployment keeps no secrets: its parameter secretsKey is off (docs/deploying.md)"
 
 
@@ -37,7 +37,8 @@ class SecretStore:
         checked = check_value(value)
         if self.key is None:
             raise Conflict(OFF)
-        encrypted = self.key.encrypted(tenant, name, checked)
+        # After the checks of an attempt, and once for all attempts.
+        encrypted = cache(partial(self.key.encrypted, tenant, name, checked))
 
         def attempt() -> Secret:
             addition = Addition(self.tenants, keys.additions(tenant, "secrets"))
@@ -53,7 +54,7 @@ class SecretStore:
                 before.created_at if before else int(now),
                 int(now),
             )
-            new: Item = {**keys.secret(tenant, name), **secret.to_item(), "value": encrypted}
+            new: Item = {**keys.secret(tenant, name), **secret.to_item(), "value": encrypted()}
             tx.put(self.tenants, new, _unchanged(before))
             revisions = ({"revision": secret.revision - 1} if before else {}, {"revision": secret.revision})
             self.audited.commit(
@@ -77,27 +78,25 @@ class SecretStore:
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a secret that no job names. Reads the tenant's jobs. Runs do not find it after a minute.
 
-        Raises NotFound, Busy; Conflict if jobs name it, or it was put meanwhile.
+        Raises what `NamedDeletion.delete` raises.
         """
-        item = self.tenants.get(keys.secret(tenant, name))
-        if item is None:
-            raise NotFound("secret", name)
-        if job_ids := list(islice(self._naming(tenant, name), _NAMED_JOBS)):
-            raise Conflict(
-                f"secret {name!r} is named by jobs: {', '.join(job_ids)}; change them before, or put another value"
-            )
-        tx = Transaction(self.tenants.client)
-        before = Secret.from_item(item)
-        tx.delete(self.tenants, keys.secret(tenant, name), _unchanged(before))
-        try:
-            self.audited.commit(tx, tenant, "secret.deleted", name, now, before={"revision": before.revision})
-        except ConditionFailed:
-            raise Conflict(f"secret {name!r} was put or deleted by another request") from None
+        deletion = NamedDeletion(
+            of=named_secrets(self.tenants),
+            jobs=self.jobs,
+            read=("secrets", "target", "payload", "schedule_given"),
+            is_named=_is_named,
+            audit_view=lambda item: {"revision": item["revision"]},
+            advice="change them before, or put another value",
+        )
+        deletion.delete(tenant, name, now, self.audited)
 
-    def _naming(self, tenant: str, name: str) -> Iterator[str]:
-        with_secrets = Expression("attribute_exists(#secrets)", {})
-        query = Query(tenant, sk_prefix=keys.JOB_PREFIX, where=with_secrets, attributes=("job_id", "secrets"))
-        return (item["job_id"] for item in self.jobs.query(query) if name in item["secrets"])
+
+def _is_named(job: Item, secret: str) -> bool:
+    """Of a job without a list of secrets its texts count: a version before secrets may have written it."""
+    if names := job.get("secrets"):
+        return secret in names
+    texts = f"{job['target']}{job['payload']}{job['schedule_given']}"
+    return any(reference[1] == secret for reference in references(texts))
 
 
 def _unchanged(before: Secret | None) -> Expression:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import base64
 import json
 import os
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.storage.domains import domain_of, partition_of
+from common.storage.last_use import MAX_IDLE_S, LastUse, socket_options
 
 _TIMEOUT_S: Final = 3
 _BINARY: Final = ("CiphertextBlob", "Plaintext")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PlainCalls:
     """Calls with the rights of a session of botocore's. `trusted`: a file of roots, or True for botocore's own."""
 
     session: Any
     trusted: Any
+    # Its connections stay open. To read the roots takes longer than a call.
+    _http: Any = None
+    _used: LastUse = field(default_factory=LastUse)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, service: str, operation: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one request; `operation` as in the header X-Amz-Target.
@@ -30,7 +36,6 @@ class PlainCalls:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import ClientError
-        from botocore.httpsession import URLLib3Session
 
         region = self.session.get_config_variable("region")
         endpoint = os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}") or os.environ.get("AWS_ENDPOINT_URL")
@@ -42,13 +47,34 @@ class PlainCalls:
         )
         credentials = self.session.get_credentials().get_frozen_credentials()
         SigV4Auth(credentials, service, region).add_auth(request)
-        response = URLLib3Session(verify=self.trusted, timeout=_TIMEOUT_S).send(request.prepare())
+        response = self._send(request.prepare())
         answer: dict[str, Any] = json.loads(response.content)
         if response.status_code == 200:
             return answer
         code = str(answer.get("__type", "")).rpartition("#")[2] or str(response.status_code)
         message = str(answer.get("message") or answer.get("Message") or "")
         raise ClientError({"Error": {"Code": code, "Message": message}}, operation.rpartition(".")[2])
+
+    def _send(self, request: Any) -> Any:
+        """Send it, on a connection that was used a moment ago if there is one. Raises BotoCoreError.
+
+        If the service has closed that one, it is sent once more: what is called here may happen twice.
+        """
+        from botocore.exceptions import ConnectionClosedError
+        from botocore.httpsession import URLLib3Session
+
+        with self._lock:
+            if self._http is None:
+                options: Any = socket_options()  # its stubs say that these are texts
+                self._http = URLLib3Session(verify=self.trusted, timeout=_TIMEOUT_S, socket_options=options)
+            elif not self._used.is_within(MAX_IDLE_S):
+                self._http.close()
+            self._used = LastUse()
+        try:
+            return self._http.send(request)
+        except ConnectionClosedError:
+            self._http.close()
+            return self._http.send(request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import threading
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from common.cache import Cache
+from common.cache import FairCache
 from common.errors import Busy, InvalidInput, aws_code
 from common.storage import keys
 from common.storage.table import Table
@@ -87,55 +87,57 @@ class _Known:
     stored: str
     value: str
     decrypted_at: float
+    read_at: float
+
+
+@dataclass(slots=True)
+class _Place:
+    """What is known of one secret, and the read that is under way."""
+
+    known: _Known | None = None
+    reading: Future[str | None] | None = None
 
 
 class SecretValues:
-    """The values of all tenants' secrets. Use one instance per process."""
+    """The values of all tenants' secrets, at most `most`. Use one instance per process."""
 
-    def __init__(self, table: Table, key: SecretKey) -> None:
+    def __init__(self, table: Table, key: SecretKey, most: int = _MAX_KNOWN) -> None:
         self._table = table
         self._key = key
-        self._known: Cache[tuple[str, str], _Known] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
-        # Many executions of a second can name one secret: they share one read, also if it fails.
-        self._reading: dict[tuple[str, str], Future[str | None]] = {}
+        self._places: FairCache[_Place] = FairCache(most)
         self._lock = threading.Lock()
 
     def value(self, tenant: str, name: str, now: float) -> str | None:
         """The value; None if there is no such secret. Raises Busy, and what a read raises."""
-        if known := self._known.get((tenant, name), now):
-            return known.value.value
+        place = self._places.get((tenant, name), tenant, _Place)
         with self._lock:
-            under_way = self._reading.get((tenant, name))
+            if (known := place.known) and 0 <= now - known.read_at < TRUSTED_FOR_S:
+                return known.value
+            # Many executions of a second can name one secret: they share one read, also if it fails.
+            under_way = place.reading
             read: Future[str | None] = Future()
             if under_way is None:
-                self._reading[tenant, name] = read
+                place.reading = read
         if under_way is not None:
             return under_way.result()
         try:
-            read.set_result(self._read(tenant, name, now))
+            place.known = self._read(tenant, name, now, place.known)
+            read.set_result(place.known.value if place.known else None)
         except BaseException as error:  # noqa: BLE001  each of the threads gets it
             read.set_exception(error)
         finally:
             with self._lock:
-                del self._reading[tenant, name]
+                place.reading = None
         return read.result()
 
-    def _read(self, tenant: str, name: str, now: float) -> str | None:
+    def _read(self, tenant: str, name: str, now: float, before: _Known | None) -> _Known | None:
         item = self._table.get(keys.secret(tenant, name))
         if item is None:  # not kept: it may be put at any time
-            self._known.forget((tenant, name))
             return None
-        before = self._known.whatever_age((tenant, name))
-        known = before.value if before else None
-        if (
-            known is None
-            or known.stored != item["value"]
-            or not 0 <= now - known.decrypted_at < DECRYPTED_FOR_S
-        ):
-            value = self._key.decrypted(tenant, name, item["value"])
-            known = _Known(item["value"], value, now)
-        self._known.put((tenant, name), known, now)
-        return known.value
+        stored = item["value"]
+        if before and before.stored == stored and 0 <= now - before.decrypted_at < DECRYPTED_FOR_S:
+            return replace(before, read_at=now)
+        return _Known(stored, self._key.decrypted(tenant, name, stored), now, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ def test_a_secret_is_put_listed_and_deleted(office: Office) -> None:
     assert office.bob("DELETE", "/v1/secrets/token").status == 404
     office.world.clock.sleep(1)
     assert office.alice("DELETE", "/v1/secrets/token").status == 204
+    assert office.alice("DELETE", "/v1/secrets/token").status == 404
     assert office.alice("GET", "/v1/secrets").json == {"secrets": []}
     actions = [
         entry["action"] for entry in office.alice_admin("GET", "/v1/audit?action=secret").json["entries"]

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
@@ -67,13 +67,13 @@ def test_a_value_is_not_shown_in_any_encoding(
 
 
 @given(value=SECRETS, at=st.integers(4, 59))
+@example(value="000\\000¡", at=4)
 def test_a_value_that_is_cut_off_is_not_shown(value: str, at: int) -> None:
+    assume(not set(value) & set("☂☃"))
     at = min(at, len(value) - 1)
     redact = Redaction({"token": value})
-    assert redact(f"refused: {value[:at]}").startswith("refused: secret://") or value[:at] in "refused: "
-    assert (
-        redact(f"{value[-at:]} was refused").endswith("secret://token was refused") or not value[-at:].strip()
-    )
+    assert redact(f"☂☃{value[:at]}").startswith("☂☃secret://")
+    assert redact(f"{value[-at:]}☂☃").endswith("secret://token☂☃") or not value[-at:].strip()
 
 
 @pytest.mark.parametrize("answer", ["p%40s!wo*rd&1", '"p@s!wo*rd\\u00261"'])
@@ -143,7 +143,8 @@ def filled(world: World) -> Callable[..., Any]:
     stored = world.registry.put("alice", "job", job(cron="0 9 * * *"))
 
     def fill(**target: Any) -> Any:
-        return secrets.filled(replace(stored, target={**HTTP, **target}), {"payload": "null"})
+        named = replace(stored, target={**HTTP, **target}, secrets=("nobody", *KNOWN))
+        return secrets.filled(named, {"payload": "null", "minute8": {}})
 
     return fill
 

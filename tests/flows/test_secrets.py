@@ -11,6 +11,7 @@ import pytest
 from common.errors import Conflict, InvalidInput, NotFound
 from common.registration.secret_store import MAX_TENANT_SECRETS, SecretStore
 from common.runs.outcome import Outcome
+from common.storage import keys
 from executor.completion import complete_batch
 from executor.secrets import JobSecrets
 from tests.flows.test_outcomes import EXHAUSTED, Destination
@@ -127,10 +128,15 @@ def test_a_secret_that_kms_does_not_decrypt_costs_no_attempt(secret: World) -> N
 def test_a_deployment_that_keeps_no_secrets_any_more_says_so(secret: World) -> None:
     seen = payloads(secret)
     secret.registry.create(*KEY, job(at=DUE, payload="secret://token"))
+    known = secret.executor.secrets
     object.__setattr__(secret.executor, "secrets", JobSecrets(None, secret.clock))
     secret.run_until("2026-11-21T03:30:00Z")
     (run,) = secret.run_items(*KEY)
     assert (run["status"], run["attempts"][0]["error_type"], seen) == ("failed", "SecretsOff", [])
+    object.__setattr__(secret.executor, "secrets", known)
+    secret.manual.retry("alice", "alice:job:20261121T031500Z:1")
+    secret.run_until("2026-11-21T03:40:00Z")
+    assert (secret.statuses(*KEY), seen) == (["succeeded"], [VALUE])
     store = SecretStore(secret.tables.tenants, secret.tables.jobs, None, secret.store.audited)
     with pytest.raises(Conflict, match="secretsKey is off"):
         store.put("alice", "token", "another value", secret.clock.now())
@@ -166,6 +172,49 @@ def test_what_a_function_says_later_is_not_kept(secret: World) -> None:
     ]
     assert sorted(error[:8] for error in errors) == ["bad p4ss", "not kept", "not kept"]
     assert [run["attempts"][-1]["error_type"] for run in secret.run_items(*KEY)] == ["ValueError"]
+
+
+def without_list(world: World, job_id: str = "job") -> None:
+    """As an earlier version writes a job that it changes after a rollback: it drops what it does not know."""
+    item = world.table("jobs").get(keys.job("alice", job_id))
+    assert item
+    del item["secrets"]
+    world.table("jobs").put(item)
+
+
+@pytest.mark.parametrize("size", [1, 2_000])
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_a_job_that_an_earlier_version_has_written_gets_its_secret(
+    secret: World, invocation: str, size: int
+) -> None:
+    seen = payloads(secret, lambda value: Outcome(ok=True, log_tail=f"got {value}", request_id=value))
+    payload = ["Bearer secret://token", "secret://nobody", "x" * size]
+    secret.secrets.put("alice", "nobody", "for now it exists", secret.clock.now())
+    secret.registry.create(*KEY, job(at=DUE, payload=payload, invocation=invocation))
+    without_list(secret)
+    secret.table("tenants").delete(keys.secret("alice", "nobody"))
+    secret.run_until(DUE)
+    assert seen == [[f"Bearer {VALUE}", "secret://nobody", "x" * size]]
+    assert ("has_secrets" in secret.target.calls[0][1]) == (invocation == "Event")
+    assert "p4ss" not in everything(secret)
+    if size == 1:
+        with pytest.raises(Conflict, match="named by jobs: job"):
+            secret.secrets.delete("alice", "token", secret.clock.now())
+
+
+def test_texts_of_an_earlier_version_that_only_look_like_references_are_sent_as_they_are(
+    secret: World,
+) -> None:
+    seen, kms = payloads(secret), secret.secret_key.kms
+    kms.refuses = "ThrottlingException"
+    texts = {"few": ["secret://", "secret://x/y"], "many": ["secret://token"] * 21}
+    for job_id, payload in texts.items():
+        secret.registry.create("alice", job_id, job(at=DUE, payload="plain"))
+        item = secret.table("jobs").get(keys.job("alice", job_id))
+        assert item
+        secret.table("jobs").put(item | {"payload": json.dumps(payload)})
+    secret.run_until(DUE)
+    assert sorted(seen, key=len) == [*texts.values()]
 
 
 @pytest.mark.parametrize("change", ["put", "delete"])
@@ -209,8 +258,10 @@ def test_how_many_secrets_a_tenant_has(secret: World) -> None:
     now = secret.clock.now()
     for number in range(MAX_TENANT_SECRETS - 1):
         secret.secrets.put("alice", f"s{number}", "some value", now)
+    encrypted = len(secret.secret_key.kms.encrypted)
     with pytest.raises(Conflict, match="there are 100 secrets"):
         secret.secrets.put("alice", "more", "some value", now)
+    assert len(secret.secret_key.kms.encrypted) == encrypted
     assert secret.secrets.put("alice", "s1", "another value", now + 5).revision == 2
     assert secret.secrets.put("bob", "more", "some value", now).revision == 1
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.registration.calendar_store import CalendarInUse, CalendarStore
+from common.registration.calendar_store import CalendarStore
+from common.registration.named_deletion import StillNamed
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression
@@ -83,12 +84,36 @@ def test_a_calendar_that_jobs_name_is_not_deleted(world: World, calendars: Calen
     put(calendars, "feasts")
     world.registry.create("alice", "job", minutely("feasts"))
     world.store.pause("alice", "job")
-    with pytest.raises(CalendarInUse, match="'feasts' is named by jobs: job"):
+    with pytest.raises(StillNamed, match="'feasts' is named by jobs: job"):
         calendars.delete("alice", "feasts", world.clock.now())
     world.store.delete("alice", "job")
     calendars.delete("alice", "feasts", world.clock.now())
     with pytest.raises(NotFound):
         calendars.delete("alice", "feasts", world.clock.now())
+
+
+def test_a_calendar_that_one_of_several_schedules_names_is_not_deleted(
+    world: World, calendars: CalendarStore
+) -> None:
+    plain = {"cron": "0 9 * * *"}
+    for number, named in enumerate(
+        ({"exclude": {"calendars": ["feasts"]}}, {"include_calendars": ["feasts"]})
+    ):
+        put(calendars, "feasts")
+        schedule = {"schedules": [plain, {"cron": "0 10 * * *"} | named]}
+        world.registry.create("alice", f"job{number}", {**job(), "schedule": schedule})
+        with pytest.raises(StillNamed, match=f"named by jobs: job{number}"):
+            calendars.delete("alice", "feasts", world.clock.now())
+        world.store.delete("alice", f"job{number}")
+
+
+def test_a_damaged_job_does_not_hinder_a_deletion(world: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts")
+    world.secrets.put("alice", "token", "some value", world.clock.now())
+    for number, damaged in enumerate(({}, {"schedule": "x", "secrets": 5, "target": []})):
+        world.table("jobs").put({"pk": "alice", "sk": f"JOB#{number}", "state": "active", **damaged})
+    calendars.delete("alice", "feasts", world.clock.now())
+    world.secrets.delete("alice", "token", world.clock.now())
 
 
 def test_nothing_is_planned_on_an_excluded_date(world: World, calendars: CalendarStore) -> None:

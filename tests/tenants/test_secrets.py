@@ -125,7 +125,9 @@ def test_threads_that_need_one_secret_share_its_read(world: World, fails: bool) 
     with ThreadPoolExecutor(5) as threads:
         first_read = threads.submit(read)
         assert has_begun.wait(10)
-        later_reads = [threads.submit(values._reading["alice", "token"].result) for _ in range(2)]
+        reading = place_of(values).reading
+        assert reading
+        later_reads = [threads.submit(reading.result) for _ in range(2)]
         later_reads += [threads.submit(read) for _ in range(2)]
         # Whoever came late enough to find the value known is no other read either.
         go_on.set()
@@ -134,7 +136,32 @@ def test_threads_that_need_one_secret_share_its_read(world: World, fails: bool) 
         assert all(isinstance(result, Busy) for result in results)
     else:
         assert (results, calls) == (["the first value"] * 5, ["token"])
-    assert not values._reading
+    assert place_of(values).reading is None
+
+
+def place_of(values: SecretValues) -> Any:
+    (place,) = values._places
+    return place
+
+
+def test_a_tenant_with_many_secrets_pushes_out_its_own(world: World) -> None:
+    kms: Any = world.secret_key.kms
+    values, now = SecretValues(world.table("tenants"), world.secret_key, most=10), world.clock.now()
+    for tenant, count in (("bob", 5), ("alice", 30)):
+        for number in range(count):
+            world.secrets.put(tenant, f"s{number}", "some value", now)
+    for number in range(5):
+        values.value("bob", f"s{number}", now)
+    for _ in range(2):
+        for number in range(30):
+            values.value("alice", f"s{number}", now)
+            assert len(values._places) <= 10
+    kms.decrypted.clear()
+    for number in range(5):
+        values.value("bob", f"s{number}", now)
+    assert kms.decrypted == []
+    values.value("alice", "s0", now)
+    assert [context["tenant"] for context in kms.decrypted] == ["alice"]
 
 
 def test_what_was_copied_to_another_tenant_is_no_value(world: World) -> None:

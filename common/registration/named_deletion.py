@@ -1,0 +1,87 @@
+"""Deletes what jobs may name, such as a calendar, if no job names it.
+
+It would be unknown what a job that names a missing one means. So a deletion marks the item, reads the jobs, and deletes
+the item only if the mark is still its own. A job that newly names the item is stored in a transaction that fails if the
+item is marked or missing (`common/jobs/guards.py`). Storing the item again removes the mark.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from common.errors import Conflict, NotFound
+from common.jobs.corrupt import BROKEN
+from common.jobs.guards import DELETING, NamedItems
+from common.jobs.job import DELETED
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Query, Table, Transaction
+from common.storage.wire import Expression, Item
+from common.tenants.audit import AuditedCommit
+
+# How many of the jobs that name the item an error shows.
+_NAMED_JOBS: Final = 3
+_JOB_EXISTS: Final = Expression("#state <> :deleted", {":deleted": DELETED})
+
+
+class StillNamed(Conflict):
+    """An item cannot be deleted while jobs name it."""
+
+    def __init__(self, kind: str, name: str, job_ids: list[str], advice: str) -> None:
+        super().__init__(f"{kind} {name!r} is named by jobs: {', '.join(job_ids)}; {advice}")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDeletion:
+    """The deletion of one kind of items.
+
+    `is_named` says whether the item of a job, of which only the attributes `read` are read, has a name. `audit_view` is
+    what the audit keeps of the deleted item. `advice` ends the error of one that jobs name.
+    """
+
+    of: NamedItems
+    jobs: Table
+    read: tuple[str, ...]
+    is_named: Callable[[Item, str], bool]
+    audit_view: Callable[[Item], Item]
+    advice: str
+
+    def delete(self, tenant: str, name: str, now: float, audited: AuditedCommit) -> None:
+        """Delete the item that no job names. Reads the tenant's jobs.
+
+        Raises NotFound, StillNamed, Busy; Conflict if it is stored, or deleted by another request, meanwhile.
+        """
+        kind, table, key = self.of.kind, self.of.table, self.of.key(tenant, name)
+        is_mine = Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)})
+        mark = Expression(f"SET #{DELETING} = :mine", is_mine.values)
+        try:
+            marked = table.update(key, mark, Expression("attribute_exists(pk)", {}))
+        except ConditionFailed:
+            raise NotFound(kind, name) from None
+        jobs = self.jobs.query(
+            Query(tenant, sk_prefix=keys.JOB_PREFIX, where=_JOB_EXISTS, attributes=("job_id", *self.read))
+        )
+        naming = (item["job_id"] for item in jobs if self._is_named(item, name))
+        if job_ids := list(islice(naming, _NAMED_JOBS)):
+            with suppress(ConditionFailed):
+                table.update(key, Expression(f"REMOVE #{DELETING}", {}), is_mine)
+            raise StillNamed(kind, name, job_ids, self.advice)
+        tx = Transaction(table.client)
+        tx.delete(table, key, is_mine)
+        try:
+            audited.commit(tx, tenant, f"{kind}.deleted", name, now, before=self.audit_view(marked))
+        except ConditionFailed:
+            if table.get(key) is None:
+                raise NotFound(kind, name) from None
+            raise Conflict(f"{kind} {name!r} was stored, or is being deleted, by another request") from None
+
+    def _is_named(self, item: Item, name: str) -> bool:
+        """A damaged job names nothing: it fires again only if it is put again."""
+        with suppress(*BROKEN):
+            return self.is_named(item, name)
+        return False
