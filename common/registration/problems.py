@@ -109,8 +109,8 @@ def _hint(problem: ErrorDetails, model: type[BaseModel]) -> str:
 def _fields_at(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
     """The names of the fields at `loc`. After a union, `loc` names the kind that the client chose."""
     models = [model]
-    for part in loc:
-        fields = [candidate.model_fields[str(part)] for candidate in models if part in candidate.model_fields]
+    for part in (part for part in loc if isinstance(part, str)):  # a number is a place in a list
+        fields = [candidate.model_fields[part] for candidate in models if part in candidate.model_fields]
         if fields:
             models = [inner for field in fields for inner in _models_in(field.annotation)]
         else:

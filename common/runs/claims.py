@@ -126,7 +126,9 @@ def claim_update(claim: Claim, status: str) -> Expression:
     written = claim_fields(claim, status)
     if claim.execution.attempt > 1:  # the claim before had another message
         written["handed_over"] = claim.handed_over
-    return Expression(_words(tuple(written), _FIRST), {f":{name}": value for name, value in written.items()})
+    # Of a queued run it says why the run waits.
+    words = f"{_words(tuple(written), _FIRST)} REMOVE #detail"
+    return Expression(words, {f":{name}": value for name, value in written.items()})
 
 
 def takeover_update(claim: Claim, status: str, record: Item) -> Expression:

@@ -64,6 +64,7 @@ def test_no_more_go_than_the_limit_and_the_first_that_waits_is_next(world: World
         end_one(world)
         assert states(world).count("running") <= 2
     assert states(world) == ["succeeded"] * 5
+    assert not any("detail" in run for n in range(5) for run in world.run_items("alice", f"job-{n:02}"))
     called = [context["job_id"] for _, context in world.target.calls]
     assert called == [*began, *(name.split(":")[0] for name in order)]
     assert holders(world) == {}

@@ -177,6 +177,7 @@ def test_a_zone(zone: str, instead: str) -> None:
         ({"schedule": "soon"}, "schedule", 'an object such as {"every": "90m"}'),
         ({"schedule": {"cron": "0 9 * * *", "tz": "UTC"}}, "schedule.tz", "timezone, perhaps; the fields cron,"),
         ({"schedule": {"every": "5m", "anchor_at": "x"}}, "schedule.anchor_at", "anchor, perhaps; the fields"),
+        ({"schedule": {"schedules": [{"every": "1h", "cap": 2}]}}, "schedule.schedules.0.cap", "the fields cron,"),
         ({"timeout_s": "5m"}, "timeout_s", "the number of seconds, 300"),
         ({"timout_s": 5}, "timout_s", "timeout_s, perhaps; the fields name,"),
         ({"retry": {"max_age_s": "1 hour"}}, "retry.max_age_s", "the number of seconds, 3600"),
