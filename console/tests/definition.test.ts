@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Definition, definitionOf, type Form, formOf, withEnvelope } from "../src/lib/definition";
+import { anchored, type Definition, definitionOf, type Form, formOf, withEnvelope } from "../src/lib/definition";
 
 const PAGE = readFileSync(new URL("../../docs/job.md", import.meta.url), "utf8");
 
@@ -123,4 +123,19 @@ describe("the envelope", () => {
     expect(JSON.parse(withEnvelope(alone, true))).toEqual(target);
     expect(withEnvelope("{", false)).toBe("{");
   });
+});
+
+describe("an interval", () => {
+  const job = { schedule: { every: "1h" }, schedule_resolved: { every_s: 3600, anchor_at: "2026-11-23T20:30:21Z" } };
+
+  it.each([
+    [{ every: "1h" }, job, "2026-11-23T20:30:21Z"],
+    [{ every: "2h" }, job, undefined],
+    [{ every: "1h", anchor: "2026-01-01T00:00:00Z" }, job, "2026-01-01T00:00:00Z"],
+    [{ every: "1h" }, { ...job, schedule: { every: "1h", anchor: "2026-01-01T00:00:00Z" } }, undefined],
+    [{ cron: "0 0 * * *" }, job, undefined],
+    [{ every: "1h" }, null, undefined],
+  ])("%o of a job keeps its anchor where the API keeps it", (schedule, before, anchor) =>
+    expect(anchored(schedule, before).anchor).toBe(anchor),
+  );
 });

@@ -199,6 +199,19 @@ describe("the audit", () => {
 });
 
 describe("the editor", () => {
+  it("shows the times of an interval that stays from the anchor that it has", async () => {
+    const page = await newPage();
+    const { schedule_words: words } = await call(stage.keys.wanda, "GET", "jobs/plain");
+    await signIn(page, stage.keys.wanda);
+    await show(page, "jobs/plain/edit");
+    const preview = page.getByRole("region", { name: "What it will do" });
+    await preview.getByText(String(words), { exact: true }).waitFor();
+    await page.getByLabel("Every", { exact: true }).fill("2h");
+    await preview.getByText(/^Every 2h of elapsed time/).waitFor();
+    await page.getByRole("link", { name: "Cancel" }).click();
+    await end(page);
+  });
+
   it("has fields for each kind of target, presets, words for policies, and its button in sight", async () => {
     const page = await newPage({ viewport: { width: 1280, height: 700 } });
     await signIn(page, stage.keys.wanda);
@@ -316,6 +329,19 @@ describe("a page", () => {
     await settled(page);
     const row = await page.getByRole("table", { name: "Jobs" }).locator("[data-row]").first().boundingBox();
     expect(row?.y).toBeLessThan(440);
+    // On paper as wide as A4 nothing is cut off, and what only a screen can do is left out.
+    await page.setViewportSize({ width: 794, height: 1123 });
+    for (const view of ["", "runs", "jobs/breaks", "jobs"]) {
+      await show(page, view);
+      await settled(page);
+      await page.emulateMedia({ media: "print", colorScheme: "dark" });
+      await expect
+        .poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: view })
+        .toBeLessThanOrEqual(794);
+      for (const control of await page.locator("main button, main select, .tabs").all())
+        expect(await control.and(page.locator(":not(.legend button)")).isVisible(), view).toBe(false);
+      await page.emulateMedia({ media: "screen" });
+    }
     await page.emulateMedia({ media: "print", colorScheme: "dark" });
     expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toBe("light");
     expect(await page.getByRole("navigation").first().isVisible()).toBe(false);

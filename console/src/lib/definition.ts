@@ -169,6 +169,19 @@ export function definitionOf(form: Form, stored?: Definition): Written {
   return { definition, schedule, problems };
 }
 
+interface Anchored {
+  schedule: { every?: unknown; anchor?: unknown };
+  schedule_resolved: Record<string, unknown>;
+}
+
+/** A schedule as the API stores it for a job: an interval that stays, without a written anchor, keeps its anchor. */
+export function anchored(schedule: Definition, job: Anchored | null): Definition {
+  const { every, anchor } = job?.schedule ?? {};
+  const at = job?.schedule_resolved.anchor_at;
+  const isKept = every && every === schedule.every && !anchor && !schedule.anchor && typeof at === "string";
+  return isKept ? { ...schedule, anchor: at } : schedule;
+}
+
 /** What goes into each of several schedules, and not beside them. */
 const OF_ONE: readonly Box[] = ["timezone", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"];
 

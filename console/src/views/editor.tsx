@@ -4,7 +4,15 @@ import { Minute8Problem, type Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Week } from "../draw/week";
-import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
+import {
+  anchored,
+  BLANK,
+  type Definition,
+  type Form,
+  fieldOf,
+  formOf,
+  definitionOf as written,
+} from "../lib/definition";
 import { diffOf } from "../lib/diff";
 import { type Draft, draftOf, dropDraft, keepDraft, keyOf, placeOfDraft, rebased } from "../lib/drafts";
 import type { Job } from "../lib/jobs";
@@ -86,10 +94,11 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
   const text = useSettled(JSON.stringify(written(form, stored)), 300);
   const settled = useMemo(() => JSON.parse(text) as ReturnType<typeof written>, [text]);
   const id = useSettled(form.job_id.trim(), 300);
-  const preview = useLoad(`preview ${JSON.stringify(settled.schedule)} ${id}`, (signal) =>
+  const schedule = anchored(settled.schedule, before);
+  const preview = useLoad(`preview ${JSON.stringify(schedule)} ${id}`, (signal) =>
     api().post("/v1/schedules/preview", {
       body: {
-        schedule: settled.schedule as Shapes["ScheduleDefinition"],
+        schedule: schedule as Shapes["ScheduleDefinition"],
         count: 8,
         week: true,
         ...(/^[A-Za-z0-9][\w.-]*$/.test(id) ? { job_id: id } : {}),
@@ -273,11 +282,16 @@ function Preview(props: {
 function Against({ before, after }: { before: Job; after: Record<string, unknown> }): JSX.Element {
   const changes = diffOf(pruned(definitionOf(before)), pruned(after));
   const isRescheduled = changes.some((change) => change.field.startsWith("schedule"));
+  const scheduleOf = (schedule: Definition) => anchored(schedule, before) as Shapes["ScheduleDefinition"];
   return (
     <Card title="What changes">
       {changes.length ? <Changes changes={changes} /> : <p class="muted">Nothing yet.</p>}
       {isRescheduled ? (
-        <ConsequencesOf job={before} before={before.schedule} after={after.schedule as Shapes["ScheduleDefinition"]} />
+        <ConsequencesOf
+          job={before}
+          before={scheduleOf(before.schedule)}
+          after={scheduleOf(after.schedule as Definition)}
+        />
       ) : null}
     </Card>
   );

@@ -57,7 +57,9 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           ["Target", <Text key="t">{`${target.kind} ${"url" in target ? target.url : target.arn}`}</Text>],
           [
             "Retries",
-            `${job.retry.max_attempts} attempts, from ${job.retry.base_s} s, at most ${job.retry.cap_s} s apart`,
+            job.retry.max_attempts === 1
+              ? "none: one attempt"
+              : `${job.retry.max_attempts} attempts, from ${job.retry.base_s} s, at most ${job.retry.cap_s} s apart`,
           ],
           ["Time limit", `${job.timeout_s} s`],
           ["Overlap", job.overlap],
@@ -140,8 +142,9 @@ const MANY = 5;
 
 export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Element | null {
   if (!changes.length) return null;
-  // What is created has all of its fields, which hide the changes around it.
-  if (changes.length > MANY && changes.every((change) => change.before === null)) {
+  // What is created or deleted has all of its fields, which hide the changes around it.
+  const isWhole = (["before", "after"] as const).some((side) => changes.every((change) => change[side] === null));
+  if (changes.length > MANY && isWhole) {
     return (
       <details>
         <summary>{changes.length} fields</summary>
