@@ -294,6 +294,7 @@ def test_an_answered_connection_sends_the_next_event(
     assert service.connections == threads.MAX_EVENT_THREADS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
 @pytest.mark.parametrize("gives_threads", [True, False], ids=["receiver", "batch"])
 def test_events_behind_answers_that_never_come_get_threads(

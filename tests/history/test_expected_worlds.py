@@ -26,6 +26,7 @@ from tests.worlds import at
 WORLDS = int(os.environ.get("EXPECTED_WORLDS", "100"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", range(4))
 def test_the_due_set_is_what_the_jobs_said_and_each_instant_has_its_record(
     batch: int, monkeypatch: pytest.MonkeyPatch

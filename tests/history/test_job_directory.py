@@ -51,6 +51,7 @@ def change(world: World, rng: random.Random, number: int) -> None:
         act("alice", job_id)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10**6), st.lists(st.sampled_from(["change", "many", "look", "other", "wait"]), max_size=25)

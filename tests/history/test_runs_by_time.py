@@ -133,6 +133,7 @@ def test_a_summary_is_a_recount_of_all_runs(seed: int, is_state_older: bool) -> 
             assert shown.hourly == recounted
 
 
+@pytest.mark.long
 def test_a_week_is_read_in_few_requests(world: World) -> None:
     world.table("tenants").put(dict(keys.tenant_listing("alice")))
     world.registry.create("alice", "hourly", job(cron="7 * * * *"))

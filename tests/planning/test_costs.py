@@ -69,6 +69,7 @@ def short_ones() -> Iterator[tuple[int, int]]:
     return ((1 + n % 600, n) for n in range(REGISTERED))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("intervals", "most_queries"), [(odd, 60), (round_ones, 200), (long_ones, 200), (short_ones, 60)]
 )

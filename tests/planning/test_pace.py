@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,6 +125,7 @@ def test_the_smallest_number_counts_where_jobs_of_one_key_name_several() -> None
     assert max(Counter(seconds.values()).values()) == 1 and not reservations.over
 
 
+@pytest.mark.long
 def test_far_too_many_are_spread_over_the_tolerance() -> None:
     """A pace of one a second, 100,000 due at once: no execution is lost, and the reservation takes a second or two."""
     reservations = PaceReservations()

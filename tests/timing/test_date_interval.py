@@ -77,6 +77,7 @@ def test_refusals_say_what_is_accepted(raw: dict[str, object], field: str, part:
     assert (caught.value.field, part in str(caught.value)) == (f"schedule.{field}", True), caught.value
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())
 def test_an_independent_implementation_agrees(data: st.DataObject) -> None:

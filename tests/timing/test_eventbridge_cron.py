@@ -174,6 +174,7 @@ def test_rules_go_with_cron_only(key: str, timing: dict[str, str]) -> None:
         parse_schedule({**timing, key: "eventbridge"}, job_key="a", now=0)
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=_SLOW)
 @given(reference.expressions(), st.integers(1970, 2198))
 def test_dates_agree_with_brute_force_in_any_two_years(expression: str, year: int) -> None:
@@ -193,6 +194,7 @@ def test_dates_agree_with_brute_force_in_any_two_years(expression: str, year: in
         assert rfc3339(newest_fires(schedule, start, end, 1)[0])[:10] == expected[-1]
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=_SLOW)
 @given(st.sampled_from(ZONES), st.integers(0, 10_000), reference.expressions(any_date=True))
 def test_times_agree_with_brute_force_around_clock_changes(zone: str, nth: int, expression: str) -> None:

@@ -46,6 +46,7 @@ def test_keys_are_readable(schedule: Schedule, key: str) -> None:
     assert group_key(schedule) == key
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(WHOLE_HOURS + ODD), expressions(), st.booleans(), st.data())
 def test_a_group_is_due_whenever_its_member_is(

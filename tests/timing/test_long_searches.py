@@ -118,6 +118,7 @@ def test_long_searches_find_what_short_ones_do(
                 break
 
 
+@pytest.mark.long
 def test_a_search_ends_with_the_years_that_dates_have() -> None:
     schedule = Schedule(timing=CronTiming("0 3 29 2 *", "UTC"))
     fire_times = next_fires(schedule, NOW, 10_000)

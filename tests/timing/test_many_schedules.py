@@ -74,6 +74,7 @@ def part(draw: st.DrawFn, start: int, end: int) -> tuple[dict[str, Any], list[in
     return raw | {"exclude": {"calendars": [name]}}, times, {name: sorted(map(str, excluded))}
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())
 def test_the_union_of_each_by_an_independent_implementation(data: st.DataObject) -> None:

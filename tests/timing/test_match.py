@@ -49,6 +49,7 @@ def _moderate(zone: str) -> list[Change]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(NAMED), st.integers(0, 10_000), expressions())
 def test_generated_expressions_around_transitions(zone: str, nth: int, expression: str) -> None:
@@ -94,6 +95,7 @@ def test_every_minute_around_the_latest_gap_and_overlap(zone: str) -> None:
             assert list(fires(cron(expression, zone), start, end)) == expected, expression
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(expressions(), st.integers(0, 67 * 366 * 1440))
 def test_dates_agree_far_from_clock_changes(expression: str, minute: int) -> None:

@@ -88,6 +88,7 @@ def test_a_time_moves_to_its_local_date_and_follows_the_clock_there() -> None:
     assert dates_of(autumn, "2026-10-30", 4) == ["11-01 05:30"]
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.data())
 def test_an_independent_implementation_agrees(data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import islice, pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ CRONS = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(NEAR_A_CHANGE, CRONS, st.integers(1, 48 * HOUR_S), st.data())
 def test_any_split_gives_the_whole(
@@ -127,6 +129,7 @@ def test_the_rarest_date_is_found() -> None:
     assert next_fires(cron("0 0 * 2 1#5"), 1_456_790_400, 2) == [2_340_316_800, 3_223_929_600]
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(NEAR_A_CHANGE, CRONS, st.integers(1, 40 * 86_400), st.integers(0, 3), st.data())
 def test_counted_and_newest_as_if_all_were_listed(
