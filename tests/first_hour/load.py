@@ -17,7 +17,7 @@ from scripts.demo.workload import Registration
 _EVERY_S: Final = 5
 # Awaited calls, each almost until the next; and events, more than the executors take at once.
 _AWAITED, _WORKS_S, _EVENTS = 10, 4, 40
-_PATIENCE_S: Final = 180
+_PATIENCE_S: Final = 60
 _BEGINS_AFTER_S: Final = 15
 
 
