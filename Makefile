@@ -97,7 +97,7 @@ audit: install $(VENV_AUDIT_READY) ## Look up the known vulnerabilities of all p
 
 locks: ## Write requirements/*.txt, with every package and its hashes, from requirements/*.in
 	@$(PYTHON) -m venv build/uv && build/uv/bin/python -m pip install -qq --disable-pip-version-check uv==0.13.9
-	@for list in dev run jwt lambda audit; do \
+	@for list in dev run jwt otlp lambda audit; do \
 	  build/uv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(ARGS) \
 	    requirements/$$list.in $$([[ $$list = dev ]] || echo -c requirements/dev.txt) -o requirements/$$list.txt; done
 
@@ -133,7 +133,7 @@ $(VENV_READY): requirements.txt requirements/run.txt scripts/minute8
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 
-$(VENV_TESTS_READY): $(VENV_READY) requirements/jwt.txt requirements/dev.txt
+$(VENV_TESTS_READY): $(VENV_READY) requirements/jwt.txt requirements/otlp.txt requirements/dev.txt
 	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 

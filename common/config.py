@@ -69,6 +69,10 @@ class Config:
     daily_report_hour: int
     # The ARN of the key for tenants' secrets; empty: they can put none.
     secrets_key: str
+    # The collector of OpenTelemetry, the parameter of SSM with its headers, and the share of runs that have spans.
+    otlp_endpoint: str
+    otlp_headers: str
+    otlp_ratio: float
     # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
@@ -116,6 +120,9 @@ class Config:
             daily_report_topic=env.get("DAILY_REPORT_TOPIC", ""),
             daily_report_hour=int(env.get("DAILY_REPORT_HOUR", "6")),
             secrets_key=env.get("SECRETS_KEY", ""),
+            otlp_endpoint=env.get("OTLP_ENDPOINT", ""),
+            otlp_headers=env.get("OTLP_HEADERS", ""),
+            otlp_ratio=float(env.get("OTLP_RATIO", "1")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
     from eventbridge.group_metrics import Attempt
+    from executor.run_spans import RunSpans
     from executor.targets.http_endpoint import HttpEndpoints
 
 # A crowded batch claims some of its executions at once, and reads jobs meanwhile.
@@ -49,14 +51,23 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     if all(is_wake(message.body) for message in messages):
         _wake(hold_s(len(messages), is_new))
         return {"batchItemFailures": []}
+    received_at = SystemClock().now()
     reports, failed = execute_batch(_executor(), messages, _redelivery())
     _log_and_count(reports, len(failed))
+    if spans := _spans():
+        spans.export(received_at, _sent_at(event["Records"]))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 
 def _message(record: Mapping[str, Any]) -> Message:
     receives = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
     return Message(record["messageId"], record["body"], record.get("receiptHandle", ""), receives)
+
+
+def _sent_at(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """When each message was sent, by its id: SQS tells it in milliseconds."""
+    sent = {record["messageId"]: record.get("attributes", {}).get("SentTimestamp", "") for record in records}
+    return {message_id: int(text) / 1_000 for message_id, text in sent.items() if text.isdecimal()}
 
 
 def _log_and_count(reports: list[Report], failed: int) -> None:
@@ -107,7 +118,8 @@ def _executor() -> Executor:
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
     known = KnownTenants(tables.tenants)
     endpoints = aws.on_first_use(_endpoints)
-    return wiring.executor(
+    spans = _spans()
+    built = wiring.executor(
         tables,
         queue,
         clock,
@@ -119,6 +131,22 @@ def _executor() -> Executor:
         _secret_key,
         settings.api_url,
     )
+    return replace(built, note=spans.note) if spans else built
+
+
+@cache
+def _spans() -> RunSpans | None:
+    """What exports the spans of runs; None where the parameter `otlpEndpoint` is off."""
+    if not config().otlp_endpoint:
+        return None
+    from common.tracing.export import span_export
+    from executor.run_spans import RunSpans
+
+    export = span_export()
+    if export is None:
+        return None
+    settings = config()
+    return RunSpans(export, settings.executions_queue_url, settings.otlp_ratio, SystemClock())
 
 
 def _removals() -> RemovalRequests:

@@ -57,6 +57,8 @@ CLAIMS_AT_ONCE: Final = 10
 
 Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
 Stage = Callable[[Sequence[Progress]], list[Progress]]
+# Is told each result that was recorded, and since when it was being recorded.
+Note = Callable[[Called | Decided, Report, float], None]
 
 _NEXT_STAGES: Final[Mapping[type[Progress], str]] = {
     Delivery: "hold",
@@ -91,6 +93,8 @@ class Executor:
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
     handed_over: HandedOver = field(default_factory=HandedOver)
+    # For spans; None: there are none.
+    note: Note | None = None
 
     def next_stage(self, progress: Progress) -> Stage:
         """The stage that an execution takes next."""
@@ -306,9 +310,13 @@ class Executor:
         return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
     def _record(self, item: Called | Decided) -> Report:
-        if isinstance(item, Decided):
-            return self.recorder.record(item.claim, item.job, item.verdict)
-        return self.recorder.record(item.claim, item.claimed.attempt.job, item.verdict)
+        job = item.job if isinstance(item, Decided) else item.claimed.attempt.job
+        if self.note is None:
+            return self.recorder.record(item.claim, job, item.verdict)
+        from_at = self.clock.now()
+        report = self.recorder.record(item.claim, job, item.verdict)
+        self.note(item, report, from_at)
+        return report
 
 
 def _together(stage: Stage, progress: list[Progress]) -> list[Progress]:

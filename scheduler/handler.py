@@ -52,6 +52,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     """
     publish_lag(scheduler())
     summary = scheduler().tick()
+    ended_at = scheduler().planner.clock.now()
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
@@ -67,6 +68,8 @@ def handle(event: object, context: object) -> dict[str, Any]:
     )
     log_sealed(sealer().seal(summary.now))
     telemetry.metrics().flush_metrics()
+    if config().otlp_endpoint:
+        export_spans(summary, ended_at)
     if _is_removal_due():
         _removal().run_alone(summary.now)
     return asdict(summary)
@@ -109,6 +112,15 @@ def publish(summary: TickSummary, message: str) -> None:
     if summary.over_pace:  # a metric costs money in each hour in which it has a value
         metrics.add_metric(telemetry.OVER_PACE, "Count", summary.over_pace)
     metrics.flush_metrics()
+
+
+def export_spans(summary: TickSummary, ended_at: float) -> None:
+    """Export the spans of a tick that has ended then."""
+    from common.tracing.export import span_export
+    from scheduler.tick_spans import spans_of
+
+    if export := span_export():
+        export.export([*spans_of(summary, ended_at, config().executions_queue_url)])
 
 
 def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:

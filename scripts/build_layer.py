@@ -1,4 +1,4 @@
-"""Build the Lambda layers from requirements/lambda.txt and requirements/jwt.txt, and compile the functions' own code.
+"""Build the Lambda layers from requirements/lambda.txt, jwt.txt and otlp.txt, and compile the functions' own code.
 
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
@@ -18,11 +18,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from common.config import OFF
 from scripts.one_at_a_time import one_at_a_time
 
 ROOT = Path(__file__).resolve().parent.parent
 # A layer's directory, without its platform, and its requirements.
-LAYERS = {"layer": ROOT / "requirements/lambda.txt", "layer-jwt": ROOT / "requirements/jwt.txt"}
+LAYERS = {
+    "layer": ROOT / "requirements/lambda.txt",
+    "layer-jwt": ROOT / "requirements/jwt.txt",
+    "layer-otlp": ROOT / "requirements/otlp.txt",
+}
+# The layers that functions have only with a parameter.
+OPTIONAL_LAYERS = {"layer-jwt": "jwtIssuer", "layer-otlp": "otlpEndpoint"}
 
 # What the functions call: their own tables, queue and bus, and targets.
 SERVICES = {"cloudwatch", "dynamodb", "ecs", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
@@ -51,6 +58,24 @@ def platform_of(params: Mapping[str, str]) -> str:
 def build_all(platform: str, names: Iterable[str] = LAYERS) -> list[Path]:
     """Build the layers of these names; return their paths. Raises RuntimeError with pip's output if pip fails."""
     return [build(platform, name)[0] for name in names]
+
+
+def needed(params: Mapping[str, str]) -> list[str]:
+    """The layers that functions of a deployment with these parameters have."""
+    return [
+        name
+        for name in LAYERS
+        if name not in OPTIONAL_LAYERS or params.get(OPTIONAL_LAYERS[name], OFF) != OFF
+    ]
+
+
+def fill_in(root: Path, platform: str) -> None:
+    """serverless.yml packages every layer; one that no function has, and that was never built, may be empty."""
+    for name in LAYERS:
+        layer = root / "build" / f"{name}-{platform}"
+        if not layer.exists():
+            (layer / "python").mkdir(parents=True)
+            (layer / "python" / "empty.txt").write_text("No function of this deployment has this layer.\n")
 
 
 def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:

@@ -162,7 +162,9 @@ class Deployment:
 
     def build(self) -> None:
         """Build what the package holds. Raises RuntimeError."""
-        build_layer.build_all(build_layer.platform_of(self.params))
+        platform = build_layer.platform_of(self.params)
+        build_layer.build_all(platform, build_layer.needed(self.params))
+        build_layer.fill_in(build_layer.ROOT, platform)
         build_layer.compile_code()
         console.build()
 

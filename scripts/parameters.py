@@ -95,6 +95,7 @@ _OPTIONAL_TEXTS: Final = frozenset(
         *("jwtIssuer", "jwtAudience", "jwtRoleClaim", "jwksUrl", "jwtConsoleClient"),
         *("outcomeSenders", "apiPathPrefix", "alarmTopicArn", "runsExport", "scheduleGroupMetrics"),
         *("registrationRules", "kmsKeyArn", "auditExport", "dailyReportTopicArn", "secretsKey"),
+        *("otlpEndpoint", "otlpHeaders"),
     }
 )
 # As the value of a text, this is a slip.
@@ -128,6 +129,15 @@ _PATTERNS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
     "alarmTopicArn": (
         re.compile(r"arn:aws[\w-]*:sns:[\w-]+:\d{12}:[\w-]+(\.fifo)?\Z"),
         f"the ARN of an SNS topic, or {OFF}",
+    ),
+    # http only to an extension in the function's own environment: the headers are secret.
+    "otlpEndpoint": (
+        re.compile(r"(https://|http://(localhost|127\.0\.0\.1)(?=[:/]|\Z))[\w.:/-]*\Z", re.ASCII),
+        f"an address that begins with https:// (or http://localhost), or {OFF}",
+    ),
+    "otlpHeaders": (
+        re.compile(r"(/[\w.-]+)+\Z", re.ASCII),
+        f"the name of a parameter of SSM, such as /minute8/prod/otlp-headers, or {OFF}",
     ),
     # No e-mail address can subscribe to a FIFO topic.
     "dailyReportTopicArn": (
@@ -250,6 +260,7 @@ def _bad_values(params: Mapping[str, str], defaults: Mapping[str, str]) -> Itera
     for name, least_share, most_share in (
         ("serviceLatenessS", 0.1, 3_600),
         ("serviceObjective", 0.5, 0.99999),
+        ("otlpRatio", 0, 1),
     ):
         if not _is_within(params[name], least_share, most_share):
             yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"

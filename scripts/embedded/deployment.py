@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from common.config import OFF
 from scripts import build_layer, canary, console, parameters, signing_masters
 from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
@@ -33,7 +32,6 @@ _NEVER_WHOLE = {
 }
 _RESTART = "`make down` ends its operation, and `make up` continues the deployment"
 # Only the API of a stage with an issuer has it.
-JWT_LAYER = "layer-jwt"
 # Of the deployment that a stage runs. It is part of the snapshots, as the stack is: a kill takes back both.
 _FINGERPRINT = "/embedded/{stage}/deployed"
 
@@ -61,7 +59,7 @@ def _deploy(
 ) -> Embedded:
     layers = build(params)
     service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
-    _link_missing_layers(service)
+    build_layer.fill_in(service, "local")
     arguments = parameters.arguments_of(params)
     fingerprint = _fingerprint(service, layers, [embedded.endpoint_url, *arguments])
     deployed = replace(embedded, api_url=api_url(embedded, stage))
@@ -83,21 +81,11 @@ def _deploy(
 
 def build(params: Mapping[str, str]) -> list[Path]:
     """Build what a deployment with these parameters packages; return its layers. Raises RuntimeError."""
-    names = [name for name in build_layer.LAYERS if name != JWT_LAYER or params.get("jwtIssuer", OFF) != OFF]
     with ThreadPoolExecutor() as pool:
         console_files = pool.submit(console.build)
-        layers = build_layer.build_all("local", names)
+        layers = build_layer.build_all("local", build_layer.needed(params))
         console_files.result()
     return layers
-
-
-def _link_missing_layers(service: Path) -> None:
-    """serverless.yml packages every layer; one that no function has may be empty."""
-    for name in build_layer.LAYERS:
-        layer = service / "build" / f"{name}-local"
-        if not layer.exists():
-            (layer / "python").mkdir(parents=True)
-            (layer / "python" / "empty.txt").write_text("No function of this deployment has this layer.\n")
 
 
 def remove(embedded: Embedded, *, stage: str) -> None:

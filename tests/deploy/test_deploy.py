@@ -108,6 +108,11 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"registrationRules": "minute8-acme"}, "registrationRules: 'minute8-acme' is not valid"),
         ({"kmsKeyArn": "alias/minute8"}, "kmsKeyArn=alias/minute8 is not valid"),
+        ({"otlpEndpoint": "http://otlp.acme.example"}, "an address that begins with https://"),
+        ({"otlpEndpoint": "http://localhost.acme.example"}, "an address that begins with https://"),
+        ({"otlpEndpoint": "https://key@otlp.acme.example"}, "an address that begins with https://"),
+        ({"otlpHeaders": "api-key=secret"}, "the name of a parameter of SSM"),
+        ({"otlpRatio": "1.5"}, "otlpRatio=1.5 is not valid; accepted: a number from 0 to 1"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
         ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true, off"),
@@ -140,6 +145,7 @@ def test_bounds_are_accepted() -> None:
         "arn:aws:lambda:*:*:function:acme-*,arn:aws:sqs:eu-west-1:123456789012:acme-work,arn:aws:s3:::acme"
     )
     assert problems(targetArns=functions, **ISSUER, jwtDefaultRole="none") == []
+    assert problems(otlpEndpoint="http://localhost:4318", otlpHeaders="/a.b/c-d_e", otlpRatio="0") == []
     assert problems(executorTimeoutS="900", warmReads="40000", minimumPollers="2", maximumPollers="2") == []
 
 
@@ -170,7 +176,8 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
+    monkeypatch.setattr(build_layer, "build_all", lambda platform, names: [])
+    monkeypatch.setattr(build_layer, "fill_in", lambda root, platform: None)
     monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])

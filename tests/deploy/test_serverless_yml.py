@@ -247,18 +247,27 @@ def test_the_doctor_knows_which_stages_are_no_production() -> None:
     )
 
 
-def test_only_the_api_of_a_deployment_with_an_issuer_has_the_layer_for_tokens(
+def test_functions_have_layers_for_tokens_and_spans_only_where_a_parameter_asks_for_them(
     template: dict[str, Any], deployed: Embedded
 ) -> None:
-    for name, resource in template["Resources"].items():
-        if resource["Type"] == "AWS::Lambda::Function" and name not in (
-            "ApiLambdaFunction",
-            "CanaryLambdaFunction",
-        ):
-            assert resource["Properties"]["Layers"] == [{"Ref": "DepsLambdaLayer"}]
+    every, no_value = {"Ref": "DepsLambdaLayer"}, {"Ref": "AWS::NoValue"}
+    with_spans = {"Fn::If": ["HasCollector", {"Ref": "OtlpLambdaLayer"}, no_value]}
+    layers = {
+        name.removesuffix("LambdaFunction"): resource["Properties"].get("Layers")
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::Lambda::Function"
+    }
+    assert layers.pop("Api") == [every, {"Fn::If": ["HasTokenIssuer", {"Ref": "JwtLambdaLayer"}, no_value]}]
+    assert (layers.pop("Scheduler"), layers.pop("Executor")) == ([every, with_spans], [every, with_spans])
+    layers.pop("Canary", None)
+    assert list(layers.values()) == [[every]] * len(layers)
     functions = client(deployed, "lambda").list_functions()["Functions"]
-    [api] = [function for function in functions if function["FunctionName"] == "minute8-test-api"]
-    assert [layer["Arn"].split(":")[-2] for layer in api["Layers"]] == ["minute8-test-deps"]
+    deployed_layers = {
+        tuple(layer["Arn"].split(":")[-2] for layer in function["Layers"])
+        for function in functions
+        if function["FunctionName"].startswith("minute8-test-")
+    }
+    assert deployed_layers == {("minute8-test-deps",)}
 
 
 def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:

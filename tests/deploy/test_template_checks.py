@@ -49,6 +49,8 @@ EVERYTHING = {
     "registrationRules": "arn:aws:events:us-east-1:123456789012:rule/platform/minute8-*",
     "kmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     "secretsKey": "own",
+    "otlpEndpoint": "https://otlp.acme.example",
+    "otlpHeaders": "/minute8/prod/otlp-headers",
     "outcomeSenders": "210987654321,arn:aws:iam::123456789012:role/acme-functions",
 }
 
