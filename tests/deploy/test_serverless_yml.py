@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "Scheduler": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
         *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES", "PACK_FROM", "RECONCILED_A_TICK", "AUDIT_EXPORT"),
+        *("OTLP_ENDPOINT", "OTLP_HEADERS"),
     },
     "Planner": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
@@ -46,6 +47,7 @@ ENVIRONMENT = {
             "API_PATH_PREFIX",
             "SECRETS_KEY",
         ),
+        *("OTLP_ENDPOINT", "OTLP_HEADERS", "OTLP_RATIO"),
     },
     "Notifier": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "PLAIN_HTTP_TARGETS"),
@@ -346,6 +348,7 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start slows down long before.
     with zipfile.ZipFile(archives / "minute8.zip") as code:
         packed = Counter[bool]()
+        assert not [name for name in code.namelist() if "tracing" in name or "_spans" in name]
         for entry in code.infolist():
             packed[entry.filename.endswith(".pyc")] += entry.compress_size
     # What a function does not import it does not read; tests/docs/test_architecture.py bounds what each imports.
@@ -353,10 +356,11 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     assert packed[True] < 1_720_000  # compiled modules
     with zipfile.ZipFile(archives / "canary.zip") as code:
         assert set(code.namelist()) == {"canary/__init__.py", "canary/handler.py"}
-    for name in ("minute8", "deps", "jwt"):
+    for name in ("minute8", "deps", "jwt", "otlp"):
         assert _not_compiled(archives / f"{name}.zip") == [], name
     assert (archives / "deps.zip").stat().st_size < 10_000_000
     assert (archives / "jwt.zip").stat().st_size < 10_000_000
+    assert (archives / "otlp.zip").stat().st_size < 5_000_000
 
 
 def _not_compiled(archive: Path) -> list[str]:
