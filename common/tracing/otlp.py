@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -50,7 +50,9 @@ class Collector:
         self._resource = Resource(
             {"service.name": "minute8", "service.version": VERSION, "deployment.environment.name": stage}
         )
-        self._connected, self._used = self._exporter(), LastUse()
+        # Its `shutdown` has no types.
+        self._connected: Any = self._exporter()
+        self._used = LastUse()
 
     def send(self, spans: Sequence[Span]) -> None:
         """Send these spans, and wait for the answer. Raises NotTaken."""
