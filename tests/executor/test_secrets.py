@@ -53,6 +53,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoded", ENCODINGS.values(), ids=ENCODINGS)
 @given(value=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
 def test_a_value_is_not_shown_in_any_encoding(

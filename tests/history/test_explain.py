@@ -35,6 +35,7 @@ def codes(schedule: Schedule, instant: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.long
 def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
     rng, fired = random.Random(8), 0
     for _ in range(4_000):

@@ -115,6 +115,7 @@ def test_the_success_rate(statuses: dict[str, int], rate: float | None) -> None:
     assert success_rate(statuses) == rate
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(records, max_size=8), max_size=5))
 def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[Any]]) -> None:
     merged_at_once = summary_of([item for part in parts for item in part])

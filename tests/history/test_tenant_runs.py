@@ -55,6 +55,7 @@ def tenancy_of(named: dict[str, str], recorded: list[tuple[int, int, str, str]])
     return tenancy
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=300)
 @given(jobs, runs, bounds, st.integers(1, 9), st.sampled_from(("", "failed")), st.data())
 def test_each_run_comes_once_and_none_after_the_complete_part(
