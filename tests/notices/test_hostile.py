@@ -331,6 +331,7 @@ def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
         ),
         ({"target": {"kind": "sns", "arn": "arn:aws:sqs:us-east-1:123456789012:q"}}, "target.arn"),
         ({"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:minute8-prod"}}, "target.arn"),
+        ({"target": {**HOOK, "url": "https://hooks.example.com/secret://token"}}, "target.url"),
         ({"kinds": ["recoveries"]}, "kinds"),
         ({"kinds": []}, "kinds"),
         ({"kinds": ["all"]}, "kinds.0"),
