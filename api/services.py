@@ -207,9 +207,7 @@ class Services:
             settings.stage,
             region=clients.region,
             calls_at_once=settings.calls_at_once,
-            secret_key=SecretKey(aws.on_first_use(clients.kms), settings.secrets_key)
-            if settings.secrets_key
-            else None,
+            secret_key=SecretKey.of(settings.secrets_key, clients.kms),
             removals=RemovalRequests(clients.sqs(), settings.planning_queue_url, clock),
             path_prefix=settings.api_path_prefix,
             runbook_url=settings.runbook_url,
@@ -223,8 +221,13 @@ class Services:
         tables = tables.metered()
         limits = deployment.limits
         known_tenants = KnownTenants(tables.tenants)
-        store = job_store(tables, queue, clock, known_tenants, by=AWS, guards=[schedule_guard(tables.jobs)])
-        runs, secrets = Runs(tables.runs), WebhookSecrets(tables.tenants)
+        runs, secrets = Runs(tables.runs), WebhookSecrets(tables.tenants, lambda: deployment.secret_key)
+        store = job_store(
+            *(tables, queue, clock, known_tenants),
+            guards=[schedule_guard(tables.jobs)],
+            by=AWS,
+            webhook_secrets=secrets,
+        )
         return cls(
             registry=Registry(store, limits, ScheduleLines()),
             runs=runs,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from typing import Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -57,6 +58,30 @@ class Cache(Generic[Key, Value]):
         """Remove the value of the key."""
         with self._lock:
             self._kept.pop(key, None)
+
+
+class JointReads(Generic[Key, Value]):
+    """Threads that need the same value at the same time share one read of it, also if it fails."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Key, Future[Value]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Key, read: Callable[[], Value]) -> Value:
+        """What `read` returns, in this thread or in another one. Raises what it raises."""
+        own: Future[Value] = Future()
+        with self._lock:
+            under_way = self._under_way.setdefault(key, own)
+        if under_way is not own:
+            return under_way.result()
+        try:
+            own.set_result(read())
+        except BaseException as error:  # noqa: BLE001  each of the threads gets it
+            own.set_exception(error)
+        finally:
+            with self._lock:
+                del self._under_way[key]
+        return own.result()
 
 
 class FairCache(Generic[Value]):

@@ -158,8 +158,7 @@ def _removals() -> RemovalRequests:
 def _secret_key() -> SecretKey | None:
     from common.tenants.secrets import SecretKey
 
-    arn = config().secrets_key
-    return SecretKey(aws.kms(), arn) if arn else None
+    return SecretKey.of(config().secrets_key, aws.kms)
 
 
 def _endpoints() -> HttpEndpoints:
@@ -169,7 +168,7 @@ def _endpoints() -> HttpEndpoints:
     from executor.targets.http_endpoint import HttpEndpoints
 
     settings = config()
-    secrets = SigningSecrets(Tables.of(settings).tenants)
+    secrets = SigningSecrets(Tables.of(settings).tenants, _secret_key)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
     return HttpEndpoints(secrets.signing, SystemClock(), settings.plain_http_targets, guard)
 

@@ -12,6 +12,7 @@ from common.config import config
 from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.secrets import SecretKey
 from common.tenants.web_address import is_public_or_loopback
 from common.tenants.webhook_secrets import SigningSecrets
 from executor.network_guard import NetworkGuard
@@ -66,7 +67,7 @@ def _notifier() -> Notifier:
     settings, clock = config(), SystemClock()
     tables = Tables.of(settings)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
-    secrets = SigningSecrets(tables.tenants)
+    secrets = SigningSecrets(tables.tenants, lambda: SecretKey.of(settings.secrets_key, aws.kms))
     endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
     return notifier(
         tables,

@@ -38,6 +38,7 @@ from common.storage.table import Tables
 from common.tenants.allowed_targets import is_held
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
+from executor.targets.http_endpoint import NOT_SIGNED
 from notifier.delivery import TIMEOUT_S, Deliver, refusal
 from notifier.problem_reader import AlertSpan, JobLabels, ProblemReader
 
@@ -299,17 +300,21 @@ class Notifier:
             return "left"
         if any(is_held(subscription.target, (hold.pattern,)) for hold in self.rules.holds(now)):
             return "held"  # no failed try: the platform releases the address later
-        error = refusal(subscription.target, rules)
+        error, address_failed = refusal(subscription.target, rules), True
         if not error:
             outcome = self.deliver(subscription, message)
             error = "" if outcome.ok else f"{outcome.error_type}: {outcome.error}"
-        self._note(subscription, message, error)
+            address_failed = outcome.error_type != NOT_SIGNED
+        self._note(subscription, message, error, address_failed=address_failed)
         return "failed" if error else "sent"
 
-    def _note(self, subscription: Subscription, message: Notice, error: str) -> None:
+    def _note(self, subscription: Subscription, message: Notice, error: str, *, address_failed: bool) -> None:
         """Store the result of a try, unless the subscription was deleted meanwhile."""
         for _ in range(_MAX_SAVES):
-            grouping.note_delivery(subscription.state, message.message_id, not error, error, self.clock.now())
+            now, state = self.clock.now(), subscription.state
+            grouping.note_delivery(
+                state, message.message_id, not error, error, now, address_failed=address_failed
+            )
             if self.subscriptions.save(subscription):
                 return
             try:

@@ -34,6 +34,7 @@ from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from common.tenants.secrets import SecretKey
+from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.slots import EVERYWHERE
 from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
@@ -270,6 +271,7 @@ def make_world(
         StoredOnDemand(tables.tenants),
         guards=[schedule_guard(tables.jobs)],
         rng=random.Random(8),
+        webhook_secrets=WebhookSecrets(tables.tenants, lambda: None),
     )
     published, target, planning = PublishedEvents(), Calls(clock), PlanningMessages()
     removals = RemovalRequests(planning, "planning", clock)  # type: ignore[arg-type]

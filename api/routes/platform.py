@@ -51,7 +51,6 @@ _FROM: Final = Query(
 )
 # How many executions of a pack are named.
 _MAX_NAMED: Final = 10
-_ID_CHARS: Final = 100
 
 ROUTES = Routes()
 

@@ -161,7 +161,7 @@ def get_webhook_secret(services: Services, request: Request) -> Response:
     writes.
     """
     return Response(
-        {"secret": services.webhook_secrets.ensure(request.tenant, request.now, by=request.credential.by)}
+        {"secret": services.webhook_secrets.shown(request.tenant, request.now, by=request.credential.by)}
     )
 
 

@@ -21,7 +21,6 @@ from common.tenants.audit import EntryFilter
 if TYPE_CHECKING:
     from api.shapes.tenants import NewKey, NewOperatorKey, NewTenant, Suspension, TenantPatch
 
-_REVOKE = "Revoke a key: within a minute it is refused everywhere"
 _AUDIT_FILTERS: Final = (
     Query("subject", "Only changes of this job, calendar or key, by its id.", {"type": "string"}),
     Query("action", "Only this action (`job.paused`), or this kind (`job`).", {"type": "string"}),

@@ -60,9 +60,6 @@ Trigger = Annotated[
 ErrorType = Annotated[
     str, Field(description="The type of the error, such as an exception's name or `Timeout`.")
 ]
-ErrorText = Annotated[
-    str, Field(description="The error's text, as the target returned it or as Minute8 observed it.")
-]
 Timezone = Annotated[str, Field(description="The IANA time zone.")]
 ScheduleRevision = Annotated[
     int, Field(description="The revision of the job's times. It rises when they change.")

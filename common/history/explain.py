@@ -47,20 +47,6 @@ UNKNOWN: Final = "unknown"
 SUSPENDED: Final = "suspended"
 TARGET_NOT_ALLOWED: Final = "target_not_allowed"
 HELD: Final = "held"
-CODES: Final[dict[str, str]] = {
-    NOT_MATCHED: "the schedule does not name this time; `field` says which part",
-    CLOCK_CHANGE: "the clock shows the time twice, and it fires the first time; or skips it, by EventBridge's rule",
-    EXCLUDED_DATE: "the schedule excludes the date",
-    CALENDAR: "a calendar that the job names excludes the date",
-    BOUNDS: "it is before `start_at`, or at or after `end_at`",
-    PAUSED: "the job was paused; by whom, when, and the note",
-    NO_JOB: "the job did not exist",
-    NOT_YET: "the job was created, resumed or rescheduled within this second; it fires from the next one on",
-    UNKNOWN: "what the job's times were is not known",
-    SUSPENDED: "the platform has suspended the tenant now",
-    TARGET_NOT_ALLOWED: "the platform does not allow the tenant the job's target now",
-    HELD: "the platform holds the job's target now, for all tenants",
-}
 
 _MAX_SHIFT_S: Final = 26 * 3_600
 _MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -61,6 +61,8 @@ class JobStore:
     ledger: TenantLedger
     guards: Sequence[Guard]
     by: str = field(default=AWS, kw_only=True)
+    # None: it makes no job that calls an endpoint.
+    webhook_secrets: WebhookSecrets | None = field(default=None, kw_only=True)
     # Called with the tenant and the number of executions that a change is about to enqueue.
     before_hand_over: Callable[[str, int], None] = field(
         default=lambda tenant, executions: None, kw_only=True
@@ -234,7 +236,8 @@ class JobStore:
     ) -> dict[str, Job]:
         mark = self.index.ensure_mark(now)
         if any(_is_first_http(old, new) for old, new in moved):
-            WebhookSecrets(self.ledger.table).ensure(tenant, now, by=self.by)
+            assert self.webhook_secrets, "this store makes no job that calls an endpoint"
+            self.webhook_secrets.ensure(tenant, now, by=self.by)
         placed = shard_choice.place(moved, conflicts)
         tx = Transaction(self.jobs.client)
         pending = [self._write(tx, old, new, now) for old, new in placed]
@@ -334,6 +337,7 @@ def job_store(
     guards: Sequence[Guard],
     rng: random.Random | None = None,
     by: str = ITSELF,
+    webhook_secrets: WebhookSecrets | None = None,
 ) -> JobStore:
     """The job store whose audit names `by` as the author of changes.
 
@@ -348,4 +352,5 @@ def job_store(
         ledger=TenantLedger(tables.tenants, known),
         guards=(named_calendars(tables.jobs), named_secrets(tables.tenants), *guards),
         by=by,
+        webhook_secrets=webhook_secrets,
     )

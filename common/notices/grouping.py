@@ -131,8 +131,19 @@ def lease(message: Notice, now: float) -> Notice:
     return replace(message, next_at=now + LEASE_S)
 
 
-def note_delivery(state: SubscriptionState, message_id: str, ok: bool, error: str, now: float) -> None:
-    """Note the result of a try. The result of a former message changes nothing."""
+def note_delivery(
+    state: SubscriptionState,
+    message_id: str,
+    ok: bool,
+    error: str,
+    now: float,
+    *,
+    address_failed: bool = True,
+) -> None:
+    """Note the result of a try. The result of a former message changes nothing.
+
+    Not `address_failed`: Minute8 itself did. The message is tried again, and its address is not disabled for that.
+    """
     result = DeliveryResult(now, ok, error[:ERROR_CHARS])
     if state.test and state.test.message_id == message_id:
         state.test, state.last_test = None, result
@@ -151,6 +162,8 @@ def note_delivery(state: SubscriptionState, message_id: str, ok: bool, error: st
     tries = state.message.tries + 1
     wait_s = min(FIRST_RETRY_S * 2 ** min(tries - 1, 10), MAX_RETRY_S)
     state.message = replace(state.message, tries=tries, next_at=now + wait_s)
+    if not address_failed:
+        return
     if state.failing_since is None:
         state.failing_since = now
     if now - state.failing_since >= DISABLED_AFTER_S:

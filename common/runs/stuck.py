@@ -14,8 +14,6 @@ from common.storage import keys
 STUCK_AFTER_S: Final = 120
 # A tick tells the truth checker so many of its stuck runs.
 MAX_STUCK: Final = 100
-# The attributes of a record that these functions read.
-STUCK_ATTRIBUTES: Final = ("status", "attempt", "lease_until", "next_attempt_at", "throttles", "due_at")
 
 
 _TEXTS: Final = ("job_id", "status")

@@ -147,6 +147,7 @@ def cloudwatch() -> Any:
     return _create_client("cloudwatch", config=_brief_config())
 
 
+@cache
 def kms() -> Any:
     """What encrypts and decrypts, as boto3's client for KMS does."""
     from common.storage.plain_calls import PlainKms

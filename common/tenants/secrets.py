@@ -8,14 +8,14 @@ https://docs.aws.amazon.com/kms/latest/APIReference/API_Encrypt.html
 from __future__ import annotations
 
 import base64
-import threading
-from concurrent.futures import Future
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from common.cache import FairCache
+from common.cache import FairCache, JointReads
 from common.errors import Busy, InvalidInput, aws_code
 from common.storage import keys
+from common.storage.aws import on_first_use
 from common.storage.table import Table
 from common.storage.wire import Item
 
@@ -28,6 +28,8 @@ TRUSTED_FOR_S: Final = 60
 # An unchanged value is decrypted again after this time, so that a key that is disabled has an effect.
 DECRYPTED_FOR_S: Final = 300
 _MAX_KNOWN: Final = 1_000
+# Beside the tenant in the encryption context: the kind, and its name. Policies distinguish kinds (deploy/secrets.yml).
+SECRET: Final = "secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +39,24 @@ class SecretKey:
     kms: Any
     arn: str
 
-    def encrypted(self, tenant: str, name: str, value: str) -> str:
+    @classmethod
+    def of(cls, arn: str, kms: Callable[[], Any]) -> SecretKey | None:
+        """The key of a deployment; None if it has none. `kms` is called when something is encrypted or decrypted."""
+        return cls(on_first_use(kms), arn) if arn else None
+
+    def encrypted(self, tenant: str, name: str, value: str, kind: str = SECRET) -> str:
         """What is stored. Raises Busy if KMS does not encrypt."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
             answer = self.kms.encrypt(
-                KeyId=self.arn, Plaintext=value.encode(), EncryptionContext=_context(tenant, name)
+                KeyId=self.arn, Plaintext=value.encode(), EncryptionContext={"tenant": tenant, kind: name}
             )
         except (BotoCoreError, ClientError, ValueError) as error:
             raise Busy(f"KMS does not encrypt the secret now: {aws_code(error)}") from None
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
-    def decrypted(self, tenant: str, name: str, stored: str) -> str:
+    def decrypted(self, tenant: str, name: str, stored: str, kind: str = SECRET) -> str:
         """The value. Raises Busy if KMS does not decrypt."""
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -57,15 +64,11 @@ class SecretKey:
             answer = self.kms.decrypt(
                 KeyId=self.arn,
                 CiphertextBlob=base64.b64decode(stored),
-                EncryptionContext=_context(tenant, name),
+                EncryptionContext={"tenant": tenant, kind: name},
             )
         except (BotoCoreError, ClientError, ValueError) as error:
             raise Busy(f"KMS does not decrypt the secret {name!r} now: {aws_code(error)}") from None
         return bytes(answer["Plaintext"]).decode()
-
-
-def _context(tenant: str, name: str) -> dict[str, str]:
-    return {"tenant": tenant, "secret": name}
 
 
 def check_value(value: object) -> str:
@@ -92,10 +95,14 @@ class _Known:
 
 @dataclass(slots=True)
 class _Place:
-    """What is known of one secret, and the read that is under way."""
+    """What is known of one secret."""
 
     known: _Known | None = None
-    reading: Future[str | None] | None = None
+
+    def trusted(self, now: float) -> str | None:
+        """The value, if it was read within TRUSTED_FOR_S."""
+        is_trusted = self.known and 0 <= now - self.known.read_at < TRUSTED_FOR_S
+        return self.known.value if self.known and is_trusted else None
 
 
 class SecretValues:
@@ -105,39 +112,28 @@ class SecretValues:
         self._table = table
         self._key = key
         self._places: FairCache[_Place] = FairCache(most)
-        self._lock = threading.Lock()
+        # Many executions of a second can name one secret: they share one read, also if it fails.
+        self._reads: JointReads[tuple[str, str], str | None] = JointReads()
 
     def value(self, tenant: str, name: str, now: float) -> str | None:
         """The value; None if there is no such secret. Raises Busy, and what a read raises."""
         place = self._places.get((tenant, name), tenant, _Place)
-        with self._lock:
-            if (known := place.known) and 0 <= now - known.read_at < TRUSTED_FOR_S:
-                return known.value
-            # Many executions of a second can name one secret: they share one read, also if it fails.
-            under_way = place.reading
-            read: Future[str | None] = Future()
-            if under_way is None:
-                place.reading = read
-        if under_way is not None:
-            return under_way.result()
-        try:
-            place.known = self._read(tenant, name, now, place.known)
-            read.set_result(place.known.value if place.known else None)
-        except BaseException as error:  # noqa: BLE001  each of the threads gets it
-            read.set_exception(error)
-        finally:
-            with self._lock:
-                place.reading = None
-        return read.result()
+        return place.trusted(now) or self._reads.get(
+            (tenant, name), lambda: self._read(tenant, name, now, place)
+        )
 
-    def _read(self, tenant: str, name: str, now: float, before: _Known | None) -> _Known | None:
-        item = self._table.get(keys.secret(tenant, name))
+    def _read(self, tenant: str, name: str, now: float, place: _Place) -> str | None:
+        if value := place.trusted(now):  # since a moment ago
+            return value
+        item, before = self._table.get(keys.secret(tenant, name)), place.known
         if item is None:  # not kept: it may be put at any time
-            return None
-        stored = item["value"]
-        if before and before.stored == stored and 0 <= now - before.decrypted_at < DECRYPTED_FOR_S:
-            return replace(before, read_at=now)
-        return _Known(stored, self._key.decrypted(tenant, name, stored), now, now)
+            place.known = None
+        elif before and before.stored == item["value"] and 0 <= now - before.decrypted_at < DECRYPTED_FOR_S:
+            place.known = replace(before, read_at=now)
+        else:
+            value = self._key.decrypted(tenant, name, item["value"])
+            place.known = _Known(item["value"], value, now, now)
+        return place.known.value if place.known else None
 
 
 @dataclass(frozen=True, slots=True)

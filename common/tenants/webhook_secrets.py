@@ -3,7 +3,9 @@
 A receiver verifies `webhook-signature` over `<webhook-id>.<webhook-timestamp>.<body>` with any of its libraries.
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
-The secret is stored in plain text, because signing needs it; DynamoDB encrypts the table at rest.
+Where the deployment has a key for secrets, KMS encrypts each that is written: its text begins with ENCRYPTED. The
+newest is then in another attribute, so that a version before finds none and signs nothing, instead of with a wrong one.
+Without a key secrets are stored in plain text. DynamoDB encrypts the table at rest.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import TYPE_CHECKING, Final
 
-from common.cache import Cache
-from common.errors import Conflict
+from common.cache import Cache, JointReads
+from common.errors import Busy, Conflict
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Table, Transaction
@@ -24,7 +27,16 @@ from common.storage.wire import Expression, Item
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import DAY_S, rfc3339
 
+if TYPE_CHECKING:
+    from common.tenants.secrets import SecretKey
+
 PREFIX: Final = "whsec_"
+ENCRYPTED: Final = "kms:"
+# Of the encryption context (common/tenants/secrets.py).
+KIND: Final = "use"
+NAME: Final = "webhook-signature"
+# A key that is disabled has an effect after this time at the latest.
+DECRYPTED_FOR_S: Final = 3_600
 # Executors use a new secret after this time at the latest.
 TRUSTED_FOR_S: Final = 60
 _MAX_KNOWN: Final = 10_000
@@ -33,44 +45,73 @@ _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 ROTATION_S: Final = DAY_S
 # Each adds 48 bytes to the header of a call.
 MAX_OLD_SECRETS: Final = 3
+_ABSENT: Final = Expression("attribute_not_exists(pk)", {})
 
 
 class SigningSecrets:
-    """The secrets of all tenants, in the tenants table. Use one instance per process."""
+    """The secrets of all tenants, in the tenants table. Use one instance per process.
 
-    def __init__(self, table: Table) -> None:
+    `key` is asked for the deployment's key when a secret is encrypted, or is to be.
+    """
+
+    def __init__(self, table: Table, key: Callable[[], SecretKey | None]) -> None:
         self._table = table
-        self._known: Cache[str, Item] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
+        self._key = key
+        # Each secret with the end of its time.
+        self._known: Cache[str, tuple[tuple[str, float], ...]] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
+        self._decrypted: Cache[tuple[str, str], str] = Cache(DECRYPTED_FOR_S, _MAX_KNOWN)
+        self._reads: JointReads[str, tuple[tuple[str, float], ...]] = JointReads()
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
-        """The secrets that sign a call now, newest first; empty if the tenant never had one."""
-        known = self._known.get(tenant, now)
-        item = known.value if known else self._read(tenant, now)
-        return (item["secret"], *(old["secret"] for old in old_secrets(item, now))) if item else ()
+        """The secrets that sign a call now, newest first; empty if the tenant never had one.
 
-    def _read(self, tenant: str, now: float) -> Item | None:
+        Raises Busy if one cannot be decrypted, and what a read raises.
+        """
+        known = self._known.get(tenant, now)
+        signing = known.value if known else self._reads.get(tenant, lambda: self._read(tenant, now))
+        return tuple(secret for secret, until in signing if until > now)
+
+    def _read(self, tenant: str, now: float) -> tuple[tuple[str, float], ...]:
         item = self._table.get(keys.webhook_secret(tenant))
-        if item:  # a missing one is read again, because it may be made at any time
-            self._known.put(tenant, item, now)
-        return item
+        if not item:  # read again, because one may be made at any time
+            return ()
+        stored = ((_newest(item), inf), *((old["secret"], old["until"]) for old in old_secrets(item, now)))
+        signing = tuple((self._value(tenant, text, now), until) for text, until in stored)
+        self._known.put(tenant, signing, now)
+        return signing
+
+    def _value(self, tenant: str, stored: str, now: float) -> str:
+        """The secret of a stored text. Raises Busy."""
+        if not stored.startswith(ENCRYPTED):
+            return stored
+        if known := self._decrypted.get((tenant, stored), now):
+            return known.value
+        key = self._key()
+        if key is None:
+            raise Busy("the webhook secret is encrypted, and the deployment's parameter secretsKey is off")
+        value = key.decrypted(tenant, NAME, stored.removeprefix(ENCRYPTED), KIND)
+        self._decrypted.put((tenant, stored), value, now)
+        return value
 
 
 class WebhookSecrets(SigningSecrets):
     """The secrets of all tenants, for those that also make and rotate them."""
 
     def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """The tenant's secret; created if it has none. Raises Busy."""
+        """The stored text of the tenant's newest secret; created if it has none. Raises Busy."""
         if item := self._table.get(keys.webhook_secret(tenant)):
-            return str(item["secret"])
-        fresh = new_secret()
-        tx = Transaction(self._table.client)
-        item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
-        tx.put(self._table, item, Expression("attribute_not_exists(pk)", {}))
+            return _newest(item)
+        tx, item = Transaction(self._table.client), self._item(tenant, new_secret(), now)
+        tx.put(self._table, item, _ABSENT)
         try:
             self._commit(tx, tenant, by, "webhook_secret.made", now)
         except ConditionFailed as conflict:
-            return str((conflict.existing or {})["secret"])
-        return fresh
+            item = conflict.existing or {}
+        return _newest(item)
+
+    def shown(self, tenant: str, now: float, *, by: str = AWS) -> str:
+        """The tenant's newest secret; created if it has none. Raises Busy."""
+        return self._value(tenant, self.ensure(tenant, now, by=by), now)
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """Create a new secret; the old one signs for another day. Raises Busy; Conflict if too many old ones sign."""
@@ -78,8 +119,7 @@ class WebhookSecrets(SigningSecrets):
 
         def attempt() -> str:
             before = self._table.get(keys.webhook_secret(tenant))
-            item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
-            unchanged = Expression("attribute_not_exists(pk)", {})
+            item, unchanged = self._item(tenant, fresh, now), _ABSENT
             if before:
                 olds = old_secrets(before, now)
                 if len(olds) >= MAX_OLD_SECRETS:
@@ -87,10 +127,12 @@ class WebhookSecrets(SigningSecrets):
                         f"{MAX_OLD_SECRETS} replaced secrets still sign, which are the most;"
                         f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
                     )
-                item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
+                previous = self._stored(tenant, _newest(before))
+                item |= {"previous": previous, "previous_until": int(now) + ROTATION_S}
                 if olds:
-                    item["earlier"] = olds
-                unchanged = Expression("#secret = :before", {":before": before["secret"]})
+                    item["earlier"] = [{**old, "secret": self._stored(tenant, old["secret"])} for old in olds]
+                name = _attribute(_newest(before))
+                unchanged = Expression(f"#{name} = :before", {":before": before[name]})
             tx = Transaction(self._table.client)
             tx.put(self._table, item, unchanged)
             self._commit(tx, tenant, by, "webhook_secret.rotated", now)
@@ -98,9 +140,28 @@ class WebhookSecrets(SigningSecrets):
 
         return retry_on_conflict(attempt, "the webhook secret", on=(ConditionFailed,))
 
+    def _item(self, tenant: str, secret: str, now: float) -> Item:
+        stored = self._stored(tenant, secret)
+        return {**keys.webhook_secret(tenant), _attribute(stored): stored, "created_at": int(now)}
+
+    def _stored(self, tenant: str, text: str) -> str:
+        """The text to store of a secret, or of a stored text: encrypted, if there is a key. Raises Busy."""
+        key = None if text.startswith(ENCRYPTED) else self._key()
+        return ENCRYPTED + key.encrypted(tenant, NAME, text, KIND) if key else text
+
     def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
         """Commit with an audit entry, which does not contain the secret."""
         AuditedCommit(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
+
+
+def _newest(item: Item) -> str:
+    """The stored text of the newest secret."""
+    return str(item["encrypted"] if "encrypted" in item else item["secret"])
+
+
+def _attribute(stored: str) -> str:
+    """Which attribute holds a newest secret with this text."""
+    return "encrypted" if stored.startswith(ENCRYPTED) else "secret"
 
 
 def new_secret() -> str:

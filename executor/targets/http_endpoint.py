@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from common.clock import Clock
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
@@ -27,6 +27,11 @@ from executor.targets.events import Event, context, execution_hash, is_empty, is
 # Of handshake, framing, head, and the beginning of the body together.
 _MAX_RECEIVED_BYTES = 512 * 1024
 _MAX_CONNECT_S = 10.0
+# Minute8 could not read or decrypt the tenant's secret: nothing was called.
+NOT_SIGNED: Final = "NotSigned"
+# A slower read of secrets is no attempt: the lease must outlast the call, and the target have its time. What was read
+# stays known to the next try.
+_SIGNED_WITHIN_S: Final = 4
 _BODILESS = ("GET", "DELETE")
 # Client errors are permanent, except these. https://www.rfc-editor.org/rfc/rfc9110#name-status-codes
 _TEMPORARY_4XX = (408, 425, 429)
@@ -78,14 +83,17 @@ class HttpEndpoints:
         now = self.clock.now()
         try:
             signing = self.secrets_of(tenant, now)
-        except Exception as error:  # noqa: BLE001  Minute8's own table failed, so the attempt must not count
-            return Outcome(ok=False, throttled=True, error_type="NotSigned", error=repr(error))
+        except Exception as error:  # noqa: BLE001  Minute8's own table or KMS failed, so the attempt must not count
+            return _not_signed(repr(error))
+        took_s = max(0.0, self.clock.now() - now)
+        if took_s > min(_SIGNED_WITHIN_S, timeout_s / 2):
+            return _not_signed(f"the webhook secret was not read in time, but in {took_s:.1f} s")
         if not signing:
             missing = "the tenant has no webhook secret yet, so the call cannot be signed"
             return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
         headers = _framed(request, address) | _signed(signing, request, int(now))
         try:
-            answer = self._exchange(tenant, address, request, headers, timeout_s)
+            answer = self._exchange(tenant, address, request, headers, timeout_s - took_s)
             return classify(answer, now)
         except ForbiddenAddress as error:
             return _never("ForbiddenAddress", str(error))
@@ -187,6 +195,10 @@ def retry_after_s(text: str, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _not_signed(error: str) -> Outcome:
+    return Outcome(ok=False, throttled=True, error_type=NOT_SIGNED, error=error)
 
 
 def _never(error_type: str, error: str) -> Outcome:

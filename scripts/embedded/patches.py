@@ -77,6 +77,15 @@ def check_permissions_as_aws(iam_actions: Any) -> None:
         return resource_of(service, method, path, headers, body, query, region, account)
 
     iam_actions.extract_resource_arn = named
+    conditions_of: Callable[..., dict[str, Any]] = iam_actions.request_tag_context
+
+    def with_encryption_context(service: str, action: str, body: bytes, query: Any) -> dict[str, Any]:
+        """The condition keys of a request; of a call of KMS also its encryption context."""
+        context = json.loads(body).get("EncryptionContext", {}) if service == "kms" else {}
+        keys = {f"kms:encryptioncontext:{name.lower()}": value for name, value in context.items()}
+        return conditions_of(service, action, body, query) | keys
+
+    iam_actions.request_tag_context = with_encryption_context
 
 
 def _rule_or_bus(operation: str, request: Mapping[str, Any]) -> str | None:

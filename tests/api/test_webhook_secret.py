@@ -12,7 +12,9 @@ def test_the_secret_is_made_once_and_rotated_on_demand(office: Office) -> None:
     assert first.startswith("whsec_")
     assert office.alice_admin("GET", "/v1/webhook-secret").json["secret"] == first
     second = office.alice_admin("POST", "/v1/webhook-secret/rotate").json["secret"]
-    signing = WebhookSecrets(office.world.table("tenants")).signing("alice", office.world.clock.now())
+    signing = WebhookSecrets(office.world.table("tenants"), lambda: office.world.secret_key).signing(
+        "alice", office.world.clock.now()
+    )
     assert signing == (second, first)
     assert office.bob("GET", "/v1/webhook-secret").json["secret"] not in (first, second)
 
@@ -27,7 +29,9 @@ HOOK = {"schedule": {"cron": "0 12 * * *"}, "target": {"kind": "http", "url": "h
 
 def test_the_first_job_that_calls_an_endpoint_makes_the_secret(office: Office) -> None:
     def secrets() -> tuple[str, ...]:
-        return WebhookSecrets(office.world.table("tenants")).signing("alice", office.world.clock.now())
+        return WebhookSecrets(office.world.table("tenants"), lambda: office.world.secret_key).signing(
+            "alice", office.world.clock.now()
+        )
 
     office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
     office.alice("POST", "/v1/jobs/_bulk?dry_run=true", ({"job_id": "hook", **HOOK},))

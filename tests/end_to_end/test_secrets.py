@@ -10,14 +10,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
+from cli.doctor.inventory import FUNCTIONS
+from common.errors import Busy
 from common.storage import keys
 from common.storage.table import Table
+from common.tenants.secrets import SECRET, SecretKey
+from common.tenants.webhook_secrets import ENCRYPTED, KIND, NAME, signature
 from common.timing.instants import rfc3339
 from minute8_client import Client, Conflict
 from scripts import newcomer
 from scripts.embedded import Embedded
+from scripts.embedded.as_account import credentials
 from tests.executor.servers import serving
 from tests.waiting import wait_until
 
@@ -82,13 +88,20 @@ def test_a_target_gets_the_value_and_nothing_else_has_it(embedded: Embedded, aws
                 client.delete_secret("token")
             assert [secret["name"] for secret in client.secrets()] == ["token", "value"]
             client.delete_job("report")
-    assert hidden_in(aws, "token", TOKEN) == hidden_in(aws, "value", VALUE) == []
+        admin = minute8(environment, "keys", "create", "sven", "--role", "admin")
+        with Client(environment["MINUTE8_URL"], admin) as client:
+            signing = client.webhook_secret()
+            signed = request.headers["webhook-id"], int(request.headers["webhook-timestamp"]), request.body
+            assert request.headers["webhook-signature"] == signature([signing], *signed)
+            assert signing != client.rotate_webhook_secret() == client.webhook_secret()
+    stored = Table(aws("dynamodb"), "minute8-test-tenants").get(keys.webhook_secret("sven")) or {}
+    assert stored["encrypted"].startswith(ENCRYPTED) and stored["previous"].startswith(ENCRYPTED)
+    assert showing(aws, TOKEN) == showing(aws, VALUE) == showing(aws, signing) == []
 
 
-def hidden_in(aws: Any, name: str, value: str) -> list[str]:
+def showing(aws: Any, value: str) -> list[str]:
     """The tables and logs that have the value as it is."""
     dynamodb, logs = aws("dynamodb"), aws("logs")
-    assert Table(dynamodb, "minute8-test-tenants").get(keys.secret("sven", name))
     texts = {
         table: json.dumps(dynamodb.scan(TableName=f"minute8-test-{table}")["Items"])
         for table in ("jobs", "due", "tenants", "audit", "runs")
@@ -99,19 +112,65 @@ def hidden_in(aws: Any, name: str, value: str) -> list[str]:
     return [place for place, text in texts.items() if value in text or json.dumps(value)[1:-1] in text]
 
 
-def test_no_function_encrypts_and_decrypts(aws: Any) -> None:
-    """As the deployed policies say. The strict layer enforces them, so the test above needs what they allow."""
+def kms_policies(aws: Any) -> dict[str, list[Any]]:
+    """Of each function's role that may use KMS the statements that say so."""
     iam = aws("iam")
-    may = {}
+    may: dict[str, list[Any]] = {}
     for role in iam.list_roles()["Roles"]:
-        statements = [
-            statement
-            for policy in iam.list_role_policies(RoleName=role["RoleName"])["PolicyNames"]
-            for statement in iam.get_role_policy(RoleName=role["RoleName"], PolicyName=policy)[
-                "PolicyDocument"
-            ]["Statement"]
-        ]
-        if actions := [statement["Action"] for statement in statements if "kms:" in str(statement)]:
-            may[role["RoleName"].split("-")[-1][:8].lower()] = actions
-    assert sorted(may.values()) == [["kms:Decrypt"], ["kms:Encrypt"]]
-    assert may["executor"] == ["kms:Decrypt"]
+        name = role["RoleName"]
+        for policy in iam.list_role_policies(RoleName=name)["PolicyNames"]:
+            document = iam.get_role_policy(RoleName=name, PolicyName=policy)["PolicyDocument"]
+            if of_kms := [statement for statement in document["Statement"] if "kms:" in str(statement)]:
+                (function,) = (each for each in FUNCTIONS if each in name.lower())
+                may.setdefault(function, []).extend(of_kms)
+    return may
+
+
+def test_no_function_encrypts_and_decrypts_tenants_secrets(aws: Any) -> None:
+    """As the deployed policies say. The strict layer enforces them, so the tests above need what they allow."""
+    of_webhooks = {"StringEquals": {"kms:EncryptionContext:use": "webhook-signature"}}
+    may = {
+        name: sorted(
+            ((statement["Action"], statement.get("Condition")) for statement in statements),
+            key=lambda pair: str(pair[0]),
+        )
+        for name, statements in kms_policies(aws).items()
+    }
+    assert may == {
+        "api": [("kms:Decrypt", of_webhooks), ("kms:Encrypt", None)],
+        "executor": [("kms:Decrypt", None)],
+        "notifier": [("kms:Decrypt", of_webhooks)],
+    }
+
+
+def test_who_has_the_rights_of_the_api_decrypts_no_tenants_secret(
+    embedded: Embedded, aws: Any, tmp_path: Path
+) -> None:
+    """A user gets the deployed statements."""
+    statements = kms_policies(aws)["api"]
+    policy = tmp_path / "rights-of-the-api.json"
+    policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": statements}))
+    access = credentials(embedded, "intruder", [policy])
+    kms = boto3.client(
+        "kms",
+        endpoint_url=embedded.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=access["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=access["AWS_SECRET_ACCESS_KEY"],
+    )
+    key = SecretKey(kms, statements[0]["Resource"])
+    stored = wait_until(lambda: encrypted(key, "token", SECRET), "it may encrypt nothing")
+    signing = wait_until(lambda: encrypted(key, NAME, KIND), "it may encrypt nothing")
+    assert key.decrypted("sven", NAME, signing, KIND) == VALUE
+    with pytest.raises(Busy, match="AccessDenied"):
+        key.decrypted("sven", "token", stored)
+    with pytest.raises(Busy, match="InvalidCiphertext"):  # the context that the policy allows
+        key.decrypted("sven", NAME, stored, KIND)
+
+
+def encrypted(key: SecretKey, name: str, kind: str) -> str:
+    """VALUE as a text of this kind; empty while IAM does not know the new user's rights yet."""
+    try:
+        return key.encrypted("sven", name, VALUE, kind)
+    except Busy:
+        return ""

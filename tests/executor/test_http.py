@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from common.clock import ManualClock
+from common.errors import Busy
 from common.runs.outcome import LOG_TAIL_BYTES
 from common.storage import outgoing
 from executor.network_guard import Resolver
@@ -101,6 +103,29 @@ def test_a_tenant_without_a_secret_calls_nobody(server: Server) -> None:
     outcome = none.call({"url": server.url, "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "NoWebhookSecret")
     assert not server.requests
+
+
+def test_a_secret_that_cannot_be_read_or_only_slowly_is_no_attempt(server: Server) -> None:
+    """The lease must outlast the call. At half of the job's time the target is called, with what is left of it."""
+    clock = ManualClock(NOW)
+
+    def slow(seconds: float) -> tuple[str, ...]:
+        clock.sleep(seconds)
+        return SECRETS[:1]
+
+    def refused(tenant: str, now: float) -> tuple[str, ...]:
+        raise Busy("KMS does not decrypt the secret 'webhook-signature' now: AccessDeniedException")
+
+    target = {"url": server.url, "method": "POST"}
+    outcomes = [
+        endpoints(secrets_of=refused, clock=clock).call(target, event(), 5),
+        endpoints(secrets_of=lambda tenant, now: slow(4.1), clock=clock).call(target, event(), 60),
+        endpoints(secrets_of=lambda tenant, now: slow(2.6), clock=clock).call(target, event(), 5),
+    ]
+    assert {(outcome.error_type, outcome.throttled) for outcome in outcomes} == {("NotSigned", True)}
+    assert "AccessDeniedException" in outcomes[0].error and "in 4.1 s" in outcomes[1].error
+    assert not server.requests
+    assert endpoints(secrets_of=lambda tenant, now: slow(2.5), clock=clock).call(target, event(), 5).ok
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_group_of_schedules_that_is_tagged_meanwhile_is_deleted(stage: Stage) 
 
 def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
     world = stage.world
-    first = WebhookSecrets(world.table("tenants")).ensure("alice", world.clock.now())
+    first = WebhookSecrets(world.table("tenants"), lambda: None).ensure("alice", world.clock.now())
     stage.save()
     secrets: list[str] = []
     orders = 0
@@ -83,12 +83,12 @@ def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
         secrets.clear()
         steps = {
             name: lambda: secrets.append(
-                WebhookSecrets(world.table("tenants")).rotate("alice", world.clock.now())
+                WebhookSecrets(world.table("tenants"), lambda: None).rotate("alice", world.clock.now())
             )
             for name in ("one", "another")
         }
         assert set(play(stage.wire, steps, choose, apart).values()) == {None}
-        signing = WebhookSecrets(world.table("tenants")).signing("alice", world.clock.now())
+        signing = WebhookSecrets(world.table("tenants"), lambda: None).signing("alice", world.clock.now())
         assert set(signing) == {first, *secrets} and signing[-1] == first
     assert orders > 2
 
@@ -110,7 +110,7 @@ def groups_of(world: World) -> Add:
 
 def subscriptions_of(world: World) -> Add:
     rules = KnownTenants(world.table("tenants"))
-    secrets = WebhookSecrets(world.table("tenants"))
+    secrets = WebhookSecrets(world.table("tenants"), lambda: None)
     store = SubscriptionStore(Subscriptions(world.table("jobs")), rules, secrets, Limits(), world.clock)
     topic = SubscriptionDefinition.model_validate(
         {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}

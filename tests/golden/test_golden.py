@@ -23,6 +23,8 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.storage import keys
 from common.storage.table import Transaction
 from common.storage.wire import Expression, from_wire, item_to_wire
+from common.tenants import webhook_secrets
+from common.tenants.secrets import SecretKey
 from eventbridge.origin import changed_parts, request_in, texts_of_request
 from tests.worlds import job, open_world
 
@@ -195,3 +197,38 @@ def test_a_state_of_a_later_version_is_read_without_what_is_unknown() -> None:
         later = re.sub(r'\{"(looked_at|kind|message_id|at)":', r'{"later":{"a":1},"\1":', item["state"])
         assert later.count("later") >= 1
         assert SubscriptionState.from_text(later) == Subscription.from_item(item).state
+
+
+class ReadableKms:
+    """A KMS whose texts a golden file can have. It takes the encryption context of alice's webhook secret alone."""
+
+    def encrypt(self, KeyId: str, Plaintext: bytes, EncryptionContext: dict[str, str]) -> dict[str, bytes]:
+        assert EncryptionContext == {"tenant": "alice", "use": "webhook-signature"}
+        return {"CiphertextBlob": b"encrypted " + Plaintext}
+
+    def decrypt(
+        self, KeyId: str, CiphertextBlob: bytes, EncryptionContext: dict[str, str]
+    ) -> dict[str, bytes]:
+        assert EncryptionContext == {"tenant": "alice", "use": "webhook-signature"}
+        return {"Plaintext": CiphertextBlob.removeprefix(b"encrypted ")}
+
+
+@pytest.mark.parametrize(("text", "means"), lines("webhook_secrets.jsonl"))
+def test_webhook_secrets_are_read_and_written_the_same(
+    text: str, means: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one was made at 200, the third one at 300. Without a key all are in plain text."""
+    item = from_wire(json.loads(text))
+    key = SecretKey(ReadableKms(), "key") if "encrypted" in item else None
+    fresh = reversed(means)
+    monkeypatch.setattr(webhook_secrets, "new_secret", lambda: next(fresh))
+    with open_world() as world:
+        tenants = world.table("tenants")
+        secrets = webhook_secrets.WebhookSecrets(tenants, lambda: key)
+        secrets.ensure("alice", 100)
+        for number in range(2, len(means) + 1):
+            secrets.rotate("alice", 100 * number)
+        written = tenants.get(keys.webhook_secret("alice")) or {}
+        assert item_to_wire(written) == json.loads(text)
+        tenants.put(item)
+        assert secrets.signing("alice", 300) == tuple(means)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from common.history.expected import STATUSES
-from common.history.explain import CODES, schedule_reasons
+from common.history import expected, explain
+from common.history.explain import schedule_reasons
 from common.timing.excluded_days import Dates, calendar_days
 from common.timing.fires import fires
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
@@ -116,7 +116,41 @@ def test_intervals_and_one_offs() -> None:
     assert codes(once, "2026-11-21T03:00:01Z") == [("not_matched", "at")]
 
 
+CODES = {
+    explain.NOT_MATCHED: "the schedule does not name this time; `field` says which part",
+    explain.CLOCK_CHANGE: (
+        "the clock shows the time twice, and it fires the first time; or skips it, by EventBridge's rule"
+    ),
+    explain.EXCLUDED_DATE: "the schedule excludes the date",
+    explain.CALENDAR: "a calendar that the job names excludes the date",
+    explain.BOUNDS: "it is before `start_at`, or at or after `end_at`",
+    explain.PAUSED: "the job was paused; by whom, when, and the note",
+    explain.NO_JOB: "the job did not exist",
+    explain.NOT_YET: "the job was created, resumed or rescheduled within this second; it fires from the next one on",
+    explain.UNKNOWN: "what the job's times were is not known",
+    explain.SUSPENDED: "the platform has suspended the tenant now",
+    explain.TARGET_NOT_ALLOWED: "the platform does not allow the tenant the job's target now",
+    explain.HELD: "the platform holds the job's target now, for all tenants",
+}
+
+
+STATUSES = {
+    expected.ON_TIME: "it started at most 10 s after it was due",
+    expected.LATE: "it started later than that, by `late_s`",
+    expected.RUNNING: "it runs, waits for a callback of its target, or for its next attempt",
+    expected.QUEUED: "it waits for the job's previous run to end, or for a place of its concurrency key",
+    expected.SKIPPED: "it did not run; `reason` says why",
+    expected.MISSED: "no tick planned it in time",
+    expected.CANCELLED: "a person or program cancelled it",
+    expected.TO_COME: "it is not due yet, or was due at most 10 s ago and nothing is recorded yet",
+    expected.OVERDUE: "it was due `late_s` ago and has not started",
+    expected.NO_RECORD: "it was planned and due over an hour ago, and nothing is recorded: this must never be",
+    expected.NOT_KEPT: "it is older than runs are kept",
+}
+
+
 def test_codes_and_statuses_are_documented() -> None:
+    assert tuple(STATUSES) == expected.STATUSES
     text = (Path(__file__).resolve().parents[2] / "docs" / "insight.md").read_text()
     for name, meaning in {**CODES, **STATUSES}.items():
         assert f"| `{name}` | {meaning} |" in text

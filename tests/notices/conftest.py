@@ -84,7 +84,7 @@ def make_stage(world: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor
     store = SubscriptionStore(
         Subscriptions(world.table("jobs")),
         StoredOnDemand(tenants),
-        WebhookSecrets(tenants),
+        WebhookSecrets(tenants, lambda: None),
         Limits(),
         world.clock,
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -12,11 +14,12 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from common.clock import ManualClock
+from common.clock import Clock, ManualClock
 from common.errors import InvalidInput
 from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
-from common.tenants.webhook_secrets import new_secret
+from common.tenants.secrets import SecretKey
+from common.tenants.webhook_secrets import DECRYPTED_FOR_S, WebhookSecrets, new_secret, signature
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
@@ -27,6 +30,7 @@ from tests.executor.contexts import ACCOUNT
 from tests.executor.servers import Server, serving, trusting
 from tests.notices.conftest import Stage
 from tests.notices.test_hostile import failed_runs
+from tests.stand_ins import MemoryKms
 
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:news"
 SECRET = new_secret()
@@ -51,10 +55,14 @@ def subscription(name: str = "on-call", **target: str) -> Subscription:
     return Subscription("alice", name, target, ("failures",), 0, 0, SubscriptionState(0))
 
 
-def deliver(guard: NetworkGuard | None = None) -> Delivery:
+def deliver(
+    guard: NetworkGuard | None = None,
+    secrets_of: Callable[[str, float], tuple[str, ...]] = lambda tenant, now: (SECRET,),
+    clock: Clock | None = None,
+) -> Delivery:
     """As in production, except that the resolver knows the server's name and loopback is allowed."""
     guard = guard or NetworkGuard(Resolver(lambda host, port: ["127.0.0.1"]), lambda ip: ip.is_loopback)
-    return Delivery(HttpEndpoints(lambda tenant, now: (SECRET,), ManualClock(0), guard=guard, tls=trusting))
+    return Delivery(HttpEndpoints(secrets_of, clock or ManualClock(0), guard=guard, tls=trusting))
 
 
 def subscribed_queue(topic: str, **attributes: str) -> str:
@@ -152,6 +160,35 @@ def test_a_refusal_of_sns_is_a_failed_delivery(
     state = stage.state()
     assert state.last_sent.error.startswith(expected) and not state.last_sent.ok
     assert (state.message.tries, state.failing_since) == (1, world.clock.now())
+
+
+def test_while_kms_refuses_a_message_is_kept_and_its_address_not_disabled(
+    stage: Stage, server: Server
+) -> None:
+    """Four days: an address that fails itself is disabled after three."""
+    world, kms = stage.world, MemoryKms()
+    key = SecretKey(kms, "key")
+    secrets = WebhookSecrets(world.table("tenants"), lambda: key)
+    secret = secrets.shown("alice", world.clock.now())
+    stage.notifier = replace(stage.notifier, deliver=deliver(secrets_of=secrets.signing, clock=world.clock))
+    stage.subscribe(target={"kind": "http", "url": server.url})
+    world.clock.sleep(DECRYPTED_FOR_S)
+    kms.refuses = "AccessDeniedException"
+    failed_runs(world, "alice", "bad", 1)
+    results: Counter[str] = Counter()
+    for _ in range(4 * 24):
+        results += stage.round()
+        world.clock.sleep(3_600)
+    state = stage.state()
+    assert results.keys() == {"failed"} and results["failed"] > 50
+    assert "NotSigned" in state.last_sent.error and "now: AccessDeniedException" in state.last_sent.error
+    assert (state.disabled_at, state.failing_since, server.requests) == (None, None, [])
+    kms.refuses = ""
+    assert stage.round() == {"sent": 1}
+    (request,) = server.requests
+    signed = [secret], request.headers["webhook-id"], int(request.headers["webhook-timestamp"]), request.body
+    assert request.headers["webhook-signature"] == signature(*signed)
+    assert stage.state().message is None
 
 
 def test_a_topic_of_another_tenant_or_account_is_refused_before_anything_is_stored(stage: Stage) -> None:

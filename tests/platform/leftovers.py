@@ -90,7 +90,7 @@ def furnish(world: World) -> str:
     for tenant in ("bob", "alice"):
         tenants_of(world).create(tenant, "", world.clock.now(), {"allowed_targets": ["*"]})
         alices, _ = tenants_of(world).api_keys.create_key(tenant, "admin", world.clock.now())
-        WebhookSecrets(table).ensure(tenant, world.clock.now())
+        WebhookSecrets(table, lambda: world.secret_key).ensure(tenant, world.clock.now())
         world.secrets.put(tenant, "token", "a secret value", world.clock.now())
         RequestRate(table).take(tenant, 100, world.clock.now())
         _furnish_jobs(world, registry, tenant)
@@ -141,7 +141,9 @@ def _project(world: World, tenant: str) -> None:
 def _subscribe(world: World, tenant: str) -> None:
     table = world.table("tenants")
     stored = Subscriptions(world.table("jobs"))
-    store = SubscriptionStore(stored, KnownTenants(table), WebhookSecrets(table), Limits(), world.clock)
+    store = SubscriptionStore(
+        stored, KnownTenants(table), WebhookSecrets(table, lambda: None), Limits(), world.clock
+    )
     target = {"kind": "http", "url": "https://hooks.example.com/minute8"}
     store.put(
         tenant,
