@@ -150,6 +150,7 @@ def test_a_batch_notes_no_more_than_is_exported(world: World) -> None:
     world.run_until("2026-11-21T03:16:00Z")
     for _ in range(MAX_SPANS):
         seen.run_spans.note(*noted[0])  # type: ignore[arg-type]
+    assert len(seen.run_spans._recorded) * 3 < MAX_SPANS + 3
     seen.run_spans.export(0, {})
     assert len(seen.spans) <= MAX_SPANS
     assert len(seen.spans) > MAX_SPANS * 0.6
