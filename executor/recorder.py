@@ -17,6 +17,7 @@ from common.runs.claims import Claim, Settlement, awaits_callback
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
+from common.runs.stuck import is_stuck
 from common.storage.wire import Item
 from executor.admission import Skip, Wait
 from executor.overlap import OverlapPolicy
@@ -211,14 +212,13 @@ class Recorder:
         execution = claim.execution
         if record.get("status") in (RETRYING, *ENDED) and "slot" in record:
             self._free_slot(record["slot"], execution, record["claim_token"])
-        if _is_own(claim, record):
-            if record["status"] == RETRYING:
-                # The earlier delivery died between recording and enqueuing the next attempt.
-                throttled = record.get("throttles", 0) > execution.throttles
-                self._retry(job, execution, record["next_attempt_at"], throttled=throttled)
-                return Report("retrying", execution, detail="next attempt enqueued again")
-            if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
-                raise StillRunning(execution.execution_id, record["lease_until"])
+        if _lacks_retry(claim, record, self.clock.now()):
+            throttled = record.get("throttles", 0) > execution.throttles
+            self._retry(job, execution, record["next_attempt_at"], throttled=throttled)
+            return Report("retrying", execution, detail="next attempt enqueued again")
+        is_open = record.get("status") in (RUNNING, DISPATCHED)
+        if is_open and _is_own(claim, record) and record["lease_until"] >= self.clock.now():
+            raise StillRunning(execution.execution_id, record["lease_until"])
         letter_error = None
         if record.get("status") in ENDED:
             self.run_end.ended(job, execution, record)
@@ -309,7 +309,7 @@ class Recorder:
     def _retry(self, job: Job | None, execution: Execution, next_at: int, *, throttled: bool) -> None:
         """Enqueue the next attempt. The run keeps its job's lock."""
         if job:
-            self.overlap.keep(job, execution, next_at)
+            self.overlap.keep(job, execution, max(next_at, self.clock.now()))
         self.postponed.send(execution.retry(next_at, throttled=throttled))
 
     def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:
@@ -348,3 +348,12 @@ def _last_error(record: Item) -> str:
 def _is_own(claim: Claim, record: Item) -> bool:
     """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
     return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
+
+
+def _lacks_retry(claim: Claim, record: Item, now: float) -> bool:
+    """Whether the executor died between recording this attempt and enqueuing the next one.
+
+    Its message has come again, or, under another id, a dead letter that was sent again: then the attempt is overdue.
+    """
+    is_waiting = record.get("status") == RETRYING and record.get("attempt") == claim.execution.attempt
+    return is_waiting and (_is_own(claim, record) or is_stuck(record, now))

@@ -15,6 +15,7 @@ import pytest
 
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded
+from tests.end_to_end.leaving import remove_dead_letters
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
@@ -74,9 +75,7 @@ def test_a_deployment_is_well_until_something_is_broken(
     embedded: Embedded, aws: Any, doctor: Callable[[], tuple[int, dict[str, str]]]
 ) -> None:
     Stage(embedded.env(), "test").tick()
-    for queue in ("executions", "planning", "outcomes"):  # the other tests leave some
-        url = aws("sqs").get_queue_url(QueueName=f"minute8-test-{queue}-dead")["QueueUrl"]
-        aws("sqs").purge_queue(QueueUrl=url)
+    remove_dead_letters(embedded)
     assert doctor() == (0, {})
     events, functions, iam = aws("events"), aws("lambda"), aws("iam")
     role = functions.get_function_configuration(FunctionName=PLANNER)["Role"].rpartition("/")[2]

@@ -11,13 +11,13 @@ from time import monotonic, time
 import httpx
 import pytest
 
-from cli.doctor.inventory import FEEDS
 from minute8_client import Client
 from minute8_client.errors import QuotaExceeded, TenantSuspended, Unavailable
 from scripts.cloudwatch.alarms import composite_state, state_of
 from scripts.cloudwatch.metrics import Metrics
 from scripts.embedded import Embedded
 from tests.alarms import template
+from tests.end_to_end.leaving import remove_dead_letters
 from tests.runbook.faults import FAULTS, Fault
 from tests.runbook.pages import commands
 from tests.runbook.site import Site
@@ -33,8 +33,7 @@ def site(embedded: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Site:
     site.stage.tick()
 
     def is_well() -> bool:
-        for feed in FEEDS:
-            site.client("sqs").purge_queue(QueueUrl=site.queue_url(f"{feed.queue}-dead"))
+        remove_dead_letters(embedded)
         return site.problems() == {}
 
     wait_until(is_well, site.problems)  # a cold API may not answer in time

@@ -259,3 +259,30 @@ def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(world: Wo
     result = world.execute(Message("redriven", body)).result
     assert result == ("failed" if deleted else "succeeded")
     assert world.statuses("alice", "once") == [result]
+
+
+def test_a_redriven_message_enqueues_the_retry_that_its_dead_executor_did_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message of a dead letter has a new id, so only the overdue attempt shows that nothing else will make it."""
+
+    def killed(*args: object, **kwargs: object) -> dict[str, object]:
+        raise Killed
+
+    world.target.answer = fails_until(2)
+    definition = job(at="2026-11-21T03:15:00Z", retry={"base_s": 10}, overlap="skip")
+    world.registry.create("alice", "once", definition)
+    body = world.sqs.bodies[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(world.sqs, "send_message_batch", killed)
+        world.run_until("2026-11-21T03:15:00Z")
+    world.sqs._waiting.clear()
+    (run,) = world.run_items("alice", "once")
+    world.clock.move_to(run["next_attempt_at"] + 120)
+    assert world.execute(Message("redriven too early", body)).result == "duplicate"
+    assert world.sqs.bodies == [body]
+    world.clock.sleep(1)
+    assert world.execute(Message("redriven", body)).result == "retrying"
+    world.run_until("2026-11-21T03:30:00Z")
+    assert world.statuses("alice", "once") == ["succeeded"]
+    assert len(world.target.calls) == 2

@@ -23,6 +23,7 @@ import httpx
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
+from common.runs.states import ENDED
 from common.storage.keys import AUDIT_PREFIX
 from common.storage.wire import Item, from_wire
 from scripts import build_layer, parameters, stack
@@ -44,6 +45,8 @@ TENANT: Final = "tenant-0"
 EVERY_S: Final = 30
 # Two rounds of all jobs.
 WHILE_S: Final = 2 * EVERY_S
+# An executor's message waits for up to five minutes after a failure, and one that dies may fail again.
+SETTLE_S: Final = 600
 # The executor cannot start with it.
 BAD: Final = {"serviceLatenessS": "soon"}
 # What the doctor finds after the bad deployment is put back, and what it gave up before.
@@ -114,6 +117,8 @@ class Story:
             site.follow("dead-letters")
             verdict = self._settle(site)
         problems |= site.problems()
+        for record in self._open_runs():
+            print(f"open: {record}")
         print(f"\n{verdict}\nlost: {self._losses or 'nothing'}\nthe doctor finds: {problems or 'nothing'}")
         return 1 if verdict.problems or problems or self._losses else 0
 
@@ -189,6 +194,11 @@ class Story:
             "runs": {f"{item['pk']} {item['sk']}" for item in self._items("runs") if "status" in item},
         }
 
+    def _open_runs(self) -> list[Item]:
+        """Records of runs that have not ended, and were due a while ago."""
+        due = self._due(time.time() - SETTLE_S)
+        return [record for record in self._stage.runs(due).values() if record["status"] not in ENDED]
+
     def _sizes(self) -> str:
         return ", ".join(f"{len(ids)} of {name}" for name, ids in self._kept.items())
 
@@ -243,7 +253,7 @@ class Story:
             self._tick_if_due()
             return judge(due, self._stage.runs(due), calls_in(self._stage.target_log(self._began_at)))
 
-        give_up_at = time.time() + 240
+        give_up_at = time.time() + SETTLE_S
         while (result := verdict()).problems and time.time() < give_up_at:
             time.sleep(10)
             site.follow("dead-letters")
