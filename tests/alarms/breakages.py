@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage, parse_execution_id
@@ -16,7 +17,10 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression
 from common.truth.truth import Truth
-from tests.alarms.stage import Watched
+from executor.stages import Message
+from scripts.embedded.cloudwatch import Emitted
+from tests.alarms.stage import MAX_RECEIVES, Watched
+from tests.planning.test_shares import Fleet
 from tests.worlds import job
 
 DAY_S: Final = 86_400
@@ -80,10 +84,56 @@ def attempts_of(body: str) -> list[int]:
         return []
 
 
+def receive_once(stage: Watched) -> None:
+    """A message is given up after one delivery, and an executor dies with one."""
+    stage.max_receives, died = 1, list[Message]()
+
+    def dies(message: Message) -> bool:
+        if not died:
+            died.append(message)
+            stage.world.sqs.give_back(message)
+        return message in died
+
+    stage.loses = dies
+
+
+def take_two_a_minute(stage: Watched) -> None:
+    """Two executors, whose calls take a minute."""
+    stage.takes_a_minute = 2
+
+
+def crash(stage: Watched) -> None:
+    """Lambda ends the function."""
+    stage.crashes = True
+
+
+def delay_shares(stage: Watched) -> None:
+    """Planners plan every window, five minutes after its tick."""
+    world = stage.world
+    fleet, seen_at = Fleet(world, share_entries=1), dict[str, float]()
+    stage.kept_scheduler, world.scheduler = world.scheduler, fleet.scheduler()
+
+    def plan(emitted: Emitted) -> None:
+        for body in list(fleet.queue.bodies):
+            if emitted.now() - seen_at.setdefault(body, emitted.now()) >= 300:
+                fleet.queue.bodies.remove(body)
+                fleet.plan(body)
+
+    stage.every_minute = plan
+
+
 def close_the_hole(stage: Watched) -> None:
-    """What `minute8 doctor --fix` does about settings."""
-    stage.loses = lambda _: False
+    """What `minute8 doctor --fix` or `make deploy` does about settings; the doctor also sends dead letters again."""
+    stage.loses, stage.crashes = lambda _: False, False
+    stage.max_receives, stage.takes_a_minute = MAX_RECEIVES, inf
     stage.world.sqs.__dict__.pop("send_message_batch", None)
+    for letter in stage.dead:
+        stage.world.sqs._put(stage.world.clock.now(), letter["body"])
+    stage.dead.clear()
+    if stage.kept_scheduler:
+        stage.run(10)  # what was delayed comes
+        stage.world.scheduler, stage.kept_scheduler = stage.kept_scheduler, None
+        stage.every_minute = lambda _: None
 
 
 def purge(stage: Watched) -> None:
@@ -217,28 +267,33 @@ TWENTY: Final = (
         proof=DIFFERENCE,
     ),
     Breakage(
-        "`maxReceiveCount` is 1",
-        *("dead-letters", 1, "maxReceiveCount", f"`{DOCTOR}`"),
+        "`maxReceiveCount` is 1, and an executor dies",
+        *("dead-letters", 6, "maxReceiveCount", f"`{DOCTOR}`"),
+        breaks=receive_once,
         proof=DIFFERENCE,
     ),
     Breakage(
-        "the executor's concurrency is 2",
-        *("overdue", 5, "MaximumConcurrency", f"`{DOCTOR}`"),
+        "the executor's concurrency is 2, and its calls take a minute",
+        *("lateness", 7, "MaximumConcurrency", f"`{DOCTOR}`"),
+        breaks=take_two_a_minute,
         proof=DIFFERENCE,
     ),
     Breakage(
-        "the planning queue delays each message",
-        *("lateness", 10, "DelaySeconds", f"`{DOCTOR}`"),
+        "the planning queue delays each message, by five minutes",
+        *("burn-fast", 7, "DelaySeconds", f"`{DOCTOR}`"),
+        breaks=delay_shares,
         proof=DIFFERENCE,
     ),
     Breakage(
         "the executor has too little memory",
         *("executor-errors", 10, "MemorySize", "`make deploy`"),
+        breaks=crash,
         proof=DIFFERENCE,
     ),
     Breakage(
-        "an environment variable is wrong",
+        "a wrong environment variable stops the executor",
         *("executor-errors", 10, "Variables.STAGE", "`make deploy`"),
+        breaks=crash,
         proof=DIFFERENCE,
     ),
     Breakage(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
+from math import inf
 from typing import Any
 
 from canary import handler as canary
@@ -18,6 +19,7 @@ from executor import handler as executor
 from executor.batch import execute_batch
 from executor.stages import Message
 from scheduler import handler as scheduler
+from scheduler.tick import Scheduler
 from scripts.cloudwatch.alarms import INSUFFICIENT_DATA, composite_state, state_of
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
@@ -39,12 +41,16 @@ class Watched:
     crashes: bool = False
     throttles: bool = False
     late_by_s: float = 0.0
+    # What its queue and its executors take.
+    max_receives: int = MAX_RECEIVES
+    takes_a_minute: float = inf
     loses: Callable[[Message], bool] = lambda _message: False
     fails: Callable[[Mapping[str, Any]], bool] = lambda _call: False
     every_minute: Callable[[Emitted], None] = lambda _emitted: None
     dead: list[dict[str, Any]] = field(default_factory=list)
     # What a damage has replaced.
     kept: dict[str, Any] = field(default_factory=dict)
+    kept_scheduler: Scheduler | None = None
     states: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,10 +82,12 @@ class Watched:
         if self.ticks and begins % 600 == 480:
             self._tick()
         end = begins + 60
+        deliveries = 0
         while (due_at := self.world.sqs.next_at()) is not None and due_at + self.late_by_s < end:
             self.world.clock.move_to(max(self.world.clock.now(), due_at + self.late_by_s))
-            if not self.takes_messages:
+            if not self.takes_messages or deliveries >= self.takes_a_minute:
                 break
+            deliveries += 1
             self._deliver()
         self.world.clock.move_to(max(self.world.clock.now(), end - 1))
         self.every_minute(self.emitted)
@@ -110,8 +118,9 @@ class Watched:
         message = self.world.sqs.receive()
         if message is None or self.loses(message):
             return
-        if message.receives > MAX_RECEIVES:
-            self.dead.append({"visible_at": self.world.clock.now(), "sent_at": self.world.clock.now()})
+        if message.receives > self.max_receives:
+            now = self.world.clock.now()
+            self.dead.append({"visible_at": now, "sent_at": now, "body": message.body})
         elif self.throttles:
             self.emitted.add("AWS/Lambda", "Throttles", 1, FunctionName="minute8-prod-executor")
             self.world.sqs.give_back(message)
