@@ -72,6 +72,7 @@ def main() -> int:
         environment = {**embedded.env(), **POLLING, "PATH": f"{directory}:{os.environ['PATH']}"}
         os.environ |= embedded.env()
         loads: list[Load] = []
+        wrong: list[str] = []
         slowest_s = 0.0
         try:
             target = functions.create(clients, "acme-hello", TARGET_SOURCE.read_text(), timeout_s=60)
@@ -102,8 +103,7 @@ def main() -> int:
                         use(shell, printed)
                 if heading == UPGRADE and (wrong := loads[-1].judge()):
                     print(f"under load: {'; '.join(wrong)}")
-                    return 1
-            return 1 if _remaining() else 0
+            return 1 if _remaining() or wrong else 0
         finally:
             kill(state)
 
