@@ -98,7 +98,7 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
         {"name": "jobs", "key": lively, "view": "jobs", "theme": "dark", "width": 1400},
         {"name": "job", "key": lively, "view": f"jobs/{_FREQUENT}", "height": 1100},
         # So high that no path in a log is seen.
-        {"name": "run", "key": lively, "view": f"runs/{run}", "height": 575},
+        {"name": "run", "key": lively, "view": f"runs/{run}", "height": 548},
         {"name": "editor", "key": lively, "view": f"jobs/{_FAILING}/edit"},
         {"name": "failures", "key": lively, "view": "failures", "height": 500},
         {"name": "runs", "key": lively, "view": "runs", "height": 600},

@@ -126,9 +126,15 @@ export async function tabTo(page: Page, name: string | RegExp, role: Role = "but
   throw new Error(`no Tab reaches the ${role} ${name}`);
 }
 
-/** Everything that a view loads is there. */
+/** Everything that a view loads is there; if not, it says which part of which view still waits. */
 export async function settled(page: Page): Promise<void> {
-  await page.waitForFunction(() => document.querySelectorAll(".waiting").length === 0);
+  const waiting = () =>
+    page
+      .locator(".waiting")
+      .evaluateAll((parts) =>
+        parts.map((part) => part.closest("section, main")?.getAttribute("aria-label") ?? "the view"),
+      );
+  await expect.poll(waiting, { message: page.url(), timeout: 45_000 }).toEqual([]);
 }
 
 /** What breaks axe's rules. */

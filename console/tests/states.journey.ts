@@ -75,7 +75,7 @@ describe("a view that is not whole", () => {
     await settled(page);
     expect(await page.getByRole("alert").count()).toBe(1);
     await page.unroute("**/v1/**");
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.keyboard.press("r");
     await page.getByText("No calendars yet").waitFor();
     await said.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Live" }).waitFor();

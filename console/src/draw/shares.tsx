@@ -44,7 +44,7 @@ export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | nul
   );
   return (
     <Scroll label="Where time goes">
-      <table class="waterfall" aria-label="Where time goes">
+      <table class="waterfall shares" aria-label="Where time goes">
         <thead>
           <tr>
             <td />

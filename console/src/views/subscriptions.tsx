@@ -134,7 +134,7 @@ function reportsOf(subscription: Subscription): string {
     subscription.tag ? `tagged ${subscription.tag}` : "",
   ].filter(Boolean);
   return [
-    subscription.kinds.join(", "),
+    subscription.kinds.join(", ").replaceAll("_", " "),
     ...of,
     `after ${inUnits(subscription.delay_s)}`,
     `grouped by ${inUnits(subscription.group_s)}`,
@@ -189,7 +189,7 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
                 setKinds(event.currentTarget.checked ? [...kinds, kind] : kinds.filter((known) => known !== kind))
               }
             />{" "}
-            {kind}
+            {kind.replaceAll("_", " ")}
           </label>
         ))}
       </fieldset>
