@@ -14,7 +14,7 @@ class NewSecret(RequestBody):
 
     # No type of its own: pydantic's errors contain the value.
     value: Any = Field(
-        description="8 characters or more, and 4,096 bytes at most in UTF-8. It is never returned.",
+        description="8 characters or more beside backslashes, and 4,096 bytes at most in UTF-8. It is never returned.",
         examples=["a-token-of-another-service"],
         json_schema_extra={"type": "string", "writeOnly": True},
     )

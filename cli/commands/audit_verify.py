@@ -14,11 +14,11 @@ from cli.options import AsJson, ExitCode
 from cli.output import console, plural, print_json
 from cli.session import api_url, session
 from common.platform.audit_anchors import Anchor, AnchorBucket, compare_anchors, deleted_tenants
+from common.platform.audit_comparison import ChainState, entry_at, verified
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit
-from common.tenants.audit_chain import entry_at
-from common.tenants.audit_seals import AuditSeals, ChainState, SealRound
+from common.tenants.audit_seals import SealRound
 from common.tenants.states import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
 
@@ -50,11 +50,11 @@ def verify(
         for anchor in exported.anchors():
             anchors[anchor.owner].append(anchor)
     deleted = deleted_tenants(audit) if anchors else {}
-    seals, states = AuditSeals(audit), []
+    states: list[ChainState] = []
     last = SealRound.read(deployment.due_table())
     round_at = last.complete_at if last else 0
     for owner in [tenant] if tenant else _owners(deployment, anchors):
-        state = seals.verify(owner, now, round_at)
+        state = verified(audit, owner, now, round_at)
         deleted_at = _believed(deployment, owner, deleted.get(owner))
         state.tamperings += compare_anchors(state, anchors.get(owner, ()), deleted_at, now)
         states.append(state)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from cli.doctor.deployment import Deployment
+from common.platform.audit_comparison import verified
 from common.platform.findings import Finding, failed, not_checked, ok, warning
 from common.storage import keys
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import AuditSeals, SealRound
+from common.tenants.audit_seals import SealRound
 from common.timing.instants import rfc3339
 
 # Ticks begin a round each hour.
@@ -18,13 +19,13 @@ _STALE_S: Final = 3 * 3_600
 
 def sealed(deployment: Deployment) -> Iterator[Finding]:
     """How long ago the audit was sealed, what ticks found altered, and a comparison of the platform's entries."""
-    now, seals = deployment.clock.now(), AuditSeals(Audit(deployment.tenants_table()))
+    now, audit = deployment.clock.now(), Audit(deployment.tenants_table())
     try:
         last = SealRound.read(deployment.due_table())
         if last is None:
             yield not_checked("no tick has sealed the audit yet")
             return
-        state = seals.verify(keys.OPERATORS, now, last.complete_at)
+        state = verified(audit, keys.OPERATORS, now, last.complete_at)
     except deployment.client("dynamodb").exceptions.ResourceNotFoundException:
         yield not_checked("a table is missing; its own check says which")
         return

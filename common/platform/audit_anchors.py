@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.platform.audit_comparison import ChainState
 from common.storage import keys
 from common.tenants.audit import Audit, EntryFilter
 from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, Tampering
-from common.tenants.audit_seals import ChainState
 from common.timing.instants import rfc3339
 
 _READERS: Final = 16

@@ -1,7 +1,7 @@
 """The chain over an owner's audit: seals, each with the hash of its predecessor. Pure.
 
 An entry is written without a hash, so that writers neither wait for each other nor write more. Once it has settled, a
-tick seals it: a seal lists the entries since the last seal with the hash of each. `compare` names what differs.
+tick seals it: a seal lists the entries since the last seal with the hash of each.
 An owner is a tenant, or the platform (`keys.OPERATORS`).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,8 +24,6 @@ SETTLE_S: Final = 20 * 60
 MAX_SEALED: Final = 1_000
 # A seal outlives its entries, which DynamoDB deletes days after they have expired.
 LIFETIME_S: Final = RETENTION_S + 30 * DAY_S
-# An entry that was sealed later than this is older than the chain.
-_SEALED_WITHIN_S: Final = DAY_S
 _HASH_CHARS: Final = 32
 
 ALTERED: Final = "altered"
@@ -143,61 +141,6 @@ def next_seal(
         previous=last.hash if last else "",
         previous_at=last.sealed_at if last else 0,
     )
-
-
-def compare_link(seal: Seal, before: Seal | None, now: float) -> Tampering | None:
-    """Whether a seal follows its predecessor; None: it does, or the predecessor has expired."""
-    name = f"seal {seal.number}"
-    if before is None:
-        if seal.number == 1:
-            is_first = seal.since == seal.previous == ""
-            return (
-                None if is_first else Tampering(SEAL_ALTERED, name, "it is the first and has a predecessor")
-            )
-        if seal.previous_at + LIFETIME_S > now:
-            return Tampering(SEAL_MISSING, f"seal {seal.number - 1}", f"{name} follows it")
-        return None
-    if seal.number != before.number + 1:
-        return Tampering(SEAL_MISSING, f"seal {before.number + 1}", f"{name} follows {before.number}")
-    if (seal.chain, seal.previous, seal.since) != (before.chain, before.hash, before.until):
-        return Tampering(SEAL_REPLACED, f"seal {before.number}", f"{name} follows another one")
-    return None
-
-
-def compare(seal: Seal, items: Iterable[Item], now: float) -> list[Tampering]:
-    """What differs between a seal and the stored entries of its range, by id."""
-    stored = {entry_id_of(item): entry_hash(item) for item in items}
-    sealed = dict(seal.entries)
-    ids_of = {digest: entry_id for entry_id, digest in seal.entries}
-    differences = []
-    for entry_id in sorted(stored.keys() | sealed.keys()):
-        actual, expected = stored.get(entry_id), sealed.get(entry_id)
-        if expected is None:
-            differences.append(Tampering(INSERTED, entry_id, f"seal {seal.number} does not have it"))
-        elif actual is None:
-            if not has_expired(entry_id, now):
-                differences.append(Tampering(DELETED, entry_id, f"seal {seal.number} has it"))
-        elif actual != expected:
-            other = ids_of.get(actual)
-            name, detail = (REORDERED, f"it holds what {other} held") if other else (ALTERED, "")
-            differences.append(Tampering(name, entry_id, detail or f"seal {seal.number} has another hash"))
-    return differences
-
-
-def has_expired(entry_id: str, now: float) -> bool:
-    """Whether DynamoDB may have deleted the entry because of its age."""
-    return entry_at(entry_id) + RETENTION_S <= now
-
-
-def sealed_late(seal: Seal) -> int:
-    """How many entries are older than the chain: nobody knows whether they were changed before they were sealed."""
-    return sum(entry_at(entry_id) + _SEALED_WITHIN_S < seal.sealed_at for entry_id, _ in seal.entries)
-
-
-def entry_at(entry_id: str) -> int:
-    """When the entry was made, in seconds; 0 if its id has no time."""
-    digits = entry_id.partition("-")[0]
-    return int(digits) // 1_000 if digits.isdecimal() else 0
 
 
 def _digest(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from common.platform.audit_anchors import AnchorBucket
+from common.platform.audit_comparison import verified
 from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
@@ -17,7 +18,6 @@ from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import AuditSeals
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from common.timing.windows import window_start
 from scripts.embedded import Embedded
@@ -35,7 +35,7 @@ def test_the_audit_is_sealed_and_its_hashes_are_in_a_locked_bucket(embedded: Emb
     due.delete(keys.SEALED)
     answer = client(embedded, "lambda").invoke(FunctionName="minute8-test-scheduler", Payload=b"{}")
     assert "FunctionError" not in answer, answer["Payload"].read()
-    state = AuditSeals(Audit(tenants)).verify("sealed", time.time())
+    state = verified(Audit(tenants), "sealed", time.time())
     assert (state.entries, state.seals, state.tamperings) == (1, 1, [])
     exported = AnchorBucket(s3, "minute8-test-audit", "minute8-test/audit").anchors()
     [anchor] = [anchor for anchor in exported if anchor.owner == "sealed"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from common.platform.audit_anchors import Anchor, compare_anchors
+from common.platform.audit_comparison import verified
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.storage import keys
@@ -51,11 +52,11 @@ class Rounds:
 
     def verified(self) -> dict[str, tuple[int, int]]:
         """The numbers of sealed entries and seals of each owner; nothing differs, nor from what was exported."""
-        seals, now = AuditSeals(self.audit), self.world.clock.now()
+        now = self.world.clock.now()
         counts, last = {}, SealRound.read(self.world.table("due"))
         assert last
         for owner in (keys.OPERATORS, *TENANTS):
-            state = seals.verify(owner, now, last.complete_at)
+            state = verified(self.audit, owner, now, last.complete_at)
             anchors = [anchor for anchor in self.exported() if anchor.owner == owner]
             assert [*state.tamperings, *compare_anchors(state, anchors, None, now)] == []
             counts[owner] = (state.entries, state.seals)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.platform.audit_anchors import Anchor, compare_anchors
+from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Transaction
@@ -31,7 +32,7 @@ from common.tenants.audit_chain import (
     entry_hash,
     entry_id_of,
 )
-from common.tenants.audit_seals import AuditSeals, ChainState
+from common.tenants.audit_seals import AuditSeals
 from scheduler.sealing import anchor
 from tests.worlds import World, open_world
 
@@ -74,7 +75,7 @@ class History:
 
     def verify(self) -> ChainState:
         now = self.world.clock.now()
-        state = self.seals.verify("alice", now)
+        state = verified(self.audit, "alice", now)
         state.tamperings += compare_anchors(state, self.exported, None, now)
         return state
 
@@ -197,7 +198,7 @@ def test_a_chain_that_was_written_again_differs_from_what_was_exported(history: 
     exported = list(history.exported)
     history.seal()
     history.exported = exported
-    assert history.seals.verify("alice", history.world.clock.now()).tamperings == []
+    assert verified(history.audit, "alice", history.world.clock.now()).tamperings == []
     assert history.names() == [(SEAL_REPLACED, "seal 1"), (SEAL_REPLACED, "seal 2")]
 
 
@@ -258,8 +259,8 @@ def test_a_chain_whose_seals_are_all_gone_is_named_once_a_round_is_over(history:
         history.drop(item)
     first = entry_id_of(history.sealed_entries()[0])
     now = history.world.clock.now()
-    assert history.seals.verify("alice", now).tamperings == []
-    [tampering] = history.seals.verify("alice", now, round_at=now).tamperings
+    assert verified(history.audit, "alice", now).tamperings == []
+    [tampering] = verified(history.audit, "alice", now, round_at=now).tamperings
     assert (tampering.name, tampering.of) == (NOT_SEALED, first)
 
 

@@ -56,6 +56,7 @@ def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, valu
             "p" * (MIN_CHARS - 1),
             " " * 100,
             "short" + " " * 10,
+            "0000\\000",
             "x" * (MAX_BYTES + 1),
             "é" * (MAX_BYTES // 2 + 1),
         ),
