@@ -162,9 +162,7 @@ class Deployment:
 
     def build(self) -> None:
         """Build what the package holds. Raises RuntimeError."""
-        platform = build_layer.platform_of(self.params)
-        build_layer.build_all(platform, build_layer.needed(self.params))
-        build_layer.fill_in(build_layer.ROOT, platform)
+        build_layer.build_all(build_layer.platform_of(self.params))
         build_layer.compile_code()
         console.build()
 

@@ -15,6 +15,7 @@ from scripts.embedded.process import Embedded, kill, start
 PARAMS: Final = {
     "layerPath": "build/layer-local",
     "jwtLayerPath": "build/layer-jwt-local",
+    "otlpLayerPath": "build/layer-otlp-local",
     "savedQueries": "off",
     "maximumConcurrency": "10",
     # An update ends what the server is executing. Messages are hidden for a fifth longer than this.

@@ -17,6 +17,8 @@ from tests.docs.test_architecture import ROOT
 
 # Requirements of modules in common/ that only functions import.
 _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
+# Only functions send spans, so the wheel leaves this folder out (setup.py).
+_NOT_INSTALLED = "common.tracing."
 # A deployment with an issuer of tokens has it beside the API.
 _TOKENS_ONLY = {"pyjwt", "cryptography"}
 # Another requirement installs it in the version that it needs.
@@ -43,7 +45,13 @@ def _names(requirements: list[str]) -> set[str]:
 def _imported_by(*packages: str) -> set[str]:
     """The distributions of the foreign modules that these packages import."""
     graph = grimp.build_graph(*packages, include_external_packages=True, exclude_type_checking_imports=True)
-    foreign = {module for module in graph.modules if module.split(".")[0] not in packages}
+    for module in [module for module in graph.modules if module.startswith(_NOT_INSTALLED)]:
+        graph.remove_module(module)
+    foreign = {
+        module
+        for module in graph.modules
+        if module.split(".")[0] not in packages and graph.find_modules_that_directly_import(module)
+    }
     distributions = packages_distributions()
     needed = {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
     return {_COMES_WITH.get(name, name) for name in needed}

@@ -177,7 +177,6 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(build_layer, "build_all", lambda platform, names: [])
-    monkeypatch.setattr(build_layer, "fill_in", lambda root, platform: None)
     monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
