@@ -176,7 +176,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(build_layer, "build_all", lambda platform, names: [])
+    monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
     monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
