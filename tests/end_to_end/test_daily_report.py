@@ -86,7 +86,7 @@ def test_the_command_shows_it(embedded: Embedded) -> None:
         [sys.executable, "-m", "cli", "report", "--stage", "test"],
         cwd=ROOT,
         env=os.environ | newcomer.environment_of(embedded, "test"),
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
         check=True,
     ).stdout

@@ -102,6 +102,15 @@ def test_it_counts_what_ticks_have_written_down(lived: World) -> None:
     ]
 
 
+def test_a_deployment_of_this_hour_has_a_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(world, monkeypatch)
+    world.run_until("2026-11-21T03:18:00Z")
+    handler.handle({}, None)
+    until_at, now = int(world.clock.now()) // 3_600 * 3_600, world.clock.now()
+    report = read_report(world.tables, "test", until_at, now, letters_in(LetterBox()))
+    assert (report.totals.runs, report.tenants) == (0, 0)
+
+
 def test_it_says_what_to_look_at_and_where(lived: World) -> None:
     now = lived.clock.now()
     fire_at = at("2026-11-21T03:10:00Z")

@@ -123,14 +123,15 @@ def test_what_a_planner_suspects_is_looked_at_by_the_next_tick(
     served: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checker, "EXAMINED_A_TICK", 0)
-    monkeypatch.setattr(handler, "config", lambda: None)
-    monkeypatch.setattr(handler.Tables, "of", lambda _: served.tables)
     often, daily = served.store.get("acme", "often"), served.store.get("acme", "daily")
     served.table("due").delete(entry_key(served, "daily"))
     summary = TickSummary(served.clock.now(), 0, 0)
     for suspicious in (often, daily):
         summary.suspect(suspicious.group, suspicious.shard)
-    handler.note_suspects(summary)
+    with monkeypatch.context() as stand_ins:
+        stand_ins.setattr(handler, "config", lambda: None)
+        stand_ins.setattr(handler.Tables, "of", lambda _: served.tables)
+        handler.note_suspects(summary)
     served.tick()
     shards = [about for name, about in listed(served) if name == SHARD_COUNT]
     assert shards == [shard_key(served, "daily")["sk"]]
