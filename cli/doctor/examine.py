@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import audit, functions, planning, queues, settings, surroundings, tables, truth
+from cli.doctor import audit, functions, planning, policies, queues, settings, surroundings, tables, truth
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
@@ -45,6 +45,7 @@ CHECKS: Final = (
     *(Check(f"function {name}", partial(functions.function, name=name)) for name in FUNCTIONS),
     Check("concurrency", functions.concurrency),
     *(Check(f"permissions {name}", partial(functions.permissions, name=name)) for name in FUNCTIONS),
+    Check("policies", policies.policies),
     *(Check(f"table {name}", partial(tables.table, name=name)) for name in TABLES),
     Check("api", surroundings.api),
     Check("event bus", surroundings.bus),

@@ -6,13 +6,12 @@ not what exists. So the doctor puts a role's policies back, as the template of t
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.inventory import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
+from cli.doctor.policies import restoring
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.version import VERSION
 
@@ -175,7 +174,7 @@ def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
     if configuration is None:
         yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
-    checked, restore = 0, restoring(deployment, name, configuration["Role"])
+    checked, restore = 0, restoring(deployment, configuration["Role"].rpartition("/")[2])
     for resource, actions in PERMISSIONS[name.title()].items():
         if arn := deployment.arn(resource):
             checked += len(actions)
@@ -199,66 +198,3 @@ def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> 
         for result in answer["EvaluationResults"]
         if result["EvalDecision"] == "allowed"
     }
-
-
-_REFERENCE: Final = re.compile(r"\$\{([\w:.]+)\}")
-
-
-def restoring(deployment: Deployment, function: str, role_arn: str) -> Repair:
-    """Put back the role's own policies."""
-    role = role_arn.rpartition("/")[2]
-
-    def put() -> None:
-        for name, document in policies(deployment, function).items():
-            deployment.client("iam").put_role_policy(
-                RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document)
-            )
-
-    return Repair(
-        f"aws iam put-role-policy --role-name {role}, with the policy {function!r} of the stack's template",
-        put,
-    )
-
-
-def policies(deployment: Deployment, function: str) -> dict[str, Any]:
-    """The role's policies by their names. Raises LookupError if the template has something that is not understood."""
-    body = deployment.client("cloudformation").get_template(StackName=deployment.named())["TemplateBody"]
-    template = json.loads(body) if isinstance(body, str) else body
-    role = template["Resources"][f"{function.title()}Role"]["Properties"]
-    return {
-        policy["PolicyName"]: resolved(deployment, policy["PolicyDocument"])
-        for policy in role.get("Policies", ())
-    }
-
-
-def resolved(deployment: Deployment, value: Any) -> Any:
-    """A value of the template with its references replaced. Raises LookupError."""
-    if isinstance(value, list):
-        return [resolved(deployment, inner) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    match value:
-        case {"Fn::GetAtt": [name, "Arn"]}:
-            return _arn(deployment, name)
-        case {"Fn::Sub": str(text)}:
-            return _REFERENCE.sub(lambda reference: _named(deployment, reference[1]), text)
-        case {"Fn::Split": [separator, inner]}:
-            return resolved(deployment, inner).split(separator)
-    if unknown := [name for name in value if name == "Ref" or name.startswith("Fn::")]:
-        raise LookupError(f"the template has {unknown[0]} in a policy: {json.dumps(value)[:200]}")
-    return {name: resolved(deployment, inner) for name, inner in value.items()}
-
-
-def _named(deployment: Deployment, name: str) -> str:
-    pseudo = {
-        "AWS::Partition": deployment.partition,
-        "AWS::Region": deployment.region,
-        "AWS::AccountId": deployment.account,
-    }
-    return pseudo[name] if name in pseudo else _arn(deployment, name.removesuffix(".Arn"))
-
-
-def _arn(deployment: Deployment, name: str) -> str:
-    if (arn := deployment.arn(name)) is None:
-        raise LookupError(f"the template names {name} in a policy, and its ARN is not known")
-    return arn

@@ -51,7 +51,7 @@ def _differences(deployment: Deployment, resource: Resource, kind: Kind) -> Iter
     try:
         actual = kind.read(deployment, resource.physical_id)
     except client_errors as error:
-        if not _is_missing(error):
+        if not is_missing(error):
             raise
         yield failed(f"{resource.name} is gone: {resource.physical_id}", RESTORE)
         return
@@ -87,7 +87,8 @@ def _repair(deployment: Deployment, resource: Resource, kind: Kind, name: str, v
     return Repair(described, lambda: put(deployment, resource.physical_id, {name: value}))
 
 
-def _is_missing(error: Any) -> bool:
+def is_missing(error: Any) -> bool:
+    """Whether a ClientError says that there is no such resource."""
     code = str(error.response["Error"]["Code"])
     return "NotFound" in code or "NonExistent" in code or "NoSuch" in code or "DoesNotExist" in code
 

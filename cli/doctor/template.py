@@ -169,6 +169,7 @@ _ARNS: Final = {
     "AWS::Events::EventBus": "events:{where}:event-bus/{name}",
     "AWS::Events::Rule": "events:{where}:rule/{name}",
     "AWS::IAM::Role": "iam::{account}:role/{name}",
+    "AWS::KMS::Key": "kms:{where}:key/{name}",
     "AWS::Lambda::Function": "lambda:{where}:function:{name}",
     "AWS::Logs::LogGroup": "logs:{where}:log-group:{name}",
     "AWS::SQS::Queue": "sqs:{where}:{name}",

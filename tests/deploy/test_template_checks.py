@@ -21,11 +21,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from common.platform.findings import Level
 from scripts import build_layer, parameters, release
 from scripts.build_layer import ROOT
 from scripts.embedded import start, stop
 from scripts.embedded.deployment import run_osls, stage_service
 from scripts.verify.account import THROWAWAY
+from tests.deploy.held_policies import KINDS, HeldPolicies
 
 pytestmark = pytest.mark.embedded
 
@@ -129,6 +131,44 @@ def test_a_key_encrypts_every_table_queue_and_log_group_and_roles_may_use_it(
         if any(policy["PolicyName"] == "encryption" for policy in role["Properties"]["Policies"])
     }
     assert roles.keys() - may == {"CanaryRole"}
+
+
+# No function's own role has them: each is there with a parameter. Their names in the template -> holder and name.
+OF_A_PARAMETER = {
+    "AuditExportPolicy": {("SchedulerRole", "audit-export")},
+    "CanaryRole": {("CanaryRole", ""), ("CanaryRole", "canary")},
+    "CollectorHeadersPolicy": {("ExecutorRole", "collector-headers"), ("SchedulerRole", "collector-headers")},
+    "DailyReportPolicy": {("NotifierRole", "daily-report")},
+    "ExporterRole": {("ExporterRole", ""), ("ExporterRole", "exporter"), ("ExporterRole", "encryption")},
+    "OutcomesPolicy": {("minute8-prod-outcomes", "")},
+    "RegistrationsPolicy": {("minute8-prod-registrations", "")},
+    "SecretsDecryption": {("ExecutorRole", "secrets")},
+    "SecretsEncryption": {("ApiRole", "secrets")},
+    "WebhookSecretsDecryption": {("ApiRole", "webhook-secrets"), ("NotifierRole", "webhook-secrets")},
+}
+
+
+def test_the_doctor_names_each_permission_that_a_policy_has_lost(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    """Each action of each policy, of roles and queues, is taken away by itself."""
+    held = HeldPolicies(templates["everything"])
+    assert [finding.level for finding in held.findings()] == [Level.OK]
+    named = set()
+    for holder, name, action in held.actions():
+        with held.without(holder, name, action) as resources:
+            finding, _ = held.findings()
+        assert finding.level == Level.FAILED
+        assert finding.repair
+        for resource in resources:
+            assert re.search(
+                rf"(allow|deny) {re.escape(action)} (on|for) {re.escape(resource)}", finding.message
+            )
+        named.add((holder.rpartition("/")[2], name))
+    everything, defaults = (templates[name]["Resources"] for name in ("everything", "defaults"))
+    optional = {name for name in everything if everything[name]["Type"] in KINDS} - defaults.keys()
+    assert optional == OF_A_PARAMETER.keys()
+    assert set.union(*OF_A_PARAMETER.values()) <= named
 
 
 def test_without_a_key_nothing_names_kms(make_template: MakeTemplate) -> None:

@@ -245,3 +245,9 @@ def deleted(kind: str, name: str) -> Break:
             patient["cloudwatch"].delete_alarms(AlarmNames=[patient.name(name)])
 
     return broken
+
+
+def trusts_another(patient: Patient) -> None:
+    """The API's function can no longer start, and another account can act as it."""
+    statement = {"Effect": "Allow", "Principal": {"AWS": "210987654321"}, "Action": "sts:AssumeRole"}
+    patient.simulator.trusted[patient.name("api")] = {"Statement": statement}

@@ -35,6 +35,7 @@ from tests.doctor.breaks import (
     seal_altered,
     small_hidden_time,
     state,
+    trusts_another,
     unplug,
     unreadable,
     unrecorded,
@@ -260,6 +261,18 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "tenants' jobs can call Minute8 itself",
     ),
     (
+        "policy of a parameter gone",
+        lambda p: p.simulator.policies.pop(("minute8-test-notifier", "daily-report")),
+        {"policies": FAILED},
+        "the policy daily-report of minute8-test-notifier is gone, so it does not allow sns:Publish on arn:aws:b",
+    ),
+    (
+        "trusted by another",
+        trusts_another,
+        {"policies": FAILED},
+        'the trust policy of minute8-test-api does not allow sts:AssumeRole for {"Service": ["lambda.amazonaws.com"]}',
+    ),
+    (
         "table gone",
         deleted("table", "tenants"),
         {"table tenants": FAILED, "tables agree": Level.NOT_CHECKED, "audit": Level.NOT_CHECKED},
@@ -358,7 +371,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "by other means",
         lambda p: setattr(p.stacks, "status", ""),
-        dict.fromkeys(("stack", "settings", "strangers", "api"), Level.NOT_CHECKED),
+        dict.fromkeys(("stack", "settings", "strangers", "policies", "api"), Level.NOT_CHECKED),
         "no stack",
     ),
 ]

@@ -25,6 +25,7 @@ from cli.doctor.inventory import (
     TICK_EXPRESSION,
     TTL_ATTRIBUTE,
 )
+from cli.doctor.policies import restoring
 from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
 from common.platform.alarms import ALARMS
@@ -38,18 +39,41 @@ REGION = "us-east-1"
 ACCOUNT = "123456789012"
 API_URL = "https://api.test"
 EXECUTOR_TIMEOUT_S = 20
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    ],
+}
 VARIABLES = {"EXECUTOR_TIMEOUT_S": str(EXECUTOR_TIMEOUT_S), "VERSION": VERSION}
 # Two minutes after the tick of 3:18, which planned until 3:30.
 NOW = "2026-11-21T03:20:00Z"
 
 
 @dataclass
-class Simulator:
-    """IAM's simulator, which moto lacks. By default it allows everything except calls of Minute8's own functions."""
+class Roles:
+    """IAM: the roles' policies, and its simulator, which moto lacks.
+
+    By default the simulator allows everything except calls of Minute8's own functions.
+    """
 
     denied: set[tuple[str, str]] = field(default_factory=set)
     allowed: set[tuple[str, str]] = field(default_factory=set)
     put: list[tuple[str, str, Any]] = field(default_factory=list)
+    # By role and name.
+    policies: dict[tuple[str, str], Any] = field(default_factory=dict)
+    trusted: dict[str, Any] = field(default_factory=dict)
+
+    def get_role(self, RoleName: str) -> dict[str, Any]:
+        return {"Role": {"AssumeRolePolicyDocument": self.trusted.get(RoleName, TRUST)}}
+
+    def update_assume_role_policy(self, RoleName: str, PolicyDocument: str) -> None:
+        self.trusted[RoleName] = json.loads(PolicyDocument)
+
+    def get_role_policy(self, RoleName: str, PolicyName: str) -> dict[str, Any]:
+        if (RoleName, PolicyName) not in self.policies:
+            raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": ""}}, "GetRolePolicy")
+        return {"PolicyDocument": self.policies[RoleName, PolicyName]}
 
     def simulate_principal_policy(
         self, PolicySourceArn: str, ActionNames: list[str], ResourceArns: list[str]
@@ -66,6 +90,7 @@ class Simulator:
     def put_role_policy(self, RoleName: str, PolicyName: str, PolicyDocument: str) -> None:
         """A role with the template's policy may do what it needs, and no more."""
         self.put.append((RoleName, PolicyName, json.loads(PolicyDocument)))
+        self.policies[RoleName, PolicyName] = json.loads(PolicyDocument)
         self.denied.clear()
         self.allowed.clear()
 
@@ -115,11 +140,25 @@ class Stacks:
         roles = {
             f"{name.title()}Role": {
                 "Type": "AWS::IAM::Role",
-                "Properties": {"Policies": [{"PolicyName": name, "PolicyDocument": documents}]},
+                "Properties": {
+                    "AssumeRolePolicyDocument": TRUST,
+                    "Policies": [{"PolicyName": name, "PolicyDocument": documents}],
+                },
             }
             for name in FUNCTIONS
         }
-        return {"TemplateBody": {"Resources": roles | self.resources, "Conditions": self.conditions}}
+        report = {
+            "PolicyName": "daily-report",
+            "Roles": [{"Ref": "NotifierRole"}],
+            "PolicyDocument": {
+                "Statement": [{"Effect": "Allow", "Action": "sns:Publish", "Resource": "arn:aws:b"}]
+            },
+        }
+        roles["DailyReportPolicy"] = {"Type": "AWS::IAM::Policy", "Properties": report}
+        unread = {"KeySchema": {"Fn::Unheard": []}, "TimeToLiveSpecification": {"Fn::Unheard": []}}
+        table = {"Type": "AWS::DynamoDB::Table", "Properties": unread}
+        tables = {"DueTable": table, "RunsTable": table}
+        return {"TemplateBody": {"Resources": roles | tables | self.resources, "Conditions": self.conditions}}
 
     def get_paginator(self, operation: str) -> Any:
         assert operation == "list_stack_resources"
@@ -156,7 +195,7 @@ class Patient:
 
     def __init__(self, stage: str = "test") -> None:
         self.clients: dict[str, Any] = {service: _client(service) for service in SERVICES}
-        self.simulator, self.stacks = Simulator(), Stacks()
+        self.simulator, self.stacks = Roles(), Stacks()
         self.roles = self.clients["iam"]
         self.clients |= {"iam": self.simulator, "cloudformation": self.stacks}
         self.loops("Allow")
@@ -230,6 +269,10 @@ class Patient:
                 FunctionResponseTypes=["ReportBatchItemFailures"] if feed.reports_failures else [],
             )
             self.stacks.physical_ids[f"{feed.queue.title()}Mapping"] = self.mapping(feed.function)["UUID"]
+        for function in FUNCTIONS:
+            self.stacks.physical_ids[f"{function.title()}Role"] = self.name(function)
+        self.stacks.physical_ids["DailyReportPolicy"] = "daily"
+        self.stacks.physical_ids |= {"DueTable": self.name("due"), "RunsTable": self.name("runs")}
         self.stacks.physical_ids |= {"TickRule": self.name("tick"), "NotifyRule": self.name("notify")}
         self._make_rule("tick", TICK_EXPRESSION, "scheduler")
         self._make_rule("notify", ROUND_EXPRESSION, "notifier")
@@ -241,6 +284,9 @@ class Patient:
             self.alarm(alarm)
         SealRound(at(NOW) - 600, at(NOW) - 599).put(Table(self["dynamodb"], self.name("due")))
         self.planned("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:18:02Z")
+        for function in FUNCTIONS:
+            restoring(self.deployment, self.name(function)).do()
+        self.simulator.put.clear()
 
     def expire(self, table: str) -> None:
         self["dynamodb"].update_time_to_live(
@@ -260,14 +306,9 @@ class Patient:
         code = io.BytesIO()
         with zipfile.ZipFile(code, "w") as archive:
             archive.writestr("handler.py", "")
-        statement = {
-            "Effect": "Allow",
-            "Principal": {"Service": "lambda.amazonaws.com"},
-            "Action": "sts:AssumeRole",
-        }
         role = self.roles.create_role(
             RoleName=self.name(name),
-            AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+            AssumeRolePolicyDocument=json.dumps(TRUST),
         )["Role"]["Arn"]
         self["lambda"].create_function(
             FunctionName=self.name(name),

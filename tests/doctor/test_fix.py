@@ -40,6 +40,8 @@ REPAIRED = (
         "permission gone",
         "index not readable",
         "tenants may call Minute8",
+        "policy of a parameter gone",
+        "trusted by another",
     ),
     *("runs for ever", "lost", "miscounted"),
 )

@@ -108,9 +108,19 @@ def test_a_deployment_is_well_until_something_is_broken(
         aws("sqs").purge_queue(QueueUrl=dead)
     assert (code, problems.keys()) == (
         1,
-        {"rule", "settings", "function outcomes", "permissions planner", "dead letters planning"},
+        {
+            "rule",
+            "settings",
+            "function outcomes",
+            "permissions planner",
+            "policies",
+            "dead letters planning",
+        },
     )
     assert "its role may not" in problems["permissions planner"]
+    assert "the policy planner of" in problems["policies"]
+    assert "is gone, so it does not allow" in problems["policies"]
+    # One repair puts all policies of a role back.
     assert {repair["check"]: repair["result"].split(";")[0] for repair in report["repairs"]} == {
         "rule": "done",
         "settings": "done",
