@@ -67,7 +67,7 @@ test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the 
 	@$(RUN) -m pytest -n 3 --durations 15
 
 quick: $(VENV_TESTS_READY) ## Run the tests that need no server
-	@$(RUN) -m pytest -n 2 -q -m "not long" -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
+	@$(RUN) -m pytest -n 2 -q -m "not long and not embedded" -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
 lint: install-tests ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)
 	@$(RUN) -m ruff format --check .

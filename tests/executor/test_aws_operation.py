@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
@@ -37,7 +36,7 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Stubber]]:
 
 def stub(stubs: dict[str, Stubber], service: str) -> Stubber:
     if service not in stubs:
-        client = botocore.session.get_session().create_client(
+        client = aws_operations.session_of_all_services().create_client(
             service, region_name="eu-west-1", aws_access_key_id="a", aws_secret_access_key="b"
         )
         stubs[service] = Stubber(client)

@@ -18,6 +18,8 @@ from executor.targets import aws_services, clients
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 
+pytestmark = pytest.mark.embedded
+
 ACCOUNT = "us-east-1:000000000000"
 SCHEDULE = f"arn:aws:scheduler:{ACCOUNT}:schedule/default/nightly"
 ROLE = "arn:aws:iam::000000000000:role/scheduler"

@@ -241,6 +241,7 @@ def test_a_late_answer_keeps_no_other_from_its_retry(world: World, service: Serv
     assert results(reports) == {"late": "dispatched", "refused": "retrying", "quick": "dispatched"}
 
 
+@pytest.mark.long
 def test_answers_that_never_come_end_at_their_own_time(
     world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

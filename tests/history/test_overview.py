@@ -56,7 +56,7 @@ def expected(jobs: list[ListedJob], start: int) -> Counter[int]:
 
 
 @pytest.mark.parametrize("later_s", [0, 1, 600, 766, 767, 768, 3_600, 40_000, 100_000])
-@pytest.mark.parametrize("jobs_of_part", [1, 4, 640])
+@pytest.mark.parametrize("jobs_of_part", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 640))])
 def test_the_hours_ahead_are_those_of_the_schedules(
     world: World, later_s: int, jobs_of_part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from common.timing.instants import DAY_S, rfc3339
 from tests.worlds import World, at, job, open_world
 
 RANGE = at("2026-11-21T03:00:00Z")
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))]
 
 
 def lists(world: World) -> RunsByTime:
@@ -82,7 +83,7 @@ def busy_world(world: World, seed: int) -> None:
         world.deliver()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
     with open_world() as world:
         busy_world(world, seed)
@@ -105,7 +106,7 @@ def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
 
 
 @pytest.mark.parametrize("is_state_older", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_summary_is_a_recount_of_all_runs(seed: int, is_state_older: bool) -> None:
     with open_world() as world:
         busy_world(world, seed)

@@ -131,6 +131,7 @@ def test_an_unreadable_source_is_refused_by_its_field(raw: object, field: str) -
     assert refused.value.field == field
 
 
+@pytest.mark.long
 def test_a_rule_that_takes_hours_is_refused_when_its_time_is_up() -> None:
     never = "DTSTART;VALUE=DATE:20260101\r\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30"
     began = time.monotonic()

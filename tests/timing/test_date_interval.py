@@ -120,6 +120,7 @@ def test_an_independent_implementation_agrees(data: st.DataObject) -> None:
         assert group_can_fire(group_key(schedule), window, window + 600) or not does
 
 
+@pytest.mark.long
 def test_a_job_keeps_its_anchor_and_fires_on_its_dates() -> None:
     with open_world("2026-11-21T03:12:30Z") as world:
         every = {"every": "2w", "timezone": "Asia/Tokyo"}

@@ -57,6 +57,7 @@ def test_generated_expressions_around_transitions(zone: str, nth: int, expressio
     _check(zone, zone_changes[nth % len(zone_changes)], expression)
 
 
+@pytest.mark.long
 @settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(sorted(zone_names())), st.integers(0, 10_000), expressions())
 def test_generated_expressions_in_any_zone(zone: str, nth: int, expression: str) -> None:
