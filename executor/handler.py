@@ -131,7 +131,7 @@ def _executor() -> Executor:
         _secret_key,
         settings.api_url,
     )
-    return replace(built, note=spans.note) if spans else built
+    return replace(built, note=spans.note, kinds=spans.flagging(built.kinds)) if spans else built
 
 
 @cache

@@ -5,8 +5,9 @@ The ids of trace and call are those of the traceparent that the target gets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from common.clock import Clock
 from common.planning.execution import SCHEDULE, Execution, trace_id, traceparent
@@ -14,7 +15,10 @@ from common.tracing.export import MAX_SPANS, SpanExport
 from common.tracing.spans import Span, SpanId, is_sampled, short, span_number, tick_id
 from executor.recorder import Report, has_started, lateness_s
 from executor.stages import Called, Decided
+from executor.targets import Kind, Target
+from executor.targets.events import Event
 
+Result = TypeVar("Result")
 _SPANS_OF_A_RUN = 3
 
 
@@ -43,9 +47,35 @@ class RunSpans:
         if (
             has_span
             and len(self._recorded) * _SPANS_OF_A_RUN < MAX_SPANS
-            and is_sampled(int(trace_id(report.execution.execution_id), 16), self._ratio)
+            and self._keeps(report.execution.execution_id)
         ):
             self._recorded.append(Recorded(item, report, from_at, self._clock.now()))
+
+    def flagging(self, kinds: Mapping[str, Kind]) -> Mapping[str, Kind]:
+        """Kinds whose calls tell the target by the flag of `traceparent` whether the run has spans.
+
+        https://www.w3.org/TR/trace-context/#sampled-flag
+        """
+
+        def flagged(
+            call: Callable[[Target, Event, float], Result],
+        ) -> Callable[[Target, Event, float], Result]:
+            return lambda target, event, timeout_s: call(target, self._flagged(event), timeout_s)
+
+        return {
+            name: replace(kind, call=flagged(kind.call), in_steps=kind.in_steps and flagged(kind.in_steps))
+            for name, kind in kinds.items()
+        }
+
+    def _flagged(self, event: Event) -> Event:
+        context = event["minute8"]
+        if self._keeps(context["execution_id"]):
+            return event
+        parent = context["traceparent"].removesuffix("01") + "00"
+        return {**event, "minute8": {**context, "traceparent": parent}}
+
+    def _keeps(self, execution_id: str) -> bool:
+        return is_sampled(int(trace_id(execution_id), 16), self._ratio)
 
     def export(self, received_at: float, sent_at: Mapping[str, float]) -> None:
         """Export the spans of a batch that was received then. `sent_at`: when each message was sent, by its id."""

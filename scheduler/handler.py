@@ -50,9 +50,28 @@ def handle(event: object, context: object) -> dict[str, Any]:
 
     The scheduler ignores the event.
     """
-    publish_lag(scheduler())
-    summary = scheduler().tick()
-    ended_at = scheduler().planner.clock.now()
+    planner = scheduler().planner
+    began_at = planner.clock.now()
+    try:
+        publish_lag(scheduler())
+        summary = scheduler().tick()
+    except Exception as error:
+        export_spans(None, began_at, planner.clock.now(), type(error).__name__)
+        raise
+    ended_at = planner.clock.now()
+    try:
+        _follow_up(summary)
+    except Exception as error:
+        export_spans(summary, began_at, ended_at, type(error).__name__)
+        raise
+    export_spans(summary, began_at, ended_at)
+    if _is_removal_due():
+        _removal().run_alone(summary.now)
+    return asdict(summary)
+
+
+def _follow_up(summary: TickSummary) -> None:
+    """Write down what the tick planned and what became of past windows."""
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
@@ -68,11 +87,6 @@ def handle(event: object, context: object) -> dict[str, Any]:
     )
     log_sealed(sealer().seal(summary.now))
     telemetry.metrics().flush_metrics()
-    if config().otlp_endpoint:
-        export_spans(summary, ended_at)
-    if _is_removal_due():
-        _removal().run_alone(summary.now)
-    return asdict(summary)
 
 
 def handle_shares(event: Mapping[str, Any], context: object) -> None:
@@ -114,13 +128,17 @@ def publish(summary: TickSummary, message: str) -> None:
     metrics.flush_metrics()
 
 
-def export_spans(summary: TickSummary, ended_at: float) -> None:
-    """Export the spans of a tick that has ended then."""
+def export_spans(summary: TickSummary | None, began_at: float, ended_at: float, error: str = "") -> None:
+    """Export the spans of a tick, where the parameter `otlpEndpoint` is on. `summary` is None: it could not plan."""
+    if not config().otlp_endpoint:
+        return
     from common.tracing.export import span_export
-    from scheduler.tick_spans import spans_of
+    from scheduler.tick_spans import failed_span, spans_of
 
+    queue_url = config().executions_queue_url
     if export := span_export():
-        export.export([*spans_of(summary, ended_at, config().executions_queue_url)])
+        planned = spans_of(summary, ended_at, queue_url, error) if summary else ()
+        export.export([*planned] or [failed_span(began_at, ended_at, queue_url, error)])
 
 
 def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:

@@ -12,8 +12,8 @@ from scheduler.summary import TickSummary
 MAX_WINDOWS: Final = 12
 
 
-def spans_of(summary: TickSummary, ended_at: float, queue_url: str) -> Iterator[Span]:
-    """The spans of a tick that has ended then. Pure."""
+def spans_of(summary: TickSummary, ended_at: float, queue_url: str, error: str = "") -> Iterator[Span]:
+    """The spans of a tick that has planned until then. `error`: the type of what its further work raised. Pure."""
     attributes: dict[str, str | int | float | bool] = {
         "minute8.planned": summary.planned,
         "minute8.missed": summary.missed,
@@ -26,7 +26,12 @@ def spans_of(summary: TickSummary, ended_at: float, queue_url: str) -> Iterator[
     windows = windows_between(summary.start, summary.planning_until)[-MAX_WINDOWS:]
     ids = [tick_id(queue_url, window) for window in windows] or [_of_nothing(summary.now, queue_url)]
     for span_id in ids:
-        yield Span("tick", "producer", span_id, summary.now, ended_at, attributes=attributes)
+        yield Span("tick", "producer", span_id, summary.now, ended_at, attributes=attributes, error=error)
+
+
+def failed_span(began_at: float, ended_at: float, queue_url: str, error: str) -> Span:
+    """The span of a tick that could not plan. No run links to it: another tick plans its window. Pure."""
+    return Span("tick", "producer", _of_nothing(began_at, queue_url), began_at, ended_at, error=error)
 
 
 def _of_nothing(now: float, queue_url: str) -> SpanId:

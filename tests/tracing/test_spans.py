@@ -9,16 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import ManualClock
 from common.config import Config
 from common.planning.execution import trace_id, traceparent
 from common.runs.outcome import Outcome
+from common.storage.steps import Steps, at_once
+from common.tracing import export
 from common.tracing import spans as span_rules
 from common.tracing.export import MAX_SPANS, SpanExport
 from common.tracing.spans import MAX_TEXT, Span, is_sampled, tick_id, windows_between
 from executor import handler
 from executor.run_spans import RunSpans
+from executor.targets import Kind, Target
+from executor.targets.events import Event
+from scheduler import handler as tick_handler
 from scheduler import tick_spans
 from scheduler.summary import TickSummary
+from tests.executor.contexts import event
+from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/minute8-prod-executions"
@@ -49,7 +57,9 @@ def traced(world: World, ratio: float = 1.0) -> Traced:
         spans.extend(sent)
 
     run_spans = RunSpans(SpanExport(lambda: take, world.clock), QUEUE, ratio, world.clock)
-    world.executor = replace(world.executor, note=run_spans.note)
+    world.executor = replace(
+        world.executor, note=run_spans.note, kinds=run_spans.flagging(world.executor.kinds)
+    )
     return Traced(world, run_spans, spans)
 
 
@@ -136,11 +146,37 @@ def test_a_status_of_http_and_long_words_of_a_target_are_bounded_attributes(worl
     assert second.error.startswith("EEE")
 
 
-@pytest.mark.parametrize(("ratio", "spans"), [(0.0, 0), (1.0, 3)])
-def test_the_ratio_keeps_all_spans_of_a_run_or_none(world: World, ratio: float, spans: int) -> None:
+@pytest.mark.parametrize(("ratio", "spans", "flag"), [(0.0, 0, "00"), (1.0, 3, "01")])
+def test_the_ratio_keeps_all_spans_of_a_run_or_none_and_the_target_knows(
+    world: World, ratio: float, spans: int, flag: str
+) -> None:
     seen = plan(world, ratio=ratio)
     seen.run_until("2026-11-21T03:16:00Z")
     assert len(seen.spans) == spans
+    [(_, context)] = world.target.calls
+    assert context["traceparent"] == traceparent(context["execution_id"], 1)[:-2] + flag
+
+
+def test_a_call_in_steps_has_the_flag_of_the_ratio_too() -> None:
+    seen: list[Event] = []
+
+    def steps(target: Target, event: Event, timeout_s: float) -> Steps[Outcome]:
+        seen.append(event)
+        return Outcome(ok=True)
+        yield
+
+    kind = Kind(lambda *call: at_once(steps(*call)), lambda target: True, steps)
+    run_spans = RunSpans(SpanExport(lambda: lambda spans: None, ManualClock(0)), QUEUE, 0.0, ManualClock(0))
+    flagged = run_spans.flagging({"lambda": kind})["lambda"]
+    sent = event()
+    assert flagged.in_steps
+    at_once(flagged.in_steps({}, sent, 1.0))
+    flagged.call({}, sent, 1.0)
+    parents = [each["minute8"].pop("traceparent") for each in seen]
+    assert parents == [sent["minute8"]["traceparent"][:-2] + "00"] * 2
+    assert [{**each, "minute8": {**each["minute8"], "traceparent": "x"}} for each in seen] == [
+        {**sent, "minute8": {**sent["minute8"], "traceparent": "x"}}
+    ] * 2
 
 
 def test_a_batch_notes_no_more_than_is_exported(world: World) -> None:
@@ -189,6 +225,29 @@ def test_a_tick_has_a_span_for_each_ten_minutes_that_it_planned_and_at_least_one
     assert spans[-1].id == tick_id(QUEUE, 1_200 + 600 * 50 - 1)
     [nothing] = tick_spans.spans_of(replace(summary, planning_until=1_200), 1_081.5, QUEUE)
     assert nothing.id != span.id
+
+
+@pytest.mark.parametrize("part", ["publish_lag", "log_compared", "log_sealed"])
+def test_a_tick_that_raises_has_a_span_with_its_error(
+    world: World, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    exported: list[Span] = []
+
+    def fails(*_: object) -> None:
+        raise LookupError("secret words")
+
+    serve(world, monkeypatch)
+    config = Config.from_env({"OTLP_ENDPOINT": "https://otlp.example", "EXECUTIONS_QUEUE_URL": QUEUE})
+    monkeypatch.setattr(tick_handler, "config", lambda: config)
+    monkeypatch.setattr(
+        export, "span_export", lambda: SpanExport(lambda: lambda spans: exported.extend(spans), world.clock)
+    )
+    monkeypatch.setattr(tick_handler, part, fails)
+    with pytest.raises(LookupError):
+        tick_handler.handle({}, None)
+    assert exported and {(span.name, span.error) for span in exported} == {("tick", "LookupError")}
+    is_planned = part != "publish_lag"
+    assert ("minute8.planned" in exported[0].attributes) == is_planned
 
 
 def test_the_handler_reads_when_a_message_was_sent_and_exports_after_the_batch(
