@@ -139,8 +139,12 @@ def _spans() -> RunSpans | None:
     """What exports the spans of runs; None where the parameter `otlpEndpoint` is off."""
     if not config().otlp_endpoint:
         return None
-    from common.tracing.export import span_export
-    from executor.run_spans import RunSpans
+    try:
+        from common.tracing.export import span_export
+        from executor.run_spans import RunSpans
+    except ImportError as error:  # deploy/spans.js packages them where the parameter is on
+        telemetry.logger().error("spans are not exported", problem=repr(error))
+        return None
 
     export = span_export()
     if export is None:

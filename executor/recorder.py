@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 Recorded = TypeVar("Recorded")
 _FIRST_WAIT_S: Final = 0.2
 _STARTED: Final = ("succeeded", "dispatched", "accepted", "failed", "retrying")
-# Error types for which Minute8 is responsible: the executor's process ended during the call.
 # What a person can stop, if there is a way: a run that goes on, or what took its event.
 _STOPPABLE: Final = (RUNNING, DISPATCHED)
+# Error types for which Minute8 is responsible: the executor's process ended during the call.
 _OUR_ERRORS: Final = ("ExecutorDied",)
 
 

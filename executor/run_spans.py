@@ -121,15 +121,15 @@ def spans_of(noted: Recorded, received_at: float, sent_at: float | None, queue_u
 
 
 def _call(called: Called, run: SpanId, ended_at: float) -> Span:
-    claim, outcome = called.claim, called.outcome
+    claim, outcome, kind = called.claim, called.outcome, called.claimed.attempt.job.target["kind"]
     attributes: dict[str, str | int | float | bool] = {
-        "minute8.target": called.claimed.attempt.job.target["kind"],
+        "minute8.target": kind,
         "minute8.status": "ok" if outcome.ok else "throttled" if outcome.throttled else "failed",
     }
     error = "" if outcome.ok else short(outcome.error_type or "failed")
     if error:
         attributes["error.type"] = error
-        if error.startswith("Http") and error[4:].isdecimal():
+        if kind == "http" and error[4:].isdecimal():  # a function can name its errors so, too
             attributes["http.response.status_code"] = int(error[4:])
     number = traceparent(claim.execution.execution_id, claim.execution.attempt).split("-")[2]
     return Span(

@@ -132,8 +132,12 @@ def export_spans(summary: TickSummary | None, began_at: float, ended_at: float, 
     """Export the spans of a tick, where the parameter `otlpEndpoint` is on. `summary` is None: it could not plan."""
     if not config().otlp_endpoint:
         return
-    from common.tracing.export import span_export
-    from scheduler.tick_spans import failed_span, spans_of
+    try:
+        from common.tracing.export import span_export
+        from scheduler.tick_spans import failed_span, spans_of
+    except ImportError as unpackaged:  # deploy/spans.js packages them where the parameter is on
+        telemetry.logger().error("spans are not exported", problem=repr(unpackaged))
+        return
 
     queue_url = config().executions_queue_url
     if export := span_export():

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from common.errors import shown
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Item
@@ -23,6 +24,7 @@ from common.tenants.audit_chain import (
     SETTLE_S,
     Seal,
     Tampering,
+    can_be_sealed,
     entry_hash,
     entry_id_of,
 )
@@ -92,6 +94,8 @@ def _look_at_unsealed(audit: Audit, state: ChainState, round_at: float, now: flo
         made_at = entry_at(entry_id := entry_id_of(item))
         if not 0 < made_at < now + SETTLE_S:
             state.tamperings.append(Tampering(INSERTED, entry_id, "no change is made at that time"))
+        elif not can_be_sealed(entry_id):
+            state.tamperings.append(Tampering(INSERTED, shown(entry_id), "no change has such an id"))
         elif not state.unsealed and made_at + SETTLE_S < round_at:
             detail = f"the round of {rfc3339(round_at)} has not sealed it, or its seal is gone"
             state.tamperings.append(Tampering(NOT_SEALED, entry_id, detail))
@@ -106,7 +110,8 @@ def _compare(audit: Audit, seal: Seal, before: Seal | None, now: float) -> Itera
             yield from _before(audit, seal, now)
         yield from compare(seal, audit.stored(seal.owner, seal.since, seal.until), now)
     except TypeError:
-        yield Tampering(ALTERED, seal.entries[0][0], f"it or another one of seal {seal.number} is unreadable")
+        first = seal.entries[0][0] if seal.entries else f"seal {seal.number}"
+        yield Tampering(ALTERED, first, f"it or another one of seal {seal.number} is unreadable")
 
 
 def _before(audit: Audit, first: Seal, now: float) -> Iterator[Tampering]:

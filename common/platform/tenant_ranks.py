@@ -107,7 +107,7 @@ class TenantRanks:
         if state:
             from_at = hour_of(max(from_at, state.since))
             fresh_at = max(from_at, min(until_at, int(now), *state.until.values()))
-            totals = self._platform.between(from_at, until_at) if from_at < until_at else totals
+            totals = self._platform.between(from_at, until_at)
         runs = totals.tenants
         in_order = [RankedTenant(tenant, runs.get(tenant.tenant_id, TenantTotals())) for tenant in existing]
         in_order.sort(key=lambda ranked: ranked.place(order))

@@ -138,8 +138,6 @@ class ProjectedRuns:
     ) -> Iterator[ProjectedWindow]:
         """The windows that start in [start, end) and have runs."""
         span = f"{start:010d}", f"{end - 1:010d}"
-        if start >= end:
-            return
         query = Query(
             keys.projected_windows(tenant),
             sk_between=span,

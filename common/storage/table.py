@@ -287,6 +287,8 @@ class Table:
 
     def query(self, query: Query) -> Iterator[Item]:
         """The items of a query, which are read while the caller consumes them."""
+        if query.sk_between and query.sk_between[0] > query.sk_between[1]:
+            return iter(())  # DynamoDB refuses a range that ends before it begins
         return self._pages(query.request(self.name), query.limit, query.page)
 
     def _pages(self, request: QueryInputTypeDef, limit: int | None, page: int | None) -> Iterator[Item]:

@@ -113,6 +113,11 @@ def entry_id_of(item: Mapping[str, Any]) -> str:
     return str(item["sk"]).removeprefix(keys.AUDIT_PREFIX)
 
 
+def can_be_sealed(entry_id: str) -> bool:
+    """Whether a seal, which has lines of an id and a hash, can hold an entry of this id. All that Minute8 makes can."""
+    return entry_id.isprintable() and " " not in entry_id
+
+
 def entry_hash(item: Mapping[str, Any]) -> str:
     """The hash of a stored entry, with all its attributes, but without its key: the seal lists that beside it."""
     return _digest(to_wire({name: value for name, value in item.items() if name not in ("pk", "sk")}))[

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from common.errors import shown
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
@@ -16,11 +17,13 @@ from common.storage.wire import Expression
 from common.tenants.audit import Audit, time_id
 from common.tenants.audit_chain import (
     ALTERED,
+    INSERTED,
     MAX_SEALED,
     SEAL_ALTERED,
     SETTLE_S,
     Seal,
     Tampering,
+    can_be_sealed,
     entry_hash,
     entry_id_of,
     next_seal,
@@ -82,7 +85,7 @@ class AuditSeals:
     def seal(self, owner: str, now: float, most: int) -> list[Seal] | Tampering:
         """Seal the settled entries since the last seal. Returns the new seals, at most so many of MAX_SEALED entries.
 
-        A Tampering if the last seal was altered, or an entry is unreadable: nothing is added.
+        A Tampering if the last seal was altered, or an entry is unreadable or has a forged id: nothing is added.
         """
         last = self.newest(owner)
         if isinstance(last, Tampering):
@@ -96,6 +99,8 @@ class AuditSeals:
                 entries = [(entry_id_of(item), entry_hash(item)) for item in stored]
             except TypeError:
                 return unreadable(since)
+            if forged := next((entry_id for entry_id, _ in entries if not can_be_sealed(entry_id)), None):
+                return Tampering(INSERTED, shown(forged), "no change has such an id, and nothing is sealed")
             seal = next_seal(owner, last, entries, until, now, secrets.token_hex(8))
             if seal is None:
                 break

@@ -119,14 +119,14 @@ class WebhookSecrets(SigningSecrets):
 
         def attempt() -> str:
             before = self._table.get(keys.webhook_secret(tenant))
+            olds = old_secrets(before, now) if before else []
+            if len(olds) >= MAX_OLD_SECRETS:
+                raise Conflict(
+                    f"{MAX_OLD_SECRETS} replaced secrets still sign, which are the most;"
+                    f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
+                )
             item, unchanged = self._item(tenant, fresh, now), _ABSENT
             if before:
-                olds = old_secrets(before, now)
-                if len(olds) >= MAX_OLD_SECRETS:
-                    raise Conflict(
-                        f"{MAX_OLD_SECRETS} replaced secrets still sign, which are the most;"
-                        f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
-                    )
                 previous = self._stored(tenant, _newest(before))
                 item |= {"previous": previous, "previous_until": int(now) + ROTATION_S}
                 if olds:

@@ -316,6 +316,38 @@ def test_an_entry_of_no_time_is_found_though_no_seal_comes_to_it(history: Histor
     assert history.names() == [(INSERTED, name)]
 
 
+@pytest.mark.parametrize("forged", ["a b", "a\nb", "a\u2028b", "a 0123456789abcdef0123456789abcdef\nb"])
+def test_an_entry_whose_id_a_seal_cannot_hold_spoils_no_seal(history: History, forged: str) -> None:
+    """Who may write entries, but no seals, would make ticks write a seal that is never what it holds."""
+    clock, entry = history.world.clock, history.sealed_entries()[0]
+    key = keys.audit("alice", f"{time_id(clock.now())}-{forged}")
+    history.put({**entry, **key})
+    [(name, named)] = history.names()
+    assert (name, "a" in named, named.isprintable()) == (INSERTED, True, True)
+    clock.sleep(2 * SETTLE_S)
+    stopped = history.seals.seal("alice", clock.now(), 1)
+    assert isinstance(stopped, audit_chain.Tampering)
+    assert (stopped.name, stopped.of) == (INSERTED, named)
+    history.drop(key)
+    history.write()
+    clock.sleep(2 * SETTLE_S)
+    assert history.seal()
+    assert history.names() == []
+
+
+def test_a_forged_seal_of_nothing_does_not_end_the_comparison(history: History) -> None:
+    last = Seal.from_item("alice", history.stored_seals()[-1])
+    assert last
+    clock = history.world.clock
+    key = keys.audit("alice", f"{time_id(clock.now())}-0")
+    wire: Any = {"pk": {"S": key["pk"]}, "sk": {"S": key["sk"]}, "by": {"B": b"x"}}
+    history.world.dynamodb.put_item(TableName=history.audit.table.name, Item=wire)
+    until = time_id(clock.now() + 1)
+    forged = Seal("alice", last.chain, last.number + 1, last.until, until, (), 0, last.hash, last.sealed_at)
+    history.put(forged.to_item())
+    assert (ALTERED, f"seal {forged.number}") in history.names()
+
+
 @pytest.mark.parametrize("is_seal", [False, True])
 def test_an_item_that_stops_the_seals_is_found(history: History, is_seal: bool) -> None:
     """Nobody can read it: without this, whatever comes later would stay without seals, and nobody would know."""

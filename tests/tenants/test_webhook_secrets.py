@@ -159,6 +159,17 @@ def test_without_its_key_a_secret_is_not_replaced_and_nothing_is_signed(world: W
     assert with_key(world).signing("alice", 200) == (secret,)
 
 
+def test_a_change_that_is_refused_is_asked_of_no_key(world: World) -> None:
+    """Each request of KMS costs money, and a tenant may try as often as its rate allows."""
+    secrets = with_key(world)
+    for second in range(MAX_OLD_SECRETS + 1):
+        secrets.rotate("alice", second)
+    kms: Any = world.secret_key.kms
+    kms.refuses = "AccessDeniedException"
+    with pytest.raises(Conflict):
+        secrets.rotate("alice", 100)
+
+
 def test_a_tenants_first_secret_is_not_stored_in_plain_text_while_kms_refuses(world: World) -> None:
     kms: Any = world.secret_key.kms
     kms.refuses = "AccessDeniedException"

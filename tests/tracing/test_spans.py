@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -134,13 +136,23 @@ def test_a_second_delivery_of_a_run_that_has_ended_has_no_spans(world: World) ->
     assert (before, len(seen.spans)) == (3, 3)
 
 
-def test_a_status_of_http_and_long_words_of_a_target_are_bounded_attributes(world: World) -> None:
-    seen = plan(world, retry={"max_attempts": 2})
-    answers = iter([Outcome(ok=False, error_type="Http503"), Outcome(ok=False, error_type="E" * 5_000)])
+HTTP = {"kind": "http", "url": "https://hooks.example.com/x", "method": "POST"}
+
+
+@pytest.mark.parametrize(("fields", "status"), [({"target": HTTP}, 503), ({}, None)])
+def test_a_status_of_http_and_long_words_of_a_target_are_bounded_attributes(
+    world: World, fields: dict[str, Any], status: int | None
+) -> None:
+    """A function can give its error the name of a status of HTTP, with more digits than a number may have."""
+    kinds = {**world.executor.kinds, "http": Kind(world.target, lambda target: True)}
+    world.executor = replace(world.executor, kinds=kinds)
+    seen = plan(world, retry={"max_attempts": 2}, **fields)
+    named = "Http503" if status else "Http" + "9" * 90
+    answers = iter([Outcome(ok=False, error_type=named), Outcome(ok=False, error_type="E" * 5_000)])
     world.target.answer = lambda event: next(answers)
     seen.run_until("2026-11-21T03:30:00Z")
     first, second = seen.named("call")
-    assert first.attributes["http.response.status_code"] == 503
+    assert first.attributes.get("http.response.status_code") == status
     longest = max(len(str(value)) for span in seen.spans for value in (*span.attributes.values(), span.error))
     assert longest <= MAX_TEXT
     assert second.error.startswith("EEE")
@@ -264,6 +276,22 @@ def test_the_handler_reads_when_a_message_was_sent_and_exports_after_the_batch(
     assert handler.handle({"Records": [record]}, None) == {"batchItemFailures": []}
     assert [span.name for span in seen.spans] == ["queue", "run", "call"]
     assert seen.spans[0].started_at == sent_at
+
+
+def test_a_function_without_the_code_of_spans_goes_on_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody has set the address by hand: deploy/spans.js packages the code only with the parameter."""
+    config = Config.from_env({"OTLP_ENDPOINT": "https://otlp.example", "EXECUTIONS_QUEUE_URL": QUEUE})
+    serve(world, monkeypatch)
+    monkeypatch.setitem(sys.modules, "common.tracing.export", None)
+    for with_spans in (handler, tick_handler):
+        monkeypatch.setattr(with_spans, "config", lambda: config)
+    handler._spans.cache_clear()
+    assert handler._spans() is None
+    handler._spans.cache_clear()
+    assert tick_handler.handle({}, None)["planned"] == 0
+    assert caplog.messages.count("spans are not exported") == 2
 
 
 def test_without_a_collector_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
