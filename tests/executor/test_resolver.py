@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -45,16 +45,16 @@ def server() -> Iterator[NameServer]:
     server.answers.set()
 
 
-def hang(names: Resolver, tenant: str, count: int) -> list[Exception]:
-    """Look up so many names of a tenant at once that hang."""
+def hang(names: Resolver, tenants: Sequence[str]) -> list[Exception]:
+    """Look up a name for each of these tenants at once; each is another name, and hangs."""
 
-    def look_up(n: int) -> Exception:
+    def look_up(tenant: str, number: int) -> Exception:
         with pytest.raises((Unreachable, NoLookup)) as raised:
-            names.addresses(tenant, f"{n}.hang.example.com", 443, 0.05)
+            names.addresses(tenant, f"{number}.hang.example.com", 443, 0.05)
         return raised.value
 
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(look_up, range(count)))
+    with ThreadPoolExecutor(len(tenants)) as pool:
+        return list(pool.map(look_up, tenants, range(len(tenants))))
 
 
 def resolving() -> int:
@@ -63,7 +63,7 @@ def resolving() -> int:
 
 def test_names_that_hang_take_a_bounded_number_of_threads(server: NameServer) -> None:
     names, before = Resolver(server), resolving()
-    errors = hang(names, "hostile", 100)
+    errors = hang(names, ["hostile"] * 100)
     assert resolving() - before == MAX_TENANT_LOOKUPS
     assert {type(error) for error in errors} == {Unreachable}, (
         "the tenant's attempts, since its own names hang"
@@ -74,15 +74,14 @@ def test_names_that_hang_take_a_bounded_number_of_threads(server: NameServer) ->
 def test_many_hostile_tenants_leave_a_thread_to_a_quiet_one(server: NameServer) -> None:
     names, before = Resolver(server), resolving()
     for n in range(12):
-        hang(names, f"hostile-{n}", 20)
+        hang(names, [f"hostile-{n}"] * 20)
     assert resolving() - before < MAX_LOOKUPS
     assert names.addresses("quiet", "example.com", 443, 1) == [ADDRESS]
 
 
 def test_a_quiet_tenant_s_attempt_is_not_spent_if_all_threads_are_taken(server: NameServer) -> None:
     names = Resolver(server)
-    for n in range(MAX_LOOKUPS):
-        hang(names, f"hostile-{n}", 1)
+    hang(names, [f"hostile-{n}" for n in range(MAX_LOOKUPS)])
     quiet = endpoints(guard=NetworkGuard(names))
     target = {"kind": "http", "url": "https://example.com/", "method": "POST"}
     outcome = quiet.call(target, event(), 0.2)
