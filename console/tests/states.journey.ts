@@ -82,28 +82,6 @@ describe("a view that is not whole", () => {
     await end(page);
   });
 
-  it("asks again for each part when the API is back, though nobody asks", async () => {
-    const page = await newPage();
-    await signIn(page, stage.keys.cleo);
-    await show(page, "jobs/plain/history");
-    await settled(page);
-    const json = { type: "urn:minute8:problem:internal", title: "It broke", status: 500 };
-    let refused = 0;
-    await page.route("**/v1/**", async (route) => {
-      await route.fulfill({ status: 500, json });
-      // The page reads the job every ten seconds, but its audit once; the client tries four times.
-      if (new URL(route.request().url()).pathname.endsWith("/v1/audit")) refused++;
-    });
-    await page.keyboard.press("r");
-    await page.getByRole("alert").filter({ hasText: "The API fails" }).waitFor();
-    await expect.poll(() => refused, { timeout: 45_000 }).toBeGreaterThanOrEqual(4);
-    await page.unroute("**/v1/**");
-    await page.mouse.move(5, 5);
-    await expect.poll(() => page.getByRole("alert").count(), { timeout: 90_000 }).toBe(0);
-    await settled(page);
-    await end(page);
-  });
-
   it("says at once that the requests of the minute are used up, and that they are not any more", async () => {
     const page = await newPage();
     await signIn(page, stage.keys.bob);
