@@ -41,7 +41,7 @@ _NO_LIMIT = 10**6
 _IN_VAIN_S = 0.05
 # A message becomes visible up to a second before it is due.
 _EARLY_S = 1.5
-# Then the strict layer begins with five batches again (scripts/embedded/strict/lambdas.py).
+# Then the strict layer begins with five batches again (scripts/embedded/strict/lambdas.py), and no copy is left.
 _SILENCE_S = 65
 _POINTS = 100
 
@@ -151,7 +151,7 @@ def _burst(engine: Engine, count: int, concurrency: int, number: int = 0) -> Rou
 
 
 def _steady(engine: Engine, seconds: int) -> Round:
-    first = int(time.time()) + 10
+    first = int(time.time()) + _SILENCE_S
     late = sorted(lateness_of(engine, every_second(engine, first, seconds)))
     setting = measured_setting(engine, max(CONCURRENCY), range(first, first + seconds), len(late))
     modelled, smooth = (
@@ -167,10 +167,11 @@ def _each_second(seconds: int) -> list[Message]:
 
 
 def at_the_mean(setting: Setting) -> Setting:
-    """The same, with the average duration for each batch."""
-    leads_s = [lead_s for service in setting.services for lead_s in service.leads_s]
-    whole_s = statistics.mean(service.whole_s for service in setting.services)
-    return replace(setting, services=(Service((statistics.mean(leads_s),), whole_s),))
+    """The same, with the average duration of the batches that have runs for each batch."""
+    batches = [service for service in setting.services if service.leads_s]
+    lead_s = statistics.mean(statistics.mean(batch.leads_s) for batch in batches)
+    whole_s = statistics.mean(batch.whole_s for batch in batches)
+    return replace(setting, services=(Service((lead_s,), whole_s),))
 
 
 def measured_setting(engine: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:

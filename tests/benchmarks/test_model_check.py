@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.model_check import gap, services
-from benchmarks.modelled_aws import Service
+from benchmarks.model_check import at_the_mean, gap, services
+from benchmarks.modelled_aws import Service, Setting
 
 DUE = 1_000
 
@@ -42,6 +42,13 @@ def test_a_run_belongs_to_the_last_second_before_its_batch_ended() -> None:
     [batch] = services(log("steady", DUE + 1.2, 700, "[0.1, 0.1]"), range(DUE, DUE + 5))
     assert batch.leads_s == pytest.approx((0.1, 0.1))
     assert batch.whole_s == pytest.approx(0.2)
+
+
+def test_the_mean_is_of_batches_that_have_runs_and_ends_after_its_last_call() -> None:
+    batches = Service((1.0,) * 10, 1.1), Service((0.1,), 0.2), Service((), 0.01)
+    [mean] = at_the_mean(Setting(services=batches)).services
+    assert mean.leads_s == pytest.approx((0.55,))
+    assert mean.whole_s == pytest.approx(0.65)
 
 
 def test_the_gap_is_the_largest_between_two_distributions() -> None:
