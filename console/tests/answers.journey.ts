@@ -1,7 +1,7 @@
 /** Answers that are none of the API's, and a tenant that changes while somebody looks. */
 
 import { afterAll, describe, expect, it } from "vitest";
-import { call, close, end, newPage, settled, show, signIn, stage, viewsOf, viewsOfOperator } from "./stage";
+import { call, close, end, newPage, pass, settled, show, signIn, stage, viewsOf, viewsOfOperator } from "./stage";
 
 afterAll(close);
 
@@ -47,7 +47,7 @@ describe("an answer of another shape", () => {
       answered++;
       return route.fulfill({ json: {} });
     });
-    await page.clock.runFor(180_000);
+    await pass(page, 3);
     await expect.poll(() => answered).toBeGreaterThan(0);
     await show(page, "new-job");
     await page.getByRole("button", { name: "Create" }).waitFor();
@@ -64,11 +64,11 @@ describe("a tenant that the platform suspends", () => {
     await page.getByRole("button", { name: "Create" }).waitFor();
     const json = { ...(await call(stage.keys.bob, "GET", "tenant")), state: "suspended", note: "unpaid" };
     await page.route("**/v1/tenant", (route) => route.fulfill({ json }));
-    await page.clock.runFor(180_000);
+    await pass(page, 3);
     await page.getByText("unpaid").first().waitFor();
     await page.getByText("Nothing of this tenant can be changed").waitFor();
     await page.unroute("**/v1/tenant");
-    await page.clock.runFor(180_000);
+    await pass(page, 3);
     await page.getByRole("button", { name: "Create" }).waitFor();
     await end(page);
   });

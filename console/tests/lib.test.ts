@@ -206,6 +206,38 @@ describe("the first pages of a list", () => {
   });
 });
 
+describe("after requests failed", () => {
+  it("each part that failed asks again at the first success, once", async () => {
+    const { forget, noteFailure, noteSuccess, trouble } = await import("../src/lib/trouble");
+    const { Minute8Problem, Unreachable } = await import("minute8-client");
+    const asked: string[] = [];
+    const askers = ["failing", "offline", "gone", "not found"].map((name) => () => {
+      asked.push(name);
+      // It fails again at once.
+      noteFailure(new Unreachable("no answer"), askers[0]);
+    });
+    const problem = (status: number) => new Minute8Problem(status, {});
+    noteFailure(problem(404), askers[3]);
+    expect(trouble.value).toBe(null);
+    noteFailure(problem(500), askers[0]);
+    expect(trouble.value).toBe("failing");
+    noteFailure(new Unreachable("no answer"), askers[1]);
+    noteFailure(new Unreachable("no answer"), askers[2]);
+    noteFailure(problem(404));
+    expect(trouble.value).toBe("offline");
+    forget(askers[2] as () => void);
+    expect(asked).toEqual([]);
+    noteSuccess();
+    expect(asked).toEqual(["failing", "offline"]);
+    noteSuccess();
+    expect(asked).toEqual(["failing", "offline", "failing"]);
+    forget(askers[0] as () => void);
+    noteSuccess();
+    expect(asked).toHaveLength(3);
+    expect(trouble.value).toBe(null);
+  });
+});
+
 describe("a role", () => {
   const ALL = ["read", "write", "admin", "operator"] as const;
   it.each([

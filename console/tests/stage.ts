@@ -1,7 +1,7 @@
 /** What the journeys run on: a deployed console, keys of some tenants, a browser; and what every page must hold. */
 
 import axe from "axe-core";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { expect } from "vitest";
 import { launch } from "./browser";
 
@@ -12,7 +12,8 @@ interface Stage {
   hooks: string;
   /**
    * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, finn, wanda, and mallory, whose texts are
-   * attacks; an operator; mallory's other roles.
+   * attacks; an operator; mallory's other roles. Files that run side by side share bob, who has no jobs, and cleo,
+   * whose job keeps its name.
    */
   keys: Record<
     "ada" | "bob" | "cleo" | "dana" | "finn" | "wanda" | "mallory" | "operator" | "reads" | "writes",
@@ -76,10 +77,16 @@ async function pageOf(context: BrowserContext): Promise<Page> {
 }
 
 const faults = new WeakMap<Page, string[]>();
+const unanswered = new WeakMap<Page, Set<Request>>();
 
 function watched(page: Page): Page {
   const found: string[] = [];
   faults.set(page, found);
+  const waiting = new Set<Request>();
+  unanswered.set(page, waiting);
+  page.on("request", (request) => waiting.add(request));
+  page.on("requestfinished", (request) => waiting.delete(request));
+  page.on("requestfailed", (request) => waiting.delete(request));
   page.on("pageerror", (error) => found.push(String(error)));
   page.on("dialog", (dialog) => {
     found.push(`dialog: ${dialog.message()}`);
@@ -135,6 +142,21 @@ export async function settled(page: Page): Promise<void> {
         parts.map((part) => part.closest("section, main")?.getAttribute("aria-label") ?? "the view"),
       );
   await expect.poll(waiting, { message: page.url(), timeout: 45_000 }).toEqual([]);
+}
+
+// Shorter than the time after which the client gives a request up: that time passes on the page's clock, too.
+const STEP_S = 30;
+
+/** Let some minutes pass on the clock of a page that nobody touches. Each request is answered before time goes on. */
+export async function pass(page: Page, minutes: number): Promise<void> {
+  const waitsFor = () => [...(unanswered.get(page) ?? [])].map((request) => request.url());
+  const answered = () => expect.poll(waitsFor).toEqual([]);
+  await answered();
+  for (let passed_s = 0; passed_s < minutes * 60; passed_s += STEP_S) {
+    await page.clock.runFor(1000 * STEP_S);
+    await page.waitForTimeout(50);
+    await answered();
+  }
 }
 
 /** What breaks axe's rules. */

@@ -82,6 +82,28 @@ describe("a view that is not whole", () => {
     await end(page);
   });
 
+  it("asks again for each part when the API is back, though nobody asks", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.cleo);
+    await show(page, "jobs/plain/history");
+    await settled(page);
+    const json = { type: "urn:minute8:problem:internal", title: "It broke", status: 500 };
+    let refused = 0;
+    await page.route("**/v1/**", async (route) => {
+      await route.fulfill({ status: 500, json });
+      // The page reads the job every ten seconds, but its audit once; the client tries four times.
+      if (new URL(route.request().url()).pathname.endsWith("/v1/audit")) refused++;
+    });
+    await page.keyboard.press("r");
+    await page.getByRole("alert").filter({ hasText: "The API fails" }).waitFor();
+    await expect.poll(() => refused, { timeout: 45_000 }).toBeGreaterThanOrEqual(4);
+    await page.unroute("**/v1/**");
+    await page.mouse.move(5, 5);
+    await expect.poll(() => page.getByRole("alert").count(), { timeout: 90_000 }).toBe(0);
+    await settled(page);
+    await end(page);
+  });
+
   it("says at once that the requests of the minute are used up, and that they are not any more", async () => {
     const page = await newPage();
     await signIn(page, stage.keys.bob);
@@ -179,18 +201,19 @@ describe("what somebody typed", () => {
     const page = await newPage();
     await signIn(page, stage.keys.cleo);
     await show(page, "jobs/plain/edit");
-    await page.getByLabel("Owner", { exact: true }).fill("mine");
+    await page.getByLabel("Runbook", { exact: true }).fill("https://example.com/mine");
     const other = await newPage();
     await signIn(other, stage.keys.cleo);
     await show(other, "jobs/plain/edit");
-    await nameField(other).fill("theirs");
+    const ownerField = (of: Page) => of.getByLabel("Owner", { exact: true });
+    await ownerField(other).fill("theirs");
     await other.getByRole("button", { name: "Save" }).click();
     await other.getByText("is stored as revision").waitFor();
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("The job was changed since you opened it").waitFor();
     await page.getByRole("button", { name: "Show that version with my changes" }).click();
-    await expect.poll(() => nameField(page).inputValue()).toBe("theirs");
-    expect(await page.getByLabel("Owner", { exact: true }).inputValue()).toBe("mine");
+    await expect.poll(() => ownerField(page).inputValue()).toBe("theirs");
+    expect(await page.getByLabel("Runbook", { exact: true }).inputValue()).toBe("https://example.com/mine");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("is stored as revision").waitFor();
     await expectSound(page);

@@ -5,7 +5,7 @@ import { Minute8Problem } from "minute8-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { session, signOut } from "./session";
 import { now } from "./time";
-import { trouble, troubleOf } from "./trouble";
+import { forget, noteFailure, noteSuccess } from "./trouble";
 
 /** Whether views load by themselves. */
 export const live = signal(true);
@@ -78,7 +78,8 @@ const REST = 3;
 
 /**
  * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended, nor while the page
- * is hidden, and less often while nobody touches it.
+ * is hidden, and less often while nobody touches it. After a failure of all requests, it loads again with the first
+ * that succeeds.
  * Data stays while the same key is loaded again; the first time, parts of it are shown.
  *
  * With `keeps`, what was read is shown at once when the view is opened again, and `load` gets it as `before`: so it may
@@ -98,6 +99,7 @@ export function useLoad<T>(
   const latest = useRef(load);
   const restsUntil = useRef(Number.POSITIVE_INFINITY);
   const begun = useRef(0);
+  const isAgain = useRef(false);
   latest.current = load;
   const turn = round.value;
   useEffect(() => {
@@ -105,6 +107,14 @@ export function useLoad<T>(
     const begunAt = Date.now();
     begun.current = begunAt;
     restsUntil.current = Number.POSITIVE_INFINITY;
+    // Once between two loads of its own: else a part that always fails would ask with each success of another.
+    const mayAskAgain = !isAgain.current;
+    isAgain.current = false;
+    const again = () => {
+      isAgain.current = true;
+      setState((before) => ({ ...before, error: undefined }));
+      setAsked((before) => before + 1);
+    };
     const show: Show<T> = (data) => {
       if (!ended.signal.aborted) setState((before) => (before.whole ? before : { key, data, loading: true }));
     };
@@ -115,21 +125,24 @@ export function useLoad<T>(
       .then((data) => {
         if (ended.signal.aborted) return;
         if (keeps) keep(key, { data, round: turn });
-        trouble.value = null;
+        noteSuccess();
         setState({ key, data, whole: true, loading: false });
       })
       .catch((error: unknown) => {
         if (ended.signal.aborted) return;
         if (error instanceof Minute8Problem && error.status === 401) signOut("The key is no longer valid.");
         else {
-          trouble.value = troubleOf(error) ?? trouble.value;
+          noteFailure(error, mayAskAgain ? again : undefined);
           setState((before) => ({ ...before, error, loading: false }));
         }
       })
       .finally(() => {
         if (!ended.signal.aborted) restsUntil.current = Date.now() + REST * (Date.now() - begunAt);
       });
-    return () => ended.abort();
+    return () => {
+      ended.abort();
+      forget(again);
+    };
   }, [key, asked, turn]);
   useEffect(() => {
     if (!everyS) return;

@@ -12,6 +12,30 @@ export function troubleOf(error: unknown): Trouble | null {
   return error.status >= 500 ? "failing" : null;
 }
 
+/** What asks again for parts of a view whose requests failed as all do. */
+const failed = new Set<() => void>();
+
+/** A request succeeded: each part that failed asks again, once. */
+export function noteSuccess(): void {
+  const asking = [...failed];
+  failed.clear();
+  trouble.value = null;
+  for (const again of asking) again();
+}
+
+/** A request failed. If all fail alike, the next success calls `again`. */
+export function noteFailure(error: unknown, again?: () => void): void {
+  const found = troubleOf(error);
+  if (!found) return;
+  trouble.value = found;
+  if (again) failed.add(again);
+}
+
+/** A part asks by itself, or has gone. */
+export function forget(again: () => void): void {
+  failed.delete(again);
+}
+
 /** Fetch, and say at once that requests are used up: the client waits then, and asks again by itself. */
 export async function noticing(...request: Parameters<typeof fetch>): Promise<Response> {
   const answer = await fetch(...request);
