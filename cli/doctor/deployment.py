@@ -25,7 +25,7 @@ from common.truth.truth import Truth
 
 SERVICES: Final = (
     *("cloudformation", "cloudwatch", "dynamodb", "events", "iam"),
-    *("lambda", "logs", "s3", "sqs", "ssm", "sts"),
+    *("kms", "lambda", "logs", "s3", "sqs", "ssm", "sts"),
 )
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 

@@ -50,6 +50,7 @@ CHECKS: Final = (
     Check("api", surroundings.api),
     Check("event bus", surroundings.bus),
     Check("signing masters", surroundings.signing_masters),
+    Check("secrets key", surroundings.secrets_key),
     Check("alarms", surroundings.alarms),
     Check("last hour", surroundings.figures),
     Check("clock", surroundings.clock),

@@ -22,7 +22,7 @@ _POLICIES_IN: Final = {
     "AWS::IAM::Policy": ("PolicyDocument", "Roles"),
     "AWS::SQS::QueuePolicy": ("PolicyDocument", "Queues"),
 }
-# AWS answers with the second way to write an account.
+# A policy may name an account by its number; AWS then shows the ARN of the account's root.
 _ACCOUNT: Final = re.compile(r"arn:[\w-]+:iam::(\d{12}):root")
 _MAX_SHOWN: Final = 10
 
@@ -169,7 +169,7 @@ def _shown(statements: set[str]) -> str:
 
 
 def _statements(document: Document) -> set[str]:
-    """Each effect, action and resource of a policy, with its conditions and who has it, as one line of text."""
+    """A line of text for each effect, action and resource of a policy, with its conditions and its principals."""
     return {
         f"{statement['Effect'].lower()} {action}{f' on {resource}' * bool(resource)}{_conditions(statement)}"
         for statement in _listed(document.get("Statement"))
@@ -179,19 +179,19 @@ def _statements(document: Document) -> set[str]:
 
 
 def _without(statement: Document, name: str) -> str:
-    return f"all but {json.dumps(_plain(statement[name]))}" if name in statement else ""
+    return f"all but {json.dumps(_normalized(statement[name]))}" if name in statement else ""
 
 
 def _conditions(statement: Document) -> str:
-    """Who has a permission of a resource's policy, and its conditions, such that equal ones are equal texts."""
+    """The principals and conditions of a statement, as a text. Equal principals and conditions give equal texts."""
     parts = (("for", statement.get("Principal")), ("if", statement.get("Condition")))
-    return "".join(f" {word} {json.dumps(_plain(part), sort_keys=True)}" for word, part in parts if part)
+    return "".join(f" {word} {json.dumps(_normalized(part), sort_keys=True)}" for word, part in parts if part)
 
 
-def _plain(value: Any) -> Any:
-    """A value of a policy, where one text is a list of one, and the order of lists means nothing."""
+def _normalized(value: Any) -> Any:
+    """A value of a policy: a single text becomes a list of one text, and lists are sorted."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _normalized(part) for key, part in value.items()}
     return sorted(_ACCOUNT.sub(r"\1", str(part)) for part in _listed(value))
 
 

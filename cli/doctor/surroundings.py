@@ -73,6 +73,32 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
     yield ok(f"{name} is there")
 
 
+def secrets_key(deployment: Deployment) -> Iterator[Finding]:
+    """Whether KMS lets the executor use the key of tenants' secrets. Somebody may have switched it off on purpose.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
+    """
+    variables = (deployment.function("executor") or {}).get("Environment", {}).get("Variables", {})
+    if (key := variables.get("SECRETS_KEY", "off")) == "off":
+        yield ok("the stage has no secrets")
+        return
+    client = deployment.client("kms")
+    try:
+        state = client.describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+    except client.exceptions.NotFoundException:
+        yield failed(
+            f"there is no key {key}: no secret can be read again",
+            "deploy with another secretsKey, and put each secret again",
+        )
+        return
+    if state != "Enabled":
+        cancel = f"aws kms cancel-key-deletion --key-id {key}; " if state == "PendingDeletion" else ""
+        yield failed(
+            f"{key} is {state}: jobs with secrets wait", f"{cancel}aws kms enable-key --key-id {key}"
+        )
+    yield ok(f"{key} is {state.lower()}")
+
+
 def alarms(deployment: Deployment) -> Iterator[Finding]:
     """Whether they exist, are quiet, and in production notify somebody. A stage may be without the optional ones."""
     names = {deployment.named(alarm): alarm for alarm in (*ALARMS, *OPTIONAL_ALARMS)}

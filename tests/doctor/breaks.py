@@ -76,6 +76,17 @@ def configured(function: str, **changes: Any) -> Break:
     )
 
 
+def with_secrets_key(broken_by: str) -> Break:
+    """A key of KMS for tenants' secrets, and this operation on it."""
+
+    def broken(patient: Patient) -> None:
+        key = patient["kms"].create_key()["KeyMetadata"]["KeyId"]
+        configured("executor", Environment={"Variables": VARIABLES | {"SECRETS_KEY": key}})(patient)
+        getattr(patient["kms"], broken_by)(KeyId=key)
+
+    return broken
+
+
 def rolled_back(function: str) -> Break:
     """An alias on a version, and a later deployment in `$LATEST`. The mapping is as before there was an alias."""
 

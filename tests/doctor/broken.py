@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import httpx
 
 from cli.doctor.inventory import FUNCTIONS
@@ -39,6 +41,7 @@ from tests.doctor.breaks import (
     unplug,
     unreadable,
     unrecorded,
+    with_secrets_key,
     without_data,
     without_index,
 )
@@ -367,6 +370,24 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         lambda p: p["ssm"].delete_parameter(Name=parameter_name("test")),
         {"signing masters": WARNING},
         "existing ones cannot sign",
+    ),
+    (
+        "the secrets' key off",
+        with_secrets_key("disable_key"),
+        {"secrets key": FAILED},
+        "is Disabled: jobs with",
+    ),
+    (
+        "the secrets' key to be deleted",
+        with_secrets_key("schedule_key_deletion"),
+        {"secrets key": FAILED},
+        "is PendingDeletion: jobs with secrets wait",
+    ),
+    (
+        "the secrets' key gone",
+        configured("executor", Environment={"Variables": VARIABLES | {"SECRETS_KEY": str(UUID(int=0))}}),
+        {"secrets key": FAILED},
+        "there is no key 00000000-0000",
     ),
     (
         "by other means",

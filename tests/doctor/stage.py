@@ -26,13 +26,13 @@ from cli.doctor.inventory import (
     TTL_ATTRIBUTE,
 )
 from cli.doctor.policies import restoring
-from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
 from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
 from common.tenants.audit_seals import SealRound
 from common.version import VERSION
+from tests.manual_clock import ManualClock
 from tests.worlds import at, make_tables
 
 REGION = "us-east-1"

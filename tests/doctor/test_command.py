@@ -29,7 +29,7 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
     result = run()
     assert result.exit_code == 0
     first, _, *lines = result.stdout.splitlines()
-    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 48 ok"
+    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 49 ok"
     assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
     assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
 
@@ -39,7 +39,7 @@ def test_failures_come_first_with_their_remedies(run: Any, patient: Patient) -> 
     result = run()
     assert result.exit_code == 1
     first, _, line, remedy, *_ = result.stdout.splitlines()
-    assert first.endswith("1 failed, 1 not checked, 47 ok")
+    assert first.endswith("1 failed, 1 not checked, 48 ok")
     assert line.strip().split(maxsplit=2) == [
         "failed",
         "rule",
