@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,14 @@ class Query:
         if self.after:
             request["ExclusiveStartKey"] = to_wire(self.after)
         return request
+
+    def from_start(self) -> Query:
+        """The same items, with a range that begins at `after`: DynamoDB refuses a start outside of its range."""
+        if not (self.after and self.sk_between):
+            return self
+        (first, last), start = self.sk_between, self.after["sk"]
+        between = (first, min(last, start)) if self.newest_first else (max(first, start), last)
+        return replace(self, sk_between=between, after=self.after if start in between else None)
 
     def _key_condition(self) -> Expression:
         terms = [f"{self.index.pk if self.index else 'pk'} = :pk"]
@@ -287,8 +295,11 @@ class Table:
 
     def query(self, query: Query) -> Iterator[Item]:
         """The items of a query, which are read while the caller consumes them."""
-        if query.sk_between and query.sk_between[0] > query.sk_between[1]:
-            return iter(())  # DynamoDB refuses a range that ends before it begins
+        query = query.from_start()
+        if query.sk_between:
+            first, last = query.sk_between
+            if first > last or (query.after and first == last):
+                return iter(())  # DynamoDB refuses a range that is empty
         return self._pages(query.request(self.name), query.limit, query.page)
 
     def _pages(self, request: QueryInputTypeDef, limit: int | None, page: int | None) -> Iterator[Item]:

@@ -97,6 +97,21 @@ def test_a_range_that_ends_before_it_begins_is_empty(tables: NamedTables) -> Non
     assert list(silent.query(Query("p", sk_between=("c", "b"), limit=5, newest_first=True))) == []
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("start", ["a", "b", "c", "d", "e", "f", "g"])
+def test_a_start_outside_of_the_range_is_no_error(
+    tables: NamedTables, start: str, newest_first: bool
+) -> None:
+    """Time moves a range while somebody turns pages, and a client can write a cursor itself."""
+    for name in "bcdef":
+        tables["jobs"].put({"pk": "letters", "sk": name})
+    after = {"pk": "letters", "sk": start}
+    query = Query("letters", sk_between=("c", "e"), after=after, newest_first=newest_first)
+    letters = [item["sk"] for item in tables["jobs"].query(query)]
+    expected = [name for name in "cde" if (name < start if newest_first else name > start)]
+    assert letters == sorted(expected, reverse=newest_first)
+
+
 def test_an_item_over_400_kb_is_refused_and_says_so(tables: NamedTables) -> None:
     with pytest.raises(ItemTooLarge, match="takes 410009 bytes"):
         tables["jobs"].put({**KEY, "pad": "x" * 410_000})
