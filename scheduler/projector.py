@@ -189,10 +189,12 @@ class Projector:
         self._roll_up(state, now, stop_at, living)
 
     def _begin(self, now: float, end: int) -> ProjectionState:
-        # Every function of this version is at work by then, and writes down what changes beside the plan.
-        since = window_start(int(now)) + 2 * WINDOW_S
+        since = self.states.new_since()
+        if since is None:
+            # Every function of this version is at work by then, and writes down what changes beside the plan.
+            since = window_start(int(now)) + 2 * WINDOW_S
         with suppress(ConditionFailed):
-            return self.states.begin(since, end)
+            return self.states.begin(since, min(since, end))
         state = self.states.read()
         assert state, "another tick has begun it"
         return state

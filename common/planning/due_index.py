@@ -144,7 +144,8 @@ class DueIndex:
         except UNREADABLE:
             self._delete_unreadable()
             begin = window_start(int(now))
-        end = self._last_planned(now) or begin
+        last = self._last_planned(now)
+        end = last or begin
         with suppress(ConditionFailed):
             self._table.put(
                 {
@@ -155,6 +156,7 @@ class DueIndex:
                     "sdk": sdk_version(),
                     "filing": FILING,
                     "filed_until": end,
+                    **({} if last else {"new_since": window_start(int(now))}),
                 },
                 Expression("attribute_not_exists(pk)", {}),
             )

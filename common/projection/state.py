@@ -64,6 +64,11 @@ class ProjectionStates:
             self._recent.put((), state, now)
         return state
 
+    def new_since(self) -> int | None:
+        """Before which nothing ran, as the deployment was new then; None: an earlier version deployed it."""
+        since: int | None = (self._due.get(keys.MARK) or {}).get("new_since")
+        return since
+
     def begin(self, since: int, until: int) -> ProjectionState:
         """Begin the projection: the log is followed from `until` on."""
         marks = {f"b{bucket}": until for bucket in range(keys.LOG_BUCKETS)}

@@ -41,8 +41,8 @@ def test_the_overview_has_what_a_first_look_needs(office: Office) -> None:
     state = ProjectionStates(world.table("due"), world.table("runs")).read()
     assert state
     past = shown["past"]
-    assert past["statuses"] == {"failed": 18, "succeeded": 18}
-    assert sum(hour["runs"] for hour in past["hours"]) == 36
+    assert past["statuses"] == {"failed": 19, "succeeded": 19}
+    assert sum(hour["runs"] for hour in past["hours"]) == 38
     assert shown["failing"]["count"] == 1
     assert shown["failing"]["jobs"][0]["job_id"] == "bad"
     assert [group["error_type"] for group in shown["errors"]] == ["Oops"]

@@ -80,6 +80,19 @@ def test_a_window_is_projected_ten_minutes_after_its_end(world: World) -> None:
     assert world.project().windows == 0
 
 
+def test_a_new_deployment_has_all_runs_from_the_first_on(world: World) -> None:
+    """A newcomer looks at the console in the first minutes. Only an update has runs that no projection knows."""
+    created_at = world.clock.now()
+    world.registry.create("alice", "minutely", job(cron="* * * * *"))
+    world.run_until("2026-11-21T03:18:00Z", ticks=True)
+    assert start(world) == created_at // 600 * 600
+    world.run_until("2026-11-21T03:58:00Z", ticks=True)
+    world.project()
+    runs = projected(world)
+    assert runs == recounted(world, ["minutely"])[: len(runs)]
+    assert runs[-1].fire_at == at("2026-11-21T03:39:00Z")
+
+
 def test_a_retry_of_the_next_day_is_followed(world: World) -> None:
     since = start(world)
     retries = {"max_attempts": 2, "base_s": 86_000, "cap_s": 86_000, "max_age_s": 604_800}
