@@ -125,11 +125,11 @@ class _Simulation:
     def _until_next_look(self, function: _Function, is_in_vain: bool, was_in_vain: bool) -> Process:
         """Wait as AWS's pollers do, or as the embedded AWS's do (ministack, `_poll_loop`)."""
         world, look_s = self._world, self._setting.look_s
-        if not self._setting.in_vain_s:
+        if not self._setting.after_empty_s:
             yield world.timeout(look_s)
         elif is_in_vain:
             if was_in_vain:
-                yield world.timeout(self._setting.in_vain_s)
+                yield world.timeout(self._setting.after_empty_s)
             since_look_s = (world.now - self._queue.begin_at) % look_s
             yield world.timeout(look_s - since_look_s) | function.ended
         if function.ended.triggered:

@@ -192,7 +192,7 @@ def measured_setting(engine: Engine, concurrency: int, seconds: Sequence[int], e
         services=tuple(batches),
         early_s=1.0,  # a registration sends its own executions at once
         look_s=QUEUE_LOOK_INTERVAL_S,
-        in_vain_s=_IN_VAIN_S,
+        after_empty_s=_IN_VAIN_S,
         doubled=MESSAGES_PER_DUPLICATE,
         again_after_s=DUPLICATE_AFTER_S,
     )

@@ -256,8 +256,8 @@ class Setting:
     wakes: int = 0
     # How often the pollers look.
     look_s: float = 0.02
-    # They look when a batch ends too, but never so soon after a look in vain (the embedded AWS). 0: steadily.
-    in_vain_s: float = 0.0
+    # They look when a batch ends too, but not so soon after an empty look (the embedded AWS). 0: steadily.
+    after_empty_s: float = 0.0
     # Each so many-th message comes twice, the second time so much later (the strict layer). 0: none does.
     doubled: int = 0
     again_after_s: float = 0.0

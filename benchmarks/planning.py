@@ -17,12 +17,12 @@ from croniter import croniter
 from benchmarks import workload
 from benchmarks.due_stub import BARE_PROCESS_MB, DueStub, scheduler_over
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
-from common.clock import ManualClock
 from common.storage.wire import to_wire
 from common.timing import groups
 from scheduler.summary import TickSummary
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import cpu_s, ratio, take_turns, track
+from tests.manual_clock import ManualClock
 
 # On the hour, when most jobs are due, and at another time.
 _ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200

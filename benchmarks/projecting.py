@@ -10,7 +10,6 @@ from unittest import mock
 
 from benchmarks.reading_data import ReadTables, record_of
 from benchmarks.stub_aws import QUEUE_URL, StubAws
-from common.clock import ManualClock
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
 from common.planning.queue import ExecutionsQueue
@@ -26,6 +25,7 @@ from scheduler.wiring import reconciler
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
+from tests.manual_clock import ManualClock
 
 _MILLION = 1_000_000
 _START = 1_795_219_200

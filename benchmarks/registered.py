@@ -10,13 +10,13 @@ from benchmarks.due_stub import BARE_PROCESS_MB, SharesStub, scheduler_over
 from benchmarks.model import simulate
 from benchmarks.modelled_aws import Message, Outcome, Service, Setting
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
-from common.clock import ManualClock
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.storage.table import Table as DynamoTable
 from scheduler.planner import HURRY_S, FanOut, SharePlanner
 from scheduler.summary import TickSummary
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
+from tests.manual_clock import ManualClock
 
 _REGISTERED, _DUE_TOGETHER = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600

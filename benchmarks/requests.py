@@ -15,13 +15,14 @@ from benchmarks import workload
 from benchmarks.executor_stub import TAKES_S, ExecutorStub, installed
 from benchmarks.strict_lateness import DEFAULT_MB
 from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
-from common.clock import ManualClock, SystemClock
+from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.storage.table import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table, kept
+from tests.manual_clock import ManualClock
 
 _MILLION = 1_000_000
 EXECUTOR_MB = DEFAULT_MB

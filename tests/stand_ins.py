@@ -11,7 +11,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from common.clock import ManualClock
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
@@ -20,6 +19,7 @@ from common.tenants.allowed_targets import Hold
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
 from executor.stages import Message
+from tests.manual_clock import ManualClock
 
 # Lambda refuses a message that has passed the same function about this often, unless its RecursiveLoop is Allow.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html

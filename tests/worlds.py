@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from common.clock import ManualClock
 from common.jobs.ended import EndedJobs
 from common.jobs.store import JobStore, job_store
 from common.planning.due_index import DueIndex
@@ -52,6 +51,7 @@ from scheduler.reconcile import Reconciler
 from scheduler.removal import Completion
 from scheduler.tick import Scheduler
 from scheduler.wiring import reconciler, scheduler
+from tests.manual_clock import ManualClock
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import (
     AnyTenant,

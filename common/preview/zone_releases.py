@@ -20,7 +20,7 @@ from common.timing.compiled import compiled
 from common.timing.fires import cron_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import CronTiming, Schedule
-from common.timing.zones import TZDATA_VERSION, changes, offset_at
+from common.timing.zones import changes, offset_at
 
 FILE: Final = Path(__file__).with_name("former_zones.json")
 _YEAR_S: Final = 366 * DAY_S
@@ -98,8 +98,3 @@ def _stretches(zone: str, release: str, start: int, end: int) -> Iterator[tuple[
         offset_s = former[max(0, bisect_right(times, first) - 1)][1]
         if offset_s != offset_at(zone, first):
             yield first, last, offset_s
-
-
-def is_current() -> bool:
-    """Whether the file was written for the installed release."""
-    return bool(_file()["current"] == TZDATA_VERSION)

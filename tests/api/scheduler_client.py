@@ -11,9 +11,9 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from api import handler
-from common.clock import ManualClock
 from common.platform.signing_masters import Masters, StoredMasters
 from tests.api.calls import send
+from tests.manual_clock import ManualClock
 
 HOST = "https://minute8.example.com"
 MASTERS = Masters(1, {1: bytes(range(32))})

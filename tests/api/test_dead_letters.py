@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from api.services import DEAD_LETTERS_S
-from common.clock import ManualClock
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.tenants.audit import Audit
@@ -19,6 +18,7 @@ from tests.api.calls import Office
 from tests.api.letters import URL, LetterBox
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
+from tests.manual_clock import ManualClock
 from tests.worlds import job
 
 SHARE = '{"v":1,"end":1795231800,"share":3}'

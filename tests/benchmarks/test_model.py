@@ -134,7 +134,7 @@ def test_wakes_start_environments_as_long_as_the_first_ones_start() -> None:
 def test_a_batch_begins_when_another_ends_if_the_pollers_look_then() -> None:
     services = (Service((0.0,), 0.13),)
     steadily = replace(WARM, maximum_concurrency=2, first_batches=2, look_s=0.1, services=services)
-    at_ends = replace(steadily, in_vain_s=0.05)
+    at_ends = replace(steadily, after_empty_s=0.05)
     assert max(burst(60, steadily).lateness) == pytest.approx(0.4)
     # The first end is at 0.13 s, but after a look in vain at 0.1 s none follows before 0.15 s. The second: 0.28 s.
     assert max(burst(60, at_ends).lateness) == pytest.approx(0.28)

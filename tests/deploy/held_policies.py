@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 from cli.doctor.deployment import Deployment
 from cli.doctor.policies import policies
 from cli.doctor.template import DeployedTemplate, Resource
-from common.clock import ManualClock
 from common.platform.findings import Finding
 from tests.deploy.statements import as_list
+from tests.manual_clock import ManualClock
 
 KINDS: Final = ("AWS::IAM::Policy", "AWS::IAM::Role", "AWS::SQS::QueuePolicy")
 _QUEUES: Final = "https://sqs.us-east-1.amazonaws.com/123456789012/"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.clock import ManualClock
 from common.runs.outcome import Outcome
 from common.tenants.webhook_secrets import new_secret
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
 from tests.executor.servers import Server, trusting
+from tests.manual_clock import ManualClock
 from tests.worlds import at
 
 NOW = at("2026-11-21T03:00:01Z")

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from common.clock import ManualClock
 from common.errors import Busy
 from common.runs.outcome import LOG_TAIL_BYTES
 from common.storage import outgoing
@@ -23,6 +22,7 @@ from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
 from tests.executor.contexts import event, parsed
 from tests.executor.endpoints import NOW, SECRETS, call, endpoints
 from tests.executor.servers import NAME, Server, serving
+from tests.manual_clock import ManualClock
 
 
 def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:

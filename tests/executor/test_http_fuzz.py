@@ -13,7 +13,6 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from common.clock import ManualClock
 from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import to_wire
 from executor.network_guard import NetworkGuard, Resolver
@@ -22,6 +21,7 @@ from tests.executor.contexts import event
 from tests.executor.endpoints import SECRETS
 from tests.executor.hostile_answers import RawServer, script, sending
 from tests.executor.servers import NAME, _server_side, trusting
+from tests.manual_clock import ManualClock
 from tests.worlds import at
 
 # Without a time, the same cases in each run, however quick the machine is.

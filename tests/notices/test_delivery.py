@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
 
-from common.clock import Clock, ManualClock
+from common.clock import Clock
 from common.errors import InvalidInput
 from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
@@ -28,6 +28,7 @@ from notifier.delivery import Delivery
 from notifier.notifier import notifier
 from tests.executor.contexts import ACCOUNT
 from tests.executor.servers import Server, serving, trusting
+from tests.manual_clock import ManualClock
 from tests.notices.conftest import Stage
 from tests.notices.test_hostile import failed_runs
 from tests.stand_ins import MemoryKms

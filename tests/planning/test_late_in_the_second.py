@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import ManualClock
 from common.planning.execution import Execution
 from common.planning.packs import EARLY_FROM, is_wake, packed
 from common.planning.queue import EARLY, LATE, ExecutionsQueue, HandOverFailed, seconds_until_part
 from scheduler.tick import Scheduler
+from tests.manual_clock import ManualClock
 from tests.worlds import World, at, job
 
 # A request takes this long to reach SQS.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
 from common.errors import InvalidInput
 from common.preview import zone_releases
-from common.preview.zone_releases import Moved, check_release, is_current, moved, releases
+from common.preview.zone_releases import FILE, Moved, check_release, moved, releases
 from common.timing.instants import DAY_S
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
-from common.timing.zones import changes, offset_at
+from common.timing.zones import TZDATA_VERSION, changes, offset_at
 from tests.worlds import at
 
 NOW = at("2026-11-22T03:00:00Z")
@@ -42,7 +43,10 @@ def test_a_job_is_moved_if_it_fires_while_the_offsets_differ(winter_all_year: No
 
 
 def test_the_file_is_of_the_installed_release() -> None:
-    assert is_current(), "after a tzdata update: python -m scripts.former_zones (its docstring says how)"
+    current = json.loads(FILE.read_text())["current"]
+    assert current == TZDATA_VERSION, (
+        "after a tzdata update: python -m scripts.former_zones (its docstring says how)"
+    )
     assert check_release(None) == releases()[0]
     with pytest.raises(InvalidInput, match="2026"):
         check_release("1999z")

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import ManualClock
 from common.config import Config
 from common.planning.execution import trace_id, traceparent
 from common.runs.outcome import Outcome
@@ -28,6 +27,7 @@ from scheduler import handler as tick_handler
 from scheduler import tick_spans
 from scheduler.summary import TickSummary
 from tests.executor.contexts import event
+from tests.manual_clock import ManualClock
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
