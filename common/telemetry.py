@@ -7,6 +7,8 @@ the runs.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -33,6 +35,15 @@ MESSAGES_FAILED = "MessagesFailed"
 # The service level: executions that started in time and were recorded, of all that were due.
 SERVICE_GOOD = "ServiceGood"
 SERVICE_TOTAL = "ServiceTotal"
+
+
+@contextmanager
+def spans_are_packaged() -> Iterator[None]:
+    """Log an error in place of a block whose modules are not packaged (deploy/spans.js)."""
+    try:
+        yield
+    except ImportError as error:
+        logger().error("spans are not exported", problem=repr(error))
 
 
 @cache

@@ -137,20 +137,16 @@ def _executor() -> Executor:
 @cache
 def _spans() -> RunSpans | None:
     """What exports the spans of runs; None where the parameter `otlpEndpoint` is off."""
-    if not config().otlp_endpoint:
+    settings = config()
+    if not settings.otlp_endpoint:
         return None
-    try:
+    with telemetry.spans_are_packaged():
         from common.tracing.export import span_export
         from executor.run_spans import RunSpans
-    except ImportError as error:  # deploy/spans.js packages them where the parameter is on
-        telemetry.logger().error("spans are not exported", problem=repr(error))
-        return None
 
-    export = span_export()
-    if export is None:
-        return None
-    settings = config()
-    return RunSpans(export, settings.executions_queue_url, settings.otlp_ratio, SystemClock())
+        if export := span_export():
+            return RunSpans(export, settings.executions_queue_url, settings.otlp_ratio, SystemClock())
+    return None
 
 
 def _removals() -> RemovalRequests:

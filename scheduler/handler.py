@@ -52,19 +52,16 @@ def handle(event: object, context: object) -> dict[str, Any]:
     """
     planner = scheduler().planner
     began_at = planner.clock.now()
+    summary, planned_at = None, None
     try:
         publish_lag(scheduler())
         summary = scheduler().tick()
-    except Exception as error:
-        export_spans(None, began_at, planner.clock.now(), type(error).__name__)
-        raise
-    ended_at = planner.clock.now()
-    try:
+        planned_at = planner.clock.now()
         _follow_up(summary)
     except Exception as error:
-        export_spans(summary, began_at, ended_at, type(error).__name__)
+        export_spans(summary, began_at, planned_at or planner.clock.now(), type(error).__name__)
         raise
-    export_spans(summary, began_at, ended_at)
+    export_spans(summary, began_at, planned_at)
     if _is_removal_due():
         _removal().run_alone(summary.now)
     return asdict(summary)
@@ -132,17 +129,14 @@ def export_spans(summary: TickSummary | None, began_at: float, ended_at: float, 
     """Export the spans of a tick, where the parameter `otlpEndpoint` is on. `summary` is None: it could not plan."""
     if not config().otlp_endpoint:
         return
-    try:
+    with telemetry.spans_are_packaged():
         from common.tracing.export import span_export
         from scheduler.tick_spans import failed_span, spans_of
-    except ImportError as unpackaged:  # deploy/spans.js packages them where the parameter is on
-        telemetry.logger().error("spans are not exported", problem=repr(unpackaged))
-        return
 
-    queue_url = config().executions_queue_url
-    if export := span_export():
-        planned = spans_of(summary, ended_at, queue_url, error) if summary else ()
-        export.export([*planned] or [failed_span(began_at, ended_at, queue_url, error)])
+        queue_url = config().executions_queue_url
+        if export := span_export():
+            planned = spans_of(summary, ended_at, queue_url, error) if summary else ()
+            export.export([*planned] or [failed_span(began_at, ended_at, queue_url, error)])
 
 
 def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:

@@ -111,7 +111,7 @@ def _compare(audit: Audit, seal: Seal, before: Seal | None, now: float) -> Itera
         yield from compare(seal, audit.stored(seal.owner, seal.since, seal.until), now)
     except TypeError:
         first = seal.entries[0][0] if seal.entries else f"seal {seal.number}"
-        yield Tampering(ALTERED, first, f"it or another one of seal {seal.number} is unreadable")
+        yield Tampering(ALTERED, first, f"this entry or another entry of seal {seal.number} is unreadable")
 
 
 def _before(audit: Audit, first: Seal, now: float) -> Iterator[Tampering]:

@@ -114,7 +114,7 @@ def entry_id_of(item: Mapping[str, Any]) -> str:
 
 
 def can_be_sealed(entry_id: str) -> bool:
-    """Whether a seal, which has lines of an id and a hash, can hold an entry of this id. All that Minute8 makes can."""
+    """Whether a seal can hold an entry of this id: a line of a seal is an id and a hash."""
     return entry_id.isprintable() and " " not in entry_id
 
 

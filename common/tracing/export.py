@@ -73,15 +73,11 @@ class SpanExport:
 
 @cache
 def span_export() -> SpanExport | None:
-    """This process's export; None if the parameter `otlpEndpoint` is off, or the function lacks its layer."""
+    """This process's export; None if the parameter `otlpEndpoint` is off. Raises ImportError without the layer."""
     settings = config()
     if not settings.otlp_endpoint:
         return None
-    try:
-        from common.tracing.otlp import Collector, read_headers
-    except ImportError as error:
-        telemetry.logger().error("spans are not exported", problem=repr(error))
-        return None
+    from common.tracing.otlp import Collector, read_headers
 
     def connect() -> Send:
         text = aws.read_parameter(settings.otlp_headers) if settings.otlp_headers else ""

@@ -26,6 +26,8 @@ TICK_INTERVAL_S = 1
 QUEUE_LOOK_INTERVAL_S = 0.1
 # A poll scans the whole queue; with more messages than this, polling returns to the default pace.
 _SHORT_QUEUE_MESSAGES = 3_000
+# The default of 100 overflows in a burst: the kernel then drops connections, whose clients wait for seconds.
+_WAITING_CONNECTIONS = 4_096
 
 
 def main() -> None:
@@ -56,6 +58,7 @@ def main() -> None:
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
     app._port_is_bindable = lambda *_: False  # with TLS it would also take port 443
+    app._HypercornConfig.backlog = _WAITING_CONNECTIONS
     patches.check_permissions_as_aws(iam_actions)
     patches.parse_conditions_once(dynamodb)
     patches.unpack_archives_once(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
