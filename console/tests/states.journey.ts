@@ -12,7 +12,7 @@ describe("a view that is not whole", () => {
     const at = (hoursAgo: number) => new Date(Date.now() - hoursAgo * 3_600_000).toISOString();
     const spread = { count: 0 };
     const past = {
-      ...{ from_at: at(2), fresh_at: at(0), runs: 4, statuses: { succeeded: 3, failed: 1 }, reasons: {} },
+      ...{ from_at: at(2), fresh_at: at(0), runs: 9, statuses: { succeeded: 3, failed: 1, skipped: 5 }, reasons: {} },
       ...{ success_rate: 0.75, lateness_s: spread, duration_s: spread, hours: [] },
     };
     const json: Record<string, unknown> = {
@@ -30,10 +30,9 @@ describe("a view that is not whole", () => {
     expect(await page.locator(".figure.good").count()).toBe(0);
     json.past = past;
     await page.keyboard.press("r");
-    await page
-      .locator(".figure", { hasText: /Succeeded, since/ })
-      .getByText("75 %")
-      .waitFor();
+    const rate = page.locator(".figure", { hasText: /Succeeded, since/ });
+    await rate.getByText("75 %").waitFor();
+    await rate.getByText("of 4 that succeeded or failed").waitFor();
     await page.context().close();
   });
 

@@ -77,6 +77,7 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
   const { job_counts: jobs, past, failing } = look ?? {};
   const part = past ? partWords(past, now.value) : "";
   const when = part || "24 h";
+  const { succeeded = 0, failed = 0 } = past?.statuses ?? {};
   const rate = past?.success_rate == null ? null : 100 * past.success_rate;
   const late = past?.hours.reduce((sum, hour) => sum + hour.late, 0);
   return (
@@ -96,9 +97,9 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
         name={`Succeeded, ${when}`}
         value={rate === null ? "–" : `${rate > 99.9 && rate < 100 ? "99.9" : rate.toFixed(rate % 1 ? 1 : 0)} %`}
         tone={toneOfRate(rate)}
-        hint={past ? `of ${counted(past.runs, "run")}` : " "}
+        hint={past ? `of ${(succeeded + failed).toLocaleString("en")} that succeeded or failed` : " "}
       />
-      <Figure name={`Failed, ${when}`} {...figureOf(past ? (past.statuses.failed ?? 0) : undefined)} hint="runs" />
+      <Figure name={`Failed, ${when}`} {...figureOf(past ? failed : undefined)} hint="runs" />
       <Figure name={`Late, ${when}`} {...figureOf(late, "late")} hint="started over a second late" />
     </dl>
   );
