@@ -1,0 +1,205 @@
+"""A run: the record of one execution, as it is stored. docs/runs.md says what its fields mean.
+
+This is the only place that knows an item's attributes: `Run.from_item` reads it, `Run.to_item` writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from msgspec import Struct, convert, field, to_builtins
+
+from common.planning.execution import Execution, execution_id, parse_execution_id
+from common.runs.states import RUNNING
+from common.storage import keys
+from common.storage.wire import Item
+
+# DynamoDB has one kind of number: 12.0 is stored, and read, as 12.
+Number = int | float
+Status = Literal["queued", "running", "retrying", "dispatched", "succeeded", "failed", "skipped"]
+
+
+class Attempt(Struct, frozen=True, omit_defaults=True):
+    """One call of the target that has ended."""
+
+    attempt: int
+    started_at: Number
+    finished_at: Number
+    outcome: Literal["succeeded", "failed"]
+    lateness_s: Number | None = None
+    error_type: str = ""
+    error: str = ""
+    log_tail: str = ""
+    request_id: str = ""
+    retry_after_s: Number | None = None
+    throttled: bool = False
+
+
+class LostCall(Struct, frozen=True):
+    """A call whose executor died. Nobody knows whether it went out."""
+
+    attempt: int
+    started_at: Number
+    lateness_s: Number
+
+
+class CallbackTerms(Struct, frozen=True):
+    """How the newest attempt's target tells the end of its work.
+
+    `hash` is of its token, `wait_s` how long the run waits for each sign of life, `kept_s` how long the record stays
+    after that, `message` the execution that brings the end to an executor.
+    """
+
+    hash: str
+    wait_s: int
+    kept_s: int
+    message: str
+
+
+class Progress(Struct, frozen=True, omit_defaults=True):
+    """What the target of an attempt last told about its work."""
+
+    attempt: int
+    at: Number
+    percent: Number | None = None
+    text: str = ""
+
+
+class Stop(Struct, frozen=True):
+    """A person's wish that an attempt stops."""
+
+    at: Number
+    note: str
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """The end that the target of an attempt told: `ok` or not, or that it `stopped` as a person wanted."""
+
+    at: Number
+    ok: bool | None = None
+    stopped: bool = False
+    permanent: bool = False
+    error_type: str = ""
+    error: str = ""
+    log_tail: str = ""
+    request_id: str = ""
+    retry_after_s: Number | None = None
+
+
+class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One execution's record. An instant, count or text that is 0 or empty is not set.
+
+    `run_name` is the last part of the execution id. `v` grows only for what this code would misread.
+    """
+
+    tenant: str
+    job_id: str
+    run_name: str = field(name="sk")
+    fire_at: int
+    status: Status
+    # The newest attempt, and the claim of it. An attempt starts when its call goes out.
+    attempt: int = 0
+    claimed_by: str = ""
+    claim_token: str = ""
+    started_at: Number = 0
+    lease_until: Number = 0
+    expires_at: int = 0
+    schedule_revision: int
+    trigger: str
+    due_at: int
+    # Of the first attempt; None before it.
+    lateness_s: Number | None = None
+    first_started_at: Number = 0
+    claims: int = 0
+    # The concurrency key whose permit the attempt holds.
+    slot: str = ""
+    callback: CallbackTerms | None = None
+    # Executions of the same message that were handed over before, one bit each.
+    handed_over: int = 0
+    reason: str = ""
+    detail: str = ""
+    queued_at: Number = 0
+    finished_at: Number = 0
+    duration_s: Number | None = None
+    next_attempt_at: Number = 0
+    throttles: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    lost_calls: tuple[LostCall, ...] = ()
+    # Why the run ended without an attempt.
+    error_type: str = ""
+    error: str = ""
+    # Set while the run is failed: the index of failures.
+    failed_tenant: str = ""
+    failed_at: Number = 0
+    # Of one record for several missed fire times.
+    skipped_count: int = 0
+    skipped_from_at: int = 0
+    dead_letter_error: str = ""
+    # Which attempt the target has accepted, has told the end of, a person wants to stop, and needs no other call.
+    accepted_attempt: int = 0
+    reported_attempt: int = 0
+    stop_attempt: int = 0
+    settled_attempt: int = 0
+    # How often a target or a person has told something.
+    signs: int = 0
+    progress: Progress | None = None
+    report: Report | None = None
+    stop: Stop | None = None
+    # Why what the attempt started could not be stopped.
+    stop_problem: str = ""
+    started_arns: tuple[str, ...] = ()
+    v: Literal[1] = 1
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Run:
+        """The run of a stored item, which may have more attributes.
+
+        Raises ValueError: it is damaged, or of a later version.
+        """
+        return convert(item, cls)
+
+    def to_item(self) -> Item:
+        """What is stored, with its key."""
+        return {**self.key, **to_builtins(self)}
+
+    @property
+    def key(self) -> keys.Key:
+        """The key of the item."""
+        return keys.run(self.tenant, self.job_id, self.run_name)
+
+    @property
+    def execution_id(self) -> str:
+        """The idempotency key, unique over all tenants."""
+        return execution_id(self.tenant, self.job_id, self.run_name)
+
+    @property
+    def execution(self) -> Execution:
+        """The newest attempt, as far as the record knows it. Raises NotFound."""
+        execution = parse_execution_id(self.tenant, self.execution_id)
+        return replace(
+            execution,
+            attempt=self.attempt,
+            due_at=self.due_at,
+            trigger=self.trigger,
+            throttles=self.throttles,
+        )
+
+    @property
+    def last_attempt(self) -> Attempt | None:
+        """The newest call that has ended and is kept."""
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def is_to_stop(self) -> bool:
+        """Whether a person wants the newest attempt to stop."""
+        return 0 < self.attempt == self.stop_attempt
+
+    def awaits_callback(self, attempt: int) -> bool:
+        """Whether this attempt's target has accepted the work, or told its end, and the run has not ended yet."""
+        return (
+            self.status == RUNNING
+            and self.attempt == attempt
+            and attempt in (self.accepted_attempt, self.reported_attempt)
+        )
