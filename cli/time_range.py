@@ -43,7 +43,7 @@ def time_ahead(text: str, now: float, option: str, usual_days: int) -> str:
 
 
 def _since_hint(text: str, now: float) -> str:
-    from common.registration.hints import duration_hint  # only for a message
+    from common.hints import duration_hint  # only for a message
 
     days = {"today": 0, "yesterday": 1}.get(text.lower())
     if days is not None:

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
-from common.registration.hints import cron_hints, other_kind
+from common.hints import cron_hints, other_kind
 from common.timing.cron import Cron, checked_text, compile_cron, ever_fires, refused, shortest_interval_s
 
 _MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]

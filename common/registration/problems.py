@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from common.errors import InvalidInput, together
+from common.hints import meant_key, seconds_hint
 from common.registration import target_definitions
-from common.registration.hints import meant_key, seconds_hint
 from common.registration.schedule_text import written_as_object
 
 # pydantic's kinds of problems: what is wrong, and what would be accepted, with the names of its context.

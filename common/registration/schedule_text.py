@@ -14,10 +14,10 @@ from functools import partial
 from typing import Final
 
 from common.errors import InvalidInput, shown
+from common.hints import duration_hint, meant_key, seconds_hint
 from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
 from common.registration import several_schedules
 from common.registration.cron_text import check_fires, read_cron
-from common.registration.hints import duration_hint, meant_key, seconds_hint
 from common.timing.compiled import compiled
 from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.date_interval import MAX_DAYS, MAX_MONTHS, DateInterval, steps_of

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
+from common.hints import duration_hint, instant_hint
 from common.registration.definition import (
     JobDefinition,
     Limits,
@@ -17,7 +18,6 @@ from common.registration.definition import (
     ScheduleDefinition,
     parse_definition,
 )
-from common.registration.hints import duration_hint, instant_hint
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import MODELS
 from common.timing.durations import parse_duration, parse_instant
