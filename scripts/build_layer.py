@@ -41,13 +41,15 @@ _COMPILER = ROOT / "node_modules" / "pyodide"
 _CODE = ("common", "scheduler", "executor", "notifier", "api", "eventbridge")
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
-_PLATFORM_ARGUMENTS = {
+_PLATFORM_ARGUMENTS: dict[str, list[str]] = {
     "local": [],
     "arm64": [
         *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),
         *("--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.13"),
     ],
 }
+
+PLATFORMS = tuple(sorted(_PLATFORM_ARGUMENTS))
 
 
 def platform_of(params: Mapping[str, str]) -> str:
@@ -220,7 +222,7 @@ def size_bytes(directory: Path) -> int:
 def main() -> int:
     """Build the layers for the platform named on the command line and print where they are."""
     parser = argparse.ArgumentParser(description="Build the Lambda layers")
-    parser.add_argument("platform", choices=sorted(_PLATFORM_ARGUMENTS))
+    parser.add_argument("platform", choices=PLATFORMS)
     platform = parser.parse_args().platform
     for name in LAYERS:
         try:

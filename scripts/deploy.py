@@ -26,7 +26,6 @@ from common.platform.findings import Level
 from scripts import (
     build_layer,
     concurrency,
-    console,
     deployment_plan,
     parameters,
     precheck,
@@ -72,11 +71,6 @@ def main(arguments: list[str] | None = None) -> int:
     findings = precheck.of_deployment(deployment.client, options.stage, region, deployment.params)
     precheck.print_findings("deploy", findings)
     if any(finding.level == Level.FAILED for finding in findings):
-        return 2
-    try:
-        deployment.build()
-    except RuntimeError as error:
-        print(f"deploy: {error}", file=sys.stderr)
         return 2
     if status := deployment.run("package", *parameters.arguments_of(parameters.given_in(osls_options))):
         return status
@@ -159,12 +153,6 @@ class Deployment:
 
     def client(self, service: str) -> Any:
         return self.session.create_client(service, region_name=self.region)
-
-    def build(self) -> None:
-        """Build what the package holds. Raises RuntimeError."""
-        build_layer.build_all(build_layer.platform_of(self.params))
-        build_layer.compile_code()
-        console.build()
 
     def run(self, verb: str, *options: str) -> int:
         """Run the tool; returns its exit status."""

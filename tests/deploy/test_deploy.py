@@ -29,7 +29,7 @@ from moto import mock_aws
 from cli.doctor import inventory
 from common.platform.findings import Level, failed
 from common.storage import aws
-from scripts import build_layer, console, deploy, deployment_plan, kept_tables, parameters, precheck, stack
+from scripts import build_layer, deploy, deployment_plan, kept_tables, parameters, precheck, stack
 from scripts.session import caller_problem, exit_status
 from tests.worlds import TABLES, make_tables
 
@@ -176,9 +176,6 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
-    monkeypatch.setattr(build_layer, "compile_code", lambda: None)
-    monkeypatch.setattr(console, "build", lambda: None)
     monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
     monkeypatch.setattr(stack, "_exists", lambda *_: True)
     for module in (deploy, stack):
