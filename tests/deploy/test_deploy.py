@@ -29,7 +29,16 @@ from moto import mock_aws
 from cli.doctor import inventory
 from common.platform.findings import Level, failed
 from common.storage import aws
-from scripts import build_layer, deploy, deployment_plan, kept_tables, parameters, precheck, stack
+from scripts import (
+    build_layer,
+    build_package,
+    deploy,
+    deployment_plan,
+    kept_tables,
+    parameters,
+    precheck,
+    stack,
+)
 from scripts.session import caller_problem, exit_status
 from tests.worlds import TABLES, make_tables
 
@@ -498,19 +507,13 @@ def _shapes(client: Any) -> dict[str, Any]:
     }
 
 
-def test_without_its_compiler_nothing_is_deployed(
-    commands: list[list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_without_its_compiler_nothing_is_packaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(precheck, "of_deployment", lambda *_: [])
     monkeypatch.setattr(build_layer, "_COMPILER", tmp_path)
-    with mock_aws():
-        assert deploy.main(["--stage", "prod", "--region", "eu-central-1"]) == 2
+    monkeypatch.setattr(build_layer, "_build", lambda *_: False)
+    assert build_package.main(["arm64", "jwtIssuer=off", "otlpEndpoint=off"]) == 1
     assert "is not installed: run `make install`" in capsys.readouterr().err
-    assert commands == []
 
 
 def test_a_module_that_does_not_compile_is_an_error(tmp_path: Path) -> None:
