@@ -43,8 +43,8 @@ def build(platform: str, layers: Sequence[str]) -> None:
     console.build()
 
 
-def _say(what: str) -> None:
-    print(f"build: {what} …", file=sys.stderr, flush=True)
+def _say(step: str) -> None:
+    print(f"build: {step} …", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
