@@ -23,7 +23,7 @@ from botocore.credentials import Credentials
 from common.storage import aws
 from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS, Requests
 from common.storage.http_answer import Response
-from common.storage.steps import Steps
+from common.storage.outgoing import Steps
 
 Answer = Callable[[dict[str, Any]], bytes]
 _CREDENTIALS = Credentials("stub", "stub")

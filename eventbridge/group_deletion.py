@@ -19,7 +19,8 @@ from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Query, TooManyWrites, Transaction
+from common.storage.table import Query
+from common.storage.transactions import TooManyWrites, Transaction
 from common.storage.wire import Expression
 from eventbridge import keys as group_keys
 from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups

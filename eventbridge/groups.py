@@ -19,7 +19,8 @@ from common.jobs.guards import JobChanges
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Addition, Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 from eventbridge import keys as group_keys

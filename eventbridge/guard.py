@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from common.jobs.guards import Guard, JobChanges
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from eventbridge.groups import ScheduleGroups
 from eventbridge.origin import kept_origin
 

@@ -23,7 +23,7 @@ from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.storage import outgoing
-from common.storage.steps import Steps
+from common.storage.outgoing import Steps
 from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
 from executor.targets.events import Event

@@ -17,7 +17,8 @@ from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S

@@ -16,7 +16,8 @@ from common.clock import Clock
 from common.jobs.job import DELETED, Job
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 

@@ -9,7 +9,8 @@ from typing import Final, Protocol
 from common.errors import Conflict, InvalidInput
 from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 
 # Jobs before and after a change.

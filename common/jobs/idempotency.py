@@ -19,7 +19,8 @@ from typing import Any, Final
 from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 

@@ -16,7 +16,8 @@ from common.jobs.job import Job, exists
 from common.jobs.stored_text import StoredText
 from common.storage import keys
 from common.storage.keys import key_of
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 
 # Longer than an attempt and the end of its run take.

@@ -18,7 +18,8 @@ from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import CORRUPT, DELETED, PAUSED, Job, exists
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit
 from common.tenants.rules import Quotas, TenantRules

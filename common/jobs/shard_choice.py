@@ -11,7 +11,7 @@ from dataclasses import replace
 from common.jobs.job import Job
 from common.planning.directory import Directory
 from common.planning.pace import pace_of
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 
 _log = logging.getLogger("minute8.job_store")
 

@@ -11,7 +11,8 @@ from typing import Final
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import MAX_WRITES, Table
+from common.storage.table import Table
+from common.storage.transactions import MAX_WRITES
 from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 

@@ -29,7 +29,8 @@ from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Query, Table, Tables, Transaction
+from common.storage.table import Query, Table, Tables
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AWS, ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
-from common.storage.table import MAX_WRITES, Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import MAX_WRITES, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S

@@ -17,7 +17,8 @@ from common.planning.log import ExecutionLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.texts import UNREADABLE
 from common.timing.windows import planning_end, window_start

@@ -23,7 +23,8 @@ from common.planning.due_index import Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 

@@ -23,7 +23,8 @@ from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Addition, Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit
 from common.tenants.states import IS_THERE

@@ -19,7 +19,7 @@ from common.planning.execution import Execution, UnreadableMessage, split_execut
 from common.planning.packs import Pack, is_wake, lines
 from common.planning.shares import ShareName, UnreadableShare, decode
 from common.storage import keys
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 from common.tenants.audit import AuditedCommit
 
 if TYPE_CHECKING:

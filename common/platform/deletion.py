@@ -23,7 +23,8 @@ from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit

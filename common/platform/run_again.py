@@ -12,7 +12,8 @@ from common.planning.execution import Execution, parse_execution_id, split_execu
 from common.planning.queue import ExecutionsQueue
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
 
 MAX_RUN: Final = 100

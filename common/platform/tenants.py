@@ -12,7 +12,8 @@ from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit

@@ -19,7 +19,8 @@ from common.registration.named_deletion import NamedDeletion
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Addition, Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 

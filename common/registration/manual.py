@@ -36,7 +36,8 @@ from common.runs.records import Runs
 from common.runs.states import DISPATCHED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.excluded_days import SimpleExcluded, of_parts
 from common.timing.fires import due_at, fires, local_date, next_fires

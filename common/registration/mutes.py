@@ -9,7 +9,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S, MutedGroup, MutedGroups
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Addition, Transaction
+from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339

@@ -20,7 +20,8 @@ from common.jobs.guards import DELETING, NamedItems
 from common.jobs.job import DELETED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 

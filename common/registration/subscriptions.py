@@ -29,7 +29,7 @@ from common.registration.definition import Limits, check_url
 from common.registration.registry import check_allowed
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Addition, Transaction
+from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AuditedCommit
 from common.tenants.rules_cache import RulesOf

@@ -12,7 +12,8 @@ from common.runs.claims import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.

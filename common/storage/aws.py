@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from common.errors import Busy
 from common.storage import outgoing
-from common.storage.domains import partition_of
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -262,7 +261,7 @@ def _create_client(service: str, **options: Any) -> Any:
 
 def not_trusting_idle_connections(client: Any) -> Any:
     """Have a client close its connections before a request if it was idle for long, as in a frozen environment."""
-    from common.storage.last_use import MAX_IDLE_S, LastUse, socket_options
+    from common.storage.connections import MAX_IDLE_S, LastUse, socket_options
 
     used, lock = LastUse(), threading.Lock()
 
@@ -284,6 +283,8 @@ def roots() -> str | None:
 
     Amazon's alone in the functions, and in the partition where all endpoints are known to chain to them.
     """
+    from common.storage.domains import partition_of  # only a new client needs it
+
     other_partition = partition_of(os.environ.get("AWS_REGION", "")) != "aws"
     if not in_lambda() or other_partition or "AWS_CA_BUNDLE" in os.environ:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from common.errors import Busy, ItemTooLarge
@@ -69,13 +69,26 @@ def retry_on_conflict(
     """Return what `attempt` returns. It reads, decides and writes; if it raises one of `on`, it is called again.
 
     The waits are random, so that two writers part: 12 tries take 2 s on average, at most 4.1 s.
-    Raises Busy, which names `what`, after the last try; and whatever else `attempt` raises.
+    Raises Busy, which names `subject`, after the last try; and whatever else `attempt` raises.
     """
-    for nth in range(tries):
-        if nth:
-            sleep(uniform(0, min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (nth - 1))))
+    for wait_s in (0.0, *waits_s(tries, uniform)):
+        if wait_s:
+            sleep(wait_s)
         try:
             return attempt()
         except on as error:
             conflict = error
-    raise Busy(f"{subject} is being changed by too many writers at once") from conflict
+    raise busy(subject) from conflict
+
+
+def waits_s(
+    tries: int = MAX_TRIES, uniform: Callable[[float, float], float] = random.uniform
+) -> Iterator[float]:
+    """The waits between so many tries."""
+    for nth in range(tries - 1):
+        yield uniform(0, min(_MAX_WAIT_S, _FIRST_WAIT_S * 2**nth))
+
+
+def busy(subject: str) -> Busy:
+    """What is raised after the last try."""
+    return Busy(f"{subject} is being changed by too many writers at once")

@@ -28,8 +28,8 @@ from common.errors import Busy
 from common.storage import outgoing
 from common.storage.connections import MAX_BYTES, Connections, Repeat
 from common.storage.http_answer import Response
+from common.storage.outgoing import Steps, at_once
 from common.storage.signing import Credentials, Request, Service, sign
-from common.storage.steps import Steps, at_once
 
 # Lambda's results have up to 6 MB, and only the beginning is used.
 _RESULT_BYTES: Final = 256 * 1024

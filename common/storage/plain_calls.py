@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from common.storage.connections import MAX_IDLE_S, LastUse, socket_options
 from common.storage.domains import domain_of, partition_of
-from common.storage.last_use import MAX_IDLE_S, LastUse, socket_options
 
 _TIMEOUT_S: Final = 3
 _BINARY: Final = ("CiphertextBlob", "Plaintext")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from common.config import Config
-from common.errors import Busy, ItemTooLarge, Minute8Error
+from common.errors import Busy, Minute8Error
 from common.storage import aws
-from common.storage.conflicts import ConditionFailed, TransactionConflict, refused_write, retry_on_conflict
-from common.storage.keys import Index, Key, key_of
+from common.storage.conflicts import (
+    ConditionFailed,
+    busy,
+    refused_write,
+    retry_on_conflict,
+    waits_s,
+)
+from common.storage.expressions import ABSENT, unchanged
+from common.storage.keys import Index, Key
 from common.storage.wire import (
-    MAX_ITEM_BYTES,
     Expression,
     Item,
     expression_arguments,
@@ -28,7 +34,7 @@ from common.storage.wire import (
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH_GET = 100
@@ -43,11 +49,10 @@ INSERTS_A_REQUEST = 25
 
 # The waits add up to half a second on average.
 MAX_WRITE_TRIES = 6
-# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-MAX_WRITES = 100
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-MAX_TRANSACTION_BYTES = 4_000_000
-_WRITES_OF_ANY_SIZE = MAX_TRANSACTION_BYTES // MAX_ITEM_BYTES
+# The attribute that each `swap` of an item writes anew.
+ETAG: Final = "etag"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class Query:
             request["ProjectionExpression"] = ", ".join(
                 path if "[" in path else f"#{path}" for path in self.attributes
             )
-        if self.where:
+        if self.where is not None:
             request["FilterExpression"] = self.where.expression
             values |= self.where.values
             names |= self.where.names()
@@ -238,6 +243,67 @@ class Table:
         request = {"TableName": self.name, "Key": to_wire(key), **expression_arguments(condition)}
         self._write(self.client.delete_item, request)
 
+    def create(self, item: Mapping[str, Any]) -> Item | None:
+        """Write an item whose key is not used. Returns the existing item, which stays; None: written. Raises Busy."""
+        try:
+            self.put(item, ABSENT)
+        except ConditionFailed as refused:
+            return refused.existing
+        return None
+
+    def swap(
+        self,
+        key: Key,
+        change: Callable[[Item | None], tuple[Item | None, T]],
+        known: Item | None = None,
+        *,
+        read: bool = False,
+    ) -> tuple[Item | None, T]:
+        """Replace an item with what `change` makes of it. Returns the item that is stored now, and the change's result.
+
+        `change` is pure: it gets the item, None if there is none, and returns the new one, None to delete it, and a
+        result. It begins with `known`, without a read, or with `read` by reading. If another writer was faster, it
+        is called again with what is stored. Neither an unchanged item nor a refusal that it raises counts before the
+        item was read: then it is called again, too. An unchanged item is not written. The new item
+        needs no key. The attribute `etag` changes with each write; all writers of the item use `swap`.
+
+        Raises Busy, ItemTooLarge, and what `change` raises.
+        """
+        item, is_fresh = (self.get(key), True) if read else (known, False)
+        waits = chain(
+            (0.0, 0.0), waits_s()
+        )  # an item that was not known or has just been refused needs no wait
+        for wait_s in waits:
+            if wait_s:
+                self._sleep(wait_s)
+            try:
+                new, result = change(item)
+            except Minute8Error:
+                if is_fresh:
+                    raise
+                new = item
+            is_same = _content(new) == _content(item)
+            if is_same and is_fresh:
+                return item, result
+            if is_same:
+                item, is_fresh = self.get(key), True
+                continue
+            etag = secrets.token_hex(8)
+            stored = None if new is None else {**new, **key, ETAG: etag}
+            try:
+                if stored is None:
+                    self.delete(key, unchanged(item, ETAG))
+                else:
+                    self.put(stored, unchanged(item, ETAG))
+            except ConditionFailed as refused:
+                item, is_fresh = refused.existing, True
+                if (
+                    item is None or item.get(ETAG) != etag
+                ):  # else a repeated request: the first one was answered late
+                    continue
+            return stored, result
+        raise busy(f"{key['pk']} {key['sk']}")
+
     def _write(self, call: Callable[..., Any], request: Mapping[str, Any]) -> Any:
         def attempt() -> Any:
             try:
@@ -327,136 +393,13 @@ def _insertion(table: str, names: tuple[str, ...]) -> str:
     return f'INSERT INTO "{table}" VALUE {{{fields}}}'
 
 
-class TooManyWrites(Minute8Error):
-    """A transaction has more writes and checks, or more bytes, than DynamoDB takes; nothing was written."""
-
-
-class Transaction:
-    """Writes to any tables that happen together or not at all: at most 100, of 4 MB together.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-    """
-
-    def __init__(self, client: DynamoDBClient) -> None:
-        self._client = client
-        self._writes: list[TransactWriteItemTypeDef] = []
-        self._keys: list[Key] = []
-        self._stored_bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._writes)
-
-    def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
-        """Raises ItemTooLarge."""
-        key = key_of(item)
-        self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
-
-    def update(
-        self,
-        table: Table,
-        key: Key,
-        change: Expression,
-        condition: Expression | None = None,
-        *,
-        stored_bytes: int = 0,
-    ) -> None:
-        """Apply an update expression, if the condition holds. Commit raises ItemTooLarge.
-
-        The size of a large item that is stored already counts as well.
-        """
-        self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
-        self._stored_bytes += stored_bytes
-
-    def extend(self, other: Transaction) -> None:
-        """Add all that is in another one."""
-        self._writes += other._writes
-        self._keys += other._keys
-        self._stored_bytes += other._stored_bytes
-
-    def check(self, table: Table, key: Key, condition: Expression) -> None:
-        """Require that `condition` holds for an item that is not written."""
-        self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
-
-    def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
-        """Delete an item, if the condition holds."""
-        self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
-
-    def _add(
-        self,
-        kind: str,
-        table: Table,
-        key: Key,
-        arguments: dict[str, Any],
-        condition: Expression | None,
-        change: Expression | None = None,
-    ) -> None:
-        write: Any = {kind: {"TableName": table.name, **arguments, **expression_arguments(condition, change)}}
-        self._writes.append(write)
-        self._keys.append(key)
-
-    def _check_size(self) -> None:
-        """Raises TooManyWrites."""
-        count = len(self._writes)
-        if count > MAX_WRITES:
-            raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MAX_WRITES}")
-        # The JSON is longer than the items, and is made in a fifth of the time that counting them takes.
-        if count <= _WRITES_OF_ANY_SIZE:
-            return
-        size = len(json.dumps(self._writes)) + self._stored_bytes
-        if size > MAX_TRANSACTION_BYTES:
-            raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MAX_TRANSACTION_BYTES}")
-
-    def commit(self) -> None:
-        """Write everything.
-
-        Raises:
-            ConditionFailed: a condition did not hold; nothing was written.
-            TransactionConflict: another transaction was writing an item; nothing was written.
-            TooManyWrites: there are more than MAX_WRITES, or they have more than MAX_TRANSACTION_BYTES.
-            ItemTooLarge: an update makes an item larger than DynamoDB takes; nothing was written.
-        """
-        self._check_size()
-        try:
-            self._client.transact_write_items(TransactItems=self._writes)
-        except self._client.exceptions.TransactionCanceledException as error:
-            reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
-            codes = [reason.get("Code") for reason in reasons]
-            if "ConditionalCheckFailed" in codes:
-                nth = codes.index("ConditionalCheckFailed")
-                item = reasons[nth].get("Item")
-                raise ConditionFailed(from_wire(item) if item else None, nth, self._keys[nth]) from error
-            if any("Item size" in str(reason.get("Message")) for reason in reasons):
-                raise ItemTooLarge from error
-            if {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}.intersection(
-                codes
-            ):
-                held = [
-                    key for key, code in zip(self._keys, codes, strict=False) if code == "TransactionConflict"
-                ]
-                raise TransactionConflict(held) from error
-            raise
-        except self._client.exceptions.TransactionInProgressException as error:
-            raise TransactionConflict from error
-
-
-class Addition:
-    """An item that is to be added. Make this before the items are counted: it reads the mark in `key`."""
-
-    def __init__(self, table: Table, key: Key) -> None:
-        self._table, self._key = table, key
-        item = table.get(key)
-        self._unchanged = Expression("attribute_not_exists(pk)", {})
-        if item:
-            self._unchanged = Expression("#mark = :before", {":before": item["mark"]})
-
-    def note(self, tx: Transaction) -> None:
-        """Let `tx` fail if another item was added since the mark was read."""
-        tx.put(self._table, {**self._key, "mark": secrets.token_hex(8)}, self._unchanged)
-
-    def check_first(self, conflict: ConditionFailed) -> None:
-        """Raise TransactionConflict if `tx` failed because another item was added: count again."""
-        if conflict.key == self._key:
-            raise TransactionConflict([self._key]) from conflict
+def _content(item: Mapping[str, Any] | None) -> Item | None:
+    """An item without its key and without what `swap` adds."""
+    return (
+        None
+        if item is None
+        else {name: value for name, value in item.items() if name not in ("pk", "sk", ETAG)}
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,9 @@ class Expression:
     expression: str
     values: Mapping[str, Any]
 
+    def __bool__(self) -> bool:
+        raise TypeError(f"only DynamoDB knows whether this holds: {self.expression}")
+
     def names(self) -> dict[str, str]:
         """Each `#name` in the text with its attribute's name."""
         return dict(_names(self.expression))
@@ -154,11 +157,11 @@ def expression_arguments(condition: Expression | None, change: Expression | None
     arguments: dict[str, Any] = {}
     names: dict[str, str] = {}
     values: Item = {}
-    if change:
+    if change is not None:
         arguments["UpdateExpression"] = change.expression
         names |= change.names()
         values |= change.values
-    if condition:
+    if condition is not None:
         arguments["ConditionExpression"] = condition.expression
         arguments["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         names |= condition.names()

@@ -19,7 +19,8 @@ from common.clock import Clock, SystemClock
 from common.errors import InvalidInput
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S

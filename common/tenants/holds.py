@@ -13,7 +13,8 @@ from common.clock import Clock, SystemClock
 from common.errors import Conflict, NotFound
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit

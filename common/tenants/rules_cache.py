@@ -16,7 +16,8 @@ from typing import Any, Final, Protocol
 
 from common.cache import Cache, Kept
 from common.storage import keys
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import Hold
 from common.tenants.rules import TenantRules
 from common.timing.instants import DAY_S

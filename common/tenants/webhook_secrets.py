@@ -22,7 +22,8 @@ from common.cache import Cache, JointReads
 from common.errors import Busy, Conflict
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import DAY_S, rfc3339

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from common.storage.last_use import MAX_IDLE_S, LastUse
+from common.storage.connections import MAX_IDLE_S, LastUse
 from common.tracing.spans import Span, SpanId
 from common.version import VERSION
 

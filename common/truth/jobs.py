@@ -12,7 +12,8 @@ from common.planning.directory import Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.storage import keys
-from common.storage.table import Tables, Transaction
+from common.storage.table import Tables
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S

@@ -9,7 +9,8 @@ from common.jobs.job import ACTIVE, Job, exists
 from common.planning.directory import BadShard, Directory, Listing, Shard, expiry, read_listing
 from common.planning.due_index import DueIndex
 from common.storage import keys
-from common.storage.table import Tables, Transaction
+from common.storage.table import Tables
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 from common.timing.slots import places

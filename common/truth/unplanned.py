@@ -20,7 +20,8 @@ from common.planning.postponed import Postponed
 from common.planning.queue import ExecutionsQueue
 from common.runs.records import Runs
 from common.storage import keys
-from common.storage.table import MAX_WRITES, Query, Tables, Transaction
+from common.storage.table import Query, Tables
+from common.storage.transactions import MAX_WRITES, Transaction
 from common.texts import UNREADABLE
 from common.timing.fires import newest_fires
 from common.timing.instants import DAY_S

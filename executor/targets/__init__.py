@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.runs.outcome import Outcome
-from common.storage.steps import Steps, at_once
+from common.storage.outgoing import Steps, at_once
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import aws_services, lambda_function
 from executor.targets.events import Event, context

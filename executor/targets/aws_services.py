@@ -13,7 +13,6 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from common.errors import InvalidInput
 from common.runs.outcome import STOPPED, Outcome
 from common.storage import aws
-from common.storage.domains import domain_of
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import (
@@ -48,6 +47,8 @@ def send_message(target: Mapping[str, Any], event: Event, timeout_s: float) -> O
 
 def queue_url(arn: str) -> str:
     """The queue's URL from the ARN, without a request. The client uses its region's endpoint, whatever the host is."""
+    from common.storage.domains import domain_of  # only targets of SQS need it
+
     _, partition, _, region, account, name = arn.split(":")
     return f"https://sqs.{region}.{domain_of(partition)}/{account}/{name}"
 

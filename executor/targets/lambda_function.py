@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
-from common.storage.steps import Steps
+from common.storage.outgoing import Steps
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, context, event_body

@@ -10,7 +10,7 @@ from common.platform.api_keys import MAX_KEYS
 from common.platform.tenants import Tenant, Tenants
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.rules import Quotas
 from tests.api.calls import Caller, Office

@@ -13,7 +13,8 @@ import pytest
 from common.jobs.store import MAX_AT_ONCE
 from common.planning.removal_requests import BODY
 from common.storage import keys
-from common.storage.table import MAX_TRANSACTION_BYTES, Query
+from common.storage.table import Query
+from common.storage.transactions import MAX_TRANSACTION_BYTES
 from eventbridge import group_deletion
 from eventbridge import keys as group_keys
 from eventbridge.group_deletion import GroupDeletions

@@ -12,7 +12,8 @@ import pytest
 from cli.commands import audit_verify
 from common.platform.audit_anchors import AnchorBucket
 from common.storage import keys
-from common.storage.table import Query, Transaction
+from common.storage.table import Query
+from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from scheduler.export_handler import S3Bucket
 from scheduler.sealing import Sealer

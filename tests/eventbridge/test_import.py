@@ -14,7 +14,8 @@ from cli.commands.transfer import _line
 from cli.sources.source_job import Defaults
 from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.registration.schedule_text import MAX_EXCLUDED_DATES
-from common.storage import keys, table
+from common.storage import keys, transactions
+from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire
 from common.tenants.rules import Quotas
 from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
@@ -301,6 +302,6 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     jobs = office.world.table("jobs")
     stored = [jobs.get(keys.job("alice", name)) or {} for name in names]
     # The longest payload, and the Input that it replaced.
-    texts = [item for name in names for item in jobs.query(table.Query(keys.texts_of_job("alice", name)))]
+    texts = [item for name in names for item in jobs.query(Query(keys.texts_of_job("alice", name)))]
     assert len(texts) == 2 * len(names)
-    assert sum(item_bytes(to_wire(item)) for item in (*stored, *texts)) > table.MAX_TRANSACTION_BYTES
+    assert sum(item_bytes(to_wire(item)) for item in (*stored, *texts)) > transactions.MAX_TRANSACTION_BYTES

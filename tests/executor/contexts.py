@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from common.planning.execution import traceparent
 from common.runs.outcome import Outcome
-from common.storage.steps import at_once
+from common.storage.outgoing import at_once
 from executor.targets import lambda_function
 
 ACCOUNT = "123456789012"

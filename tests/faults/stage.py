@@ -12,7 +12,7 @@ from typing import Any
 
 from common.runs.outcome import Outcome
 from common.storage import keys
-from common.storage.steps import Steps
+from common.storage.outgoing import Steps
 from executor.targets import Kind
 from tests.faults.wire import Fault, Wire, WiredDynamoDB, wired_queue, wired_target
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

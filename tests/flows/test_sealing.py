@@ -15,7 +15,8 @@ from common.platform.audit_comparison import verified
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.storage import keys
-from common.storage.table import Query, Transaction
+from common.storage.table import Query
+from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal
 from common.tenants.audit_seals import AuditSeals, SealRound

@@ -21,7 +21,7 @@ from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage import keys
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, from_wire, item_to_wire
 from common.tenants import webhook_secrets
 from common.tenants.secrets import SecretKey

@@ -18,7 +18,8 @@ from common.history.job_search import JobSearch, has_words, matching_places, pla
 from common.history.next_fires import NextFires
 from common.jobs.job import exists
 from common.storage import keys
-from common.storage.table import Query, Transaction
+from common.storage.table import Query
+from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from tests.worlds import World, at, job, open_world
 

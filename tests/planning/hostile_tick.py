@@ -35,7 +35,8 @@ from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import MAX_TENANT_CALENDARS
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES, MAX_JITTER_S
 from common.storage import aws, keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.tenants.rules import Quotas
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S

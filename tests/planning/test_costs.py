@@ -15,7 +15,7 @@ from common.planning.due_index import DueIndex
 from common.planning.packs import lines
 from common.runs.records import Runs
 from common.storage import keys
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 from common.timing.groups import group_key
 from common.timing.schedule import CronTiming, EveryTiming, Schedule, Timing
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

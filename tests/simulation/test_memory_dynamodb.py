@@ -18,7 +18,8 @@ from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import MAX_TRANSACTION_BYTES, Query, Table, TooManyWrites, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import MAX_TRANSACTION_BYTES, TooManyWrites, Transaction
 from common.storage.wire import Expression, item_bytes
 from tests.simulation.memory_dynamodb import MAX_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world

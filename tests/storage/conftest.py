@@ -17,6 +17,7 @@ from moto import mock_aws
 from common.storage import aws
 from common.storage.table import Table
 from scripts.embedded.process import free_port
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.storage.endpoint import Endpoint
 from tests.waiting import wait_until
 from tests.worlds import TABLES, make_tables
@@ -88,9 +89,14 @@ def embedded_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         kill(state_dir)
 
 
-@pytest.fixture(params=["moto", "dynamodb-local", pytest.param("embedded", marks=pytest.mark.embedded)])
+@pytest.fixture(
+    params=["memory", "moto", "dynamodb-local", pytest.param("embedded", marks=pytest.mark.embedded)]
+)
 def engine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any]]:
     """The engine's name, and a client of it."""
+    if request.param == "memory":
+        yield "memory", MemoryDynamoDB()
+        return
     if request.param == "moto":
         with mock_aws():
             yield "moto", boto3.client("dynamodb", region_name="us-east-1")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from common.storage.keys import key_of
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.tenants.audit import Audit, EntryFilter
 
 

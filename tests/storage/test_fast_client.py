@@ -18,7 +18,7 @@ from common.storage import aws, fast_client
 from common.storage.conflicts import ConditionFailed
 from common.storage.connections import Connections
 from common.storage.fast_client import DirectDynamoDB, DirectLambda
-from common.storage.steps import at_once
+from common.storage.outgoing import at_once
 from common.storage.table import Table
 from common.storage.wire import Expression
 from tests.storage.endpoint import OK, Endpoint, answer, refused

@@ -20,7 +20,8 @@ from common.runs.claims import MAX_ATTEMPTS_KEPT, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.keys import Key
-from common.storage.table import Table, Transaction
+from common.storage.table import Table
+from common.storage.transactions import Transaction
 from common.storage.wire import MAX_ITEM_BYTES, Expression, item_bytes, item_to_wire, to_wire
 from common.texts import NAME_CHARS, NOTE_CHARS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
-from common.storage import aws, connections, last_use, outgoing
+from common.storage import aws, connections, outgoing
 from common.storage.fast_client import DirectLambda
 from tests.storage.endpoint import OK, Endpoint, Reply, answer
 
@@ -87,7 +87,7 @@ class Clocks:
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     clocks = Clocks()
-    monkeypatch.setattr(last_use, "time", clocks)
+    monkeypatch.setattr(connections, "time", clocks)
     return clocks
 
 
@@ -123,7 +123,7 @@ def test_a_connection_that_was_idle_for_long_by_either_clock_is_replaced(
 def test_a_wake_replaces_what_would_be_too_old_soon(functions: DirectLambda, clocks: Clocks) -> None:
     keep(functions, 2)
     old = list(functions.requests.connections._idle)
-    clocks.wall_s = last_use.MAX_IDLE_S / 2 + 1
+    clocks.wall_s = connections.MAX_IDLE_S / 2 + 1
     keep(functions, 2)
     assert not set(old) & set(functions.requests.connections._idle)
     new = list(functions.requests.connections._idle)

@@ -13,7 +13,8 @@ from botocore.exceptions import ClientError
 from common.errors import Busy
 from common.storage.keys import Key
 from common.storage.metering import Meter, in_threads, metered, present_meter
-from common.storage.table import Query, Table, Transaction
+from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from tests.worlds import World, make_tables
 

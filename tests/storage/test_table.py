@@ -12,7 +12,8 @@ from common.config import Config, MissingSetting
 from common.errors import Busy, ItemTooLarge
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.table import MAX_WRITE_TRIES, Query, Table, Tables, Transaction
+from common.storage.table import MAX_WRITE_TRIES, Query, Table, Tables
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from scheduler import wiring
 from tests.worlds import World

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from common.storage import table
+from common.storage import transactions
 from common.storage.wire import item_bytes
 from scripts.demo.functions import until_taken
 from scripts.embedded import Embedded, kill, start
@@ -242,5 +242,5 @@ def test_a_transaction_of_more_than_4_mb_is_refused(aws: Embedded) -> None:
             write(4 * 1024 * 1024 + 1)
         return "" if "Throttling" in str(raised.value) else str(raised.value)
 
-    write(table.MAX_TRANSACTION_BYTES)
+    write(transactions.MAX_TRANSACTION_BYTES)
     assert re.search(r"ValidationException.*4MB", wait_until(refusal, "it stays throttled"))

@@ -13,7 +13,8 @@ from common.platform.audit_anchors import Anchor, compare_anchors
 from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Query, Transaction
+from common.storage.table import Query
+from common.storage.transactions import Transaction
 from common.storage.wire import Item
 from common.tenants import audit_chain, audit_seals
 from common.tenants.audit import RETENTION_S, Audit, time_id

@@ -16,7 +16,7 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import Config
 from common.storage import aws
-from common.storage.last_use import MAX_IDLE_S, LastUse
+from common.storage.connections import MAX_IDLE_S, LastUse
 from common.tracing import export
 from common.tracing.export import EXPORT_S, MAX_SPANS, REST_S, SpanExport, span_export
 from common.tracing.spans import Span, SpanId, tick_id

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.config import Config
 from common.planning.execution import trace_id, traceparent
 from common.runs.outcome import Outcome
-from common.storage.steps import Steps, at_once
+from common.storage.outgoing import Steps, at_once
 from common.tracing import export
 from common.tracing import spans as span_rules
 from common.tracing.export import MAX_SPANS, SpanExport
