@@ -30,10 +30,10 @@ QUICK := timing registration planning golden history jobs executor docs test_cac
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli minute8 eventbridge scripts examples benchmarks tests
 
-.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench package release audit locks deploy rollback remove verify chaos
+.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench bench-quick package release audit locks deploy rollback remove verify chaos
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: ## Install what runs Minute8 here and deploys it, and .venv/bin/minute8
 	@$(MAKE) -j2 $(VENV_READY) $(NODE_READY)
@@ -85,6 +85,9 @@ check: lint types test ## All that CI does
 
 bench: install-tests ## Measure everything; docs/performance.md is written from it
 	@$(RUN) -m benchmarks all --keep
+
+bench-quick: install-tests ## Measure the hot paths beside the parent commit's; other requests than those kept fail
+	@$(RUN) -m benchmarks.quick $(ARGS)
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
 	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)" $(ARGS)

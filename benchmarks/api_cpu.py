@@ -128,8 +128,10 @@ def _key(table: str, item: dict[str, Any]) -> tuple[str, str, str]:
 
 
 @contextmanager
-def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
-    """The processor time of one call, over `calls` calls; by its name in PAIRS."""
+def in_process(
+    calls: int, requests: dict[str, dict[str, float]] | None = None
+) -> Iterator[dict[str, Callable[[], float]]]:
+    """The processor time of one call, over `calls` calls; by its name in PAIRS. `requests` takes what a call sends."""
     stub = StubAws()
     Memory(stub)
     dynamodb, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")
@@ -141,7 +143,8 @@ def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
     ):
         _forget()
         try:
-            yield _candidates(stub, calls, {tenant: _api_key(dynamodb, tenant) for tenant in _TENANTS})
+            api_keys = {tenant: _api_key(dynamodb, tenant) for tenant in _TENANTS}
+            yield _candidates(stub, calls, api_keys, {} if requests is None else requests)
         finally:
             _forget()
 
@@ -152,30 +155,37 @@ def _api_key(client: Any, tenant: str) -> str:
     return tenants.api_keys.create_key(tenant, "write", now)[0]
 
 
-def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[str, Callable[[], float]]:
+def _candidates(
+    stub: StubAws, calls: int, api_keys: Mapping[str, str], sent: dict[str, dict[str, float]]
+) -> dict[str, Callable[[], float]]:
     number, job = count(), json.dumps(definition(_TARGET))
     reader, maker = (api_keys[tenant] for tenant in _TENANTS)
 
-    def cpu_s(handle: Callable[[Any, None], Any], key: str, method: str, path: str, body: str = "") -> float:
+    def cpu_s(
+        name: str, handle: Callable[[Any, None], Any], key: str, method: str, path: str, body: str = ""
+    ) -> float:
         requests = [event(key, method, path.replace("{n}", str(next(number))), body) for _ in range(calls)]
         with stub.measured() as cost:
             for request in requests:
                 answer = handle(request, None)
                 assert answer["statusCode"] in (200, 201), answer
+        each = {operation: round(number / calls) for operation, number in cost.requests.items()}
+        sent[name] = {operation: number for operation, number in each.items() if number}
         return cost.cpu_s / calls
 
     for n in range(LISTED):
         answer = handler.handle(event(reader, "PUT", f"/v1/jobs/listed-{n:02}", job), None)
         assert answer["statusCode"] == 201, answer
     api, bare = handler.handle, bare_api.handle
-    return {
-        "get a job": partial(cpu_s, api, reader, "GET", "/v1/jobs/listed-00"),
-        "bare get: one GetItem": partial(cpu_s, bare, "", "GET", "/bare/get/listed-00"),
-        f"list {LISTED} jobs": partial(cpu_s, api, reader, "GET", "/v1/jobs"),
-        "bare list: one Query": partial(cpu_s, bare, "", "GET", "/bare/list"),
-        "create a job": partial(cpu_s, api, maker, "PUT", "/v1/jobs/made-{n}", job),
-        "bare create: one PutItem": partial(cpu_s, bare, "", "POST", "/bare/create/made-{n}", job),
+    requests: dict[str, tuple[Any, ...]] = {
+        "get a job": (api, reader, "GET", "/v1/jobs/listed-00"),
+        "bare get: one GetItem": (bare, "", "GET", "/bare/get/listed-00"),
+        f"list {LISTED} jobs": (api, reader, "GET", "/v1/jobs"),
+        "bare list: one Query": (bare, "", "GET", "/bare/list"),
+        "create a job": (api, maker, "PUT", "/v1/jobs/made-{n}", job),
+        "bare create: one PutItem": (bare, "", "POST", "/bare/create/made-{n}", job),
     }
+    return {name: partial(cpu_s, name, *arguments) for name, arguments in requests.items()}
 
 
 def event(
