@@ -13,9 +13,9 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partialmethod
 from typing import Any, Final, NoReturn
 from urllib.parse import quote, urlsplit
 
@@ -149,13 +149,9 @@ class _DirectClient:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    def _call(self, target: str, headers: Sequence[tuple[str, str]], call: str, arguments: Any) -> Any:
+    def _call(self, call: str, headers: tuple[tuple[str, str], ...], **arguments: Any) -> Any:
         """The answer to a request in JSON, which the method `call` of botocore's client makes as well."""
-        request = Request(
-            "/",
-            (("X-Amz-Target", target), ("Content-Type", "application/x-amz-json-1.0"), *headers),
-            json.dumps(arguments).encode(),
-        )
+        request = Request("/", headers, json.dumps(arguments).encode())
         by_botocore = getattr(self._client, call)
         again = _raise_failure if self._is_once else lambda: by_botocore(**arguments)
         limit_s = _ONCE_S if self._is_once else None
@@ -165,36 +161,48 @@ class _DirectClient:
         return json.loads(response.body) if isinstance(response, Response) else response
 
 
+def _json_headers(target: str) -> tuple[tuple[str, str], ...]:
+    return ("X-Amz-Target", target), ("Content-Type", "application/x-amz-json-1.0")
+
+
+def _direct(call: str) -> Any:
+    """A method that makes the call of DynamoDB which botocore's `call` makes."""
+    operation = "".join(word.capitalize() for word in call.split("_"))
+    return partialmethod(_DirectClient._call, call, _json_headers(f"DynamoDB_20120810.{operation}"))
+
+
 class DirectDynamoDB(_DirectClient):
-    """A DynamoDB client whose calls in each execution are direct."""
+    """A DynamoDB client whose calls for items are direct."""
+
+    get_item = _direct("get_item")
+    batch_get_item = _direct("batch_get_item")
+    query = _direct("query")
+    put_item = _direct("put_item")
+    update_item = _direct("update_item")
+    delete_item = _direct("delete_item")
+    batch_write_item = _direct("batch_write_item")
+    batch_execute_statement = _direct("batch_execute_statement")
+    _transact_write_items = _direct("transact_write_items")
 
     @cached_property
     def once(self) -> DirectDynamoDB:
         """The same client for requests that serve several tenants: none waits while another's is tried again."""
         return DirectDynamoDB(self._client, self.requests, is_once=True)
 
-    def get_item(self, **request: Any) -> Any:
-        return self._call("DynamoDB_20120810.GetItem", (), "get_item", request)
-
-    def batch_get_item(self, **request: Any) -> Any:
-        return self._call("DynamoDB_20120810.BatchGetItem", (), "batch_get_item", request)
-
-    def query(self, **request: Any) -> Any:
-        return self._call("DynamoDB_20120810.Query", (), "query", request)
-
-    def update_item(self, **request: Any) -> Any:
-        return self._call("DynamoDB_20120810.UpdateItem", (), "update_item", request)
-
-    def batch_execute_statement(self, **request: Any) -> Any:
-        return self._call("DynamoDB_20120810.BatchExecuteStatement", (), "batch_execute_statement", request)
+    def transact_write_items(self, **request: Any) -> Any:
+        # A request that is made again has the same token, so the transaction happens once.
+        token = request.get("ClientRequestToken") or str(uuid.uuid4())
+        return self._transact_write_items(**request | {"ClientRequestToken": token})
 
 
 class DirectSQS(_DirectClient):
     """An SQS client whose `send_message_batch` is direct."""
 
-    def send_message_batch(self, **request: Any) -> Any:
-        query_mode = (("x-amzn-query-mode", "true"),)
-        return self._call("AmazonSQS.SendMessageBatch", query_mode, "send_message_batch", request)
+    send_message_batch = partialmethod(
+        _DirectClient._call,
+        "send_message_batch",
+        (*_json_headers("AmazonSQS.SendMessageBatch"), ("x-amzn-query-mode", "true")),
+    )
 
 
 class DirectLambda(_DirectClient):

@@ -73,6 +73,17 @@ CALLS: dict[str, dict[str, Any]] = {
         "ConsistentRead": True,
         "ScanIndexForward": True,
     },
+    "put_item": {
+        "TableName": "t",
+        "Item": {"pk": {"S": "ü"}},
+        "ConditionExpression": "attribute_not_exists(pk)",
+    },
+    "delete_item": {"TableName": "t", "Key": {"pk": {"S": "a"}}},
+    "batch_write_item": {"RequestItems": {"t": [{"PutRequest": {"Item": {"pk": {"S": "a"}}}}]}},
+    "transact_write_items": {
+        "TransactItems": [{"Put": {"TableName": "t", "Item": {"pk": {"S": "a"}}}}],
+        "ClientRequestToken": "token",
+    },
     "invoke": INVOKE,
     "send_message_batch": {
         "QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions",
