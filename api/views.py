@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from common.jobs.job import ACTIVE, Job
 from common.jobs.skips import SKIPPED_AHEAD_S
-from common.planning.execution import execution_id, trace_id
+from common.planning.execution import trace_id
 from common.preview.words import describe
 from common.projection.totals import LATE_S, HourlyTotals
 from common.registration.defined_job import definition_of
-from common.runs.outcome import last_attempt
+from common.runs.run import Attempt, Run
 from common.runs.states import DISPATCHED, RUNNING
-from common.storage.wire import Item
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import rfc3339
@@ -39,6 +40,8 @@ _RUN_FIELDS = (
     "dead_letter_error",
 )
 
+# The other fields of a run without a value are left out.
+_SHOWN_AS_0: Final = ("attempt", "lateness_s", "duration_s")
 _UNKNOWN: Final = "unknown"
 _DIED: Final = {
     "outcome": _UNKNOWN,
@@ -98,47 +101,44 @@ def schedule_view(schedule: Schedule) -> dict[str, Any]:
     return view | {"schedules": list(map(schedule_view, schedule.parts))} if "schedules" in view else view
 
 
-def run_view(item: Item) -> dict[str, Any]:
+def run_view(run: Run) -> dict[str, Any]:
     """One run with its attempts."""
-    last = last_attempt(item)
+    last = run.last_attempt
     view: dict[str, Any] = {
-        "execution_id": (named := execution_id(item["tenant"], item["job_id"], item["sk"])),
-        "job_id": item["job_id"],
-        "trace_id": trace_id(named),
+        "execution_id": run.execution_id,
+        "job_id": run.job_id,
+        "trace_id": trace_id(run.execution_id),
+        "attempt": run.attempt,
+        "error_type": run.error_type or (last.error_type if last else ""),
+        "error": run.error or (last.error if last else ""),
     }
-    view |= {name: item[name] for name in _RUN_FIELDS if name in item}
-    view |= {
-        "attempt": item.get("attempt", 0),
-        "error_type": item.get("error_type") or last.get("error_type"),
-        "error": item.get("error") or last.get("error"),
-    }
-    shown = {name: value for name, value in _instants(view).items() if value is not None}
-    return shown | _signs(item) | {"attempts": _calls(item)}
+    view |= {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) is not None}
+    shown = {name: value for name, value in view.items() if value or name in _SHOWN_AS_0}
+    return _instants(shown) | _signs(run) | {"attempts": _calls(run)}
 
 
-def callback_view(item: Item, *, stop: bool) -> dict[str, Any]:
+def callback_view(run: Run, *, stop: bool) -> dict[str, Any]:
     """What a target hears that calls back."""
-    is_open = item["status"] == RUNNING and item.get("reported_attempt") != item["attempt"]
+    is_open = run.status == RUNNING and run.reported_attempt != run.attempt
     return {
-        "execution_id": execution_id(item["tenant"], item["job_id"], item["sk"]),
-        "status": item["status"],
-        "attempt": item["attempt"],
-        "callback_until": rfc3339(item["lease_until"]) if is_open else None,
+        "execution_id": run.execution_id,
+        "status": run.status,
+        "attempt": run.attempt,
+        "callback_until": rfc3339(run.lease_until) if is_open else None,
         "stop": stop,
     }
 
 
-def _signs(item: Item) -> dict[str, Any]:
+def _signs(run: Run) -> dict[str, Any]:
     """What the target of the newest attempt has told, and a person wants of it."""
-    attempt = item.get("attempt")
     signs: dict[str, Any] = {}
-    if item["status"] == RUNNING and item.get("accepted_attempt") == attempt:
-        signs["callback_until"] = rfc3339(item["lease_until"])
-    if "progress" in item:
-        signs["progress"] = {**item["progress"], "at": rfc3339(item["progress"]["at"])}
-    if "stop" in item and item["stop_attempt"] == attempt:
-        signs["stop"] = {"requested_at": rfc3339(item["stop"]["at"]), "note": item["stop"]["note"]}
-        signs["stop"] |= {"problem": item["stop_problem"]} if "stop_problem" in item else {}
+    if run.status == RUNNING and 0 < run.attempt == run.accepted_attempt:
+        signs["callback_until"] = rfc3339(run.lease_until)
+    if run.progress:
+        signs["progress"] = _instants(to_builtins(run.progress))
+    if run.stop and run.is_to_stop:
+        signs["stop"] = {"requested_at": rfc3339(run.stop.at), "note": run.stop.note}
+        signs["stop"] |= {"problem": run.stop_problem} if run.stop_problem else {}
     return signs
 
 
@@ -155,31 +155,27 @@ def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
     ]
 
 
-def _calls(item: Item) -> list[dict[str, Any]]:
+def _calls(run: Run) -> list[dict[str, Any]]:
     """Every call, in order: those that ended, those whose executor died, and the one that is being made."""
-    ended = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
-    lost_calls = [{**_instants(call), **_DIED} for call in item.get("lost_calls", [])]
+    ended = list(map(_attempt_view, run.attempts))
+    lost_calls = [{**_instants(to_builtins(call)), **_DIED} for call in run.lost_calls]
     calls = sorted([*ended, *lost_calls], key=lambda call: (call["attempt"], call["outcome"] != _UNKNOWN))
-    newest = ended[-1]["attempt"] if ended else 0
-    if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > newest:
-        going = {
-            "attempt": item["attempt"],
-            "started_at": rfc3339(item["started_at"]),
-            "outcome": item["status"],
-        }
-        if item["attempt"] == 1 and "lateness_s" in item:
-            going["lateness_s"] = item["lateness_s"]
+    newest = run.last_attempt.attempt if run.last_attempt else 0
+    if run.status in (RUNNING, DISPATCHED) and run.attempt > newest:
+        going = {"attempt": run.attempt, "started_at": rfc3339(run.started_at), "outcome": run.status}
+        if run.attempt == 1 and run.lateness_s is not None:
+            going["lateness_s"] = run.lateness_s
         calls.append(going)
     return calls
 
 
-def _attempt_view(attempt: Mapping[str, Any]) -> dict[str, Any]:
-    duration_s = max(0.0, attempt["finished_at"] - attempt["started_at"])
-    return _instants({**attempt, "duration_s": round(duration_s, 3)})
+def _attempt_view(attempt: Attempt) -> dict[str, Any]:
+    duration_s = max(0.0, attempt.finished_at - attempt.started_at)
+    return _instants({**to_builtins(attempt), "duration_s": round(duration_s, 3)})
 
 
 def _instants(view: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: rfc3339(value) if name.endswith("_at") and value is not None else value
+        name: rfc3339(value) if name == "at" or name.endswith("_at") else value
         for name, value in view.items()
     }

@@ -26,15 +26,15 @@ from common.errors import Minute8Error, NotFound
 from common.events import event_bus
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
-from common.planning.execution import SCHEDULE, Execution, parse_execution_id
+from common.planning.execution import Execution, parse_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import CHANGED_AFTER_S, Runs
+from common.runs.run import Run
 from common.runs.states import DISPATCHED
 from common.storage import aws
 from common.storage.table import Table, Tables
-from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
 from executor.failure_streak import FailureStreak, store_of_failures
 from executor.targets import answers
@@ -118,11 +118,11 @@ class Outcomes:
         run = self.runs.get(record.execution) if record else None
         if record is None or run is None or not _is_of(record, run):
             return "refused"
-        execution = replace(record.execution, trigger=run.get("trigger", SCHEDULE))
+        execution = replace(record.execution, trigger=run.trigger)
         job = self._load(execution)
         if record.has_secrets or (job and job.secrets):
             record = replace(record, outcome=_without_words(record.outcome))
-        if run["status"] != DISPATCHED or not self._finish(replace(record, execution=execution), run):
+        if run.status != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
                 self.failure_streak.repeat_end(job, execution, run)
             return "known"
@@ -133,11 +133,11 @@ class Outcomes:
         self.failure_streak.failed(job, execution, record.outcome)
         return "failed"
 
-    def _finish(self, record: DestinationRecord, run: Item) -> bool:
-        now, started_at = self.clock.now(), run["started_at"]
-        self.runs.note_late(record.execution, run["due_at"], CHANGED_AFTER_S, now)
+    def _finish(self, record: DestinationRecord, run: Run) -> bool:
+        now, started_at = self.clock.now(), run.started_at
+        self.runs.note_late(record.execution, run.due_at, CHANGED_AFTER_S, now)
         ended_at = max(started_at, min(record.at if record.at is not None else now, now))
-        claim = Claim(record.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
+        claim = Claim(record.execution, run.claimed_by, started_at, now, token=run.claim_token)
         return self.runs.finish(claim, record.outcome, ended_at, None)
 
     def _load(self, execution: Execution) -> Job | None:
@@ -178,9 +178,9 @@ def _context(record: Mapping[str, Any]) -> Any:
     return payload.get("minute8") if isinstance(payload, dict) else None
 
 
-def _is_of(record: DestinationRecord, run: Item) -> bool:
-    same = hmac.compare_digest(record.token.encode(), str(run.get("claim_token", "")).encode())
-    return same and run.get("attempt") == record.execution.attempt
+def _is_of(record: DestinationRecord, run: Run) -> bool:
+    same = hmac.compare_digest(record.token.encode(), run.claim_token.encode())
+    return same and run.attempt == record.execution.attempt
 
 
 def _outcome(record: Mapping[str, Any]) -> Outcome:

@@ -14,11 +14,11 @@ from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.planning.queue import ExecutionsQueue
-from common.runs.outcome import Outcome, last_attempt
+from common.runs.outcome import Outcome
+from common.runs.run import Run
 from common.runs.states import FAILED
 from common.storage import aws
 from common.storage.table import Tables
-from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
 
 if TYPE_CHECKING:
@@ -73,16 +73,15 @@ class FailureStreak:
             {**_about(execution), **responsible(job), "failures_in_row": failures_in_row},
         )
 
-    def repeat_end(self, job: Job, execution: Execution, record: Item) -> None:
+    def repeat_end(self, job: Job, execution: Execution, record: Run) -> None:
         """Do the same for a recorded run whose executor may have died before it published the end."""
-        last = last_attempt(record)
-        if last.get("attempt") != execution.attempt or "error_type" in record:
+        last = record.last_attempt
+        if last is None or last.attempt != execution.attempt or record.error_type:
             return  # the run was cancelled, or not retried: no attempt ended it
-        if last["outcome"] == "succeeded":
+        if last.outcome == "succeeded":
             self.succeeded(job, execution)
-        elif record["status"] == FAILED:
-            error = {name: last.get(name, "") for name in ("error_type", "error")}
-            self.failed(job, execution, Outcome(ok=False, **error))
+        elif record.status == FAILED:
+            self.failed(job, execution, Outcome(ok=False, error_type=last.error_type, error=last.error))
 
     def _pause(self, job: Job, count: int) -> None:
         note = f"{_NOTE}{count} failed runs in a row"

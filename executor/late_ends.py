@@ -10,7 +10,7 @@ from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.outcome import STOPPED, Outcome
-from common.storage.wire import Item
+from common.runs.run import Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
@@ -19,34 +19,22 @@ from executor.targets import aws_services
 _TIMEOUT_S: Final = 10
 
 
-def told_outcome(record: Item, now: float, *, is_stopped: bool) -> Outcome | None:
+def told_outcome(record: Run, now: float, *, is_stopped: bool) -> Outcome | None:
     """The outcome that the target told, or that its time is over, or `is_stopped`. None: the attempt goes on. Pure.
 
     A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
     """
-    report = record["report"] if record.get("reported_attempt") == record["attempt"] else {}
-    reported = (
-        Outcome(**{name: value for name, value in report.items() if name in _TOLD})
-        if "ok" in report
-        else None
-    )
+    report = record.report if record.reported_attempt == record.attempt else None
+    reported = report.outcome if report else None
     if reported and reported.ok:
         return reported
-    if not report and not is_stopped and record["lease_until"] >= now:
+    if not report and not is_stopped and record.lease_until >= now:
         return None
-    if wants_to_stop(record):
-        note = record["stop"]["note"]
+    if record.is_to_stop:
+        note = record.stop.note if record.stop else ""
         words = f"stopped by hand{f': {note}' if note else ''}"
         return Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
     return reported or Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
-
-
-_TOLD: Final = ("ok", "permanent", "error_type", "error", "log_tail", "retry_after_s")
-
-
-def wants_to_stop(record: Item) -> bool:
-    """Whether a person wants the newest attempt to stop."""
-    return "attempt" in record and record.get("stop_attempt") == record["attempt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +44,11 @@ class Stops:
     rules: RulesOf
     clock: Clock
 
-    def stop(self, job: Job | None, execution: Execution, record: Item) -> str | None:
+    def stop(self, job: Job | None, execution: Execution, record: Run) -> str | None:
         """Stop it. Returns why it could not be stopped, empty if it was, or None if there is nothing to stop so."""
         if job is None:
             return "the job was deleted, and with it what to call"
-        started = record.get("started_arns", ())
+        started = record.started_arns
         if job.target["kind"] != "step_functions" and not started:
             return None
         rules = self.rules.rules(job.tenant, self.clock.now())

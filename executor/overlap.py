@@ -74,7 +74,7 @@ class OverlapPolicy:
             name = lock.get(place)
             if name and name != execution.run_name:
                 record = self._runs.named(execution.tenant, execution.job_id, str(name))
-                is_free = record["status"] in ENDED if record else _is_damaged(lock, claim.started_at)
+                is_free = record.status in ENDED if record else _is_damaged(lock, claim.started_at)
                 if is_free:
                     self._locks.forget(execution, place, name)
                     freed = True

@@ -19,8 +19,8 @@ from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.records import Runs
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, QUEUED, RETRYING
-from common.storage.wire import Item
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
@@ -254,15 +254,15 @@ class Executor:
             return Decided(attempt.claim, attempt.job, verdict)
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
         is_called_once = attempt.job.on_crash == "fail"
-        record = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
-        if record is None:
+        lost = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
+        if lost is None:
             if slot and not slot.is_new:  # of its executor that died
                 self.slots.renew(attempt.claim.slot, attempt.claim)
             return claimed
         self._leave_slot(attempt, slot)
         no_takeover = "the job's on_crash is fail" if is_called_once else ""
         return Decided(
-            claimed.claim, attempt.job, ClaimConflict(record, no_takeover, permanent=is_called_once)
+            claimed.claim, attempt.job, ClaimConflict(lost.run, no_takeover, permanent=is_called_once)
         )
 
     def _claim_together(self, attempts: Sequence[Admitted]) -> dict[int, Claimed]:
@@ -346,8 +346,8 @@ def _kept_s(rules: TenantRules | None) -> int:
     return rules.run_retention_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
-def _awaits_attempt(record: Item, execution: Execution) -> bool:
+def _awaits_attempt(record: Run, execution: Execution) -> bool:
     """Whether the record waits for this attempt."""
     if execution.attempt == 1:
-        return bool(record["status"] == QUEUED)
-    return bool(record["status"] == RETRYING and record["attempt"] == execution.attempt - 1)
+        return record.status == QUEUED
+    return record.status == RETRYING and record.attempt == execution.attempt - 1

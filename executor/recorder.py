@@ -13,12 +13,11 @@ from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
 from common.runs.changes import RunChanges
-from common.runs.claims import Claim, Settlement, awaits_callback
-from common.runs.outcome import Outcome, last_attempt
+from common.runs.claims import Claim, Settlement
+from common.runs.outcome import Outcome
 from common.runs.records import Runs
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
-from common.runs.stuck import is_stuck
-from common.storage.wire import Item
 from executor.admission import Skip, Wait
 from executor.overlap import OverlapPolicy
 from executor.retry import retry_at
@@ -166,14 +165,14 @@ class Recorder:
                 return self._skip_too_late(claim, job, skip)
             self.run_end.skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)
-        error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution) or {})}"
+        error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution))}"
         if not self.runs.give_up(execution, skip.reason, error, now):
             return self._skip_too_late(claim, job, skip)
         letter_error = self.run_end.given_up(job, execution, skip.reason, error)
         return Report("failed", execution, detail=skip.reason, letter_error=letter_error)
 
     def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
-        record = self.runs.get(claim.execution) or {}
+        record = self.runs.get(claim.execution)
         return self._conflict(claim, job, ClaimConflict(record, skip.detail, permanent=True))
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
@@ -186,12 +185,15 @@ class Recorder:
     def _conflict(self, claim: Claim, job: Job | None, conflict: ClaimConflict) -> Report:
         """Another delivery made this attempt, is making it, or died while making it."""
         record = conflict.record
-        if record.get("stop_attempt", 0) == claim.execution.attempt and record["status"] in _STOPPABLE:
+        if record is None:
+            return Report("duplicate", claim.execution)
+        attempt = claim.execution.attempt
+        if record.stop_attempt == attempt and record.status in _STOPPABLE:
             return self._stop(claim, job, record)
-        if awaits_callback(record, claim.execution):
+        if record.awaits_callback(attempt):
             return self._by_sign(claim, job, record)
-        is_open = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
-        if not conflict.no_takeover or not is_open or record["lease_until"] >= self.clock.now():
+        is_open = record.attempt == attempt and record.status == RUNNING
+        if not conflict.no_takeover or not is_open or record.lease_until >= self.clock.now():
             return self._claimed_before(claim, job, record)
         died = Outcome(
             ok=False,
@@ -201,30 +203,30 @@ class Recorder:
             + conflict.no_takeover,
         )
         earlier = replace(
-            claim, message_id=record["claimed_by"], started_at=record["started_at"], called_at=None, slot=""
+            claim, message_id=record.claimed_by, started_at=record.started_at, called_at=None, slot=""
         )
         report = self._outcome(earlier, job, died)
-        self._free_slot(record.get("slot", ""), claim.execution, record["claim_token"])
+        self._free_slot(record.slot, claim.execution, record.claim_token)
         return report
 
-    def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
+    def _claimed_before(self, claim: Claim, job: Job | None, record: Run) -> Report:
         """The attempt is claimed already: by another message, or by an earlier delivery of this message."""
         execution = claim.execution
-        if record.get("status") in (RETRYING, *ENDED) and "slot" in record:
-            self._free_slot(record["slot"], execution, record["claim_token"])
+        if record.status in (RETRYING, *ENDED):
+            self._free_slot(record.slot, execution, record.claim_token)
         if _lacks_retry(claim, record, self.clock.now()):
-            throttled = record.get("throttles", 0) > execution.throttles
-            self._retry(job, execution, record["next_attempt_at"], throttled=throttled)
+            throttled = record.throttles > execution.throttles
+            self._retry(job, execution, int(record.next_attempt_at), throttled=throttled)
             return Report("retrying", execution, detail="next attempt enqueued again")
-        is_open = record.get("status") in (RUNNING, DISPATCHED)
-        if is_open and _is_own(claim, record) and record["lease_until"] >= self.clock.now():
-            raise StillRunning(execution.execution_id, record["lease_until"])
+        is_open = record.status in (RUNNING, DISPATCHED)
+        if is_open and _is_own(claim, record) and record.lease_until >= self.clock.now():
+            raise StillRunning(execution.execution_id, record.lease_until)
         letter_error = None
-        if record.get("status") in ENDED:
+        if record.status in ENDED:
             self.run_end.ended(job, execution, record)
             if job and _is_own(claim, record):
                 letter_error = self.run_end.repeat_end(job, execution, record)
-        return Report("duplicate", execution, detail=record.get("status", ""), letter_error=letter_error)
+        return Report("duplicate", execution, detail=record.status, letter_error=letter_error)
 
     def _accepted(self, claim: Claim, job: Job | None) -> Report:
         """The target has accepted the work. Its end comes by a callback, or by the message that ends its time."""
@@ -232,50 +234,53 @@ class Recorder:
         until = self.clock.now() + claim.callback.wait_s
         record = self._while_leased(claim, lambda: self.runs.accept(claim, until))
         report = self._conflict(claim, job, ClaimConflict(record))
-        if report.result == "duplicate" and record.get("claim_token") == claim.token:
+        if report.result == "duplicate" and record and record.claim_token == claim.token:
             return Report("accepted", claim.execution, claim.lateness_s)
         return replace(report, is_late_end=False)
 
-    def _stop(self, claim: Claim, job: Job | None, record: Item) -> Report:
+    def _stop(self, claim: Claim, job: Job | None, record: Run) -> Report:
         """Stop what the attempt started, if it can be stopped; the run then ends."""
         problem = self.stops.stop(job, claim.execution, record)
         if problem:
             self.changes.note_not_stopped(record, problem)
-        if problem == "" or awaits_callback(record, claim.execution):
+        if problem == "" or record.awaits_callback(claim.execution.attempt):
             return self._by_sign(claim, job, record, is_stopped=problem == "")
         return Report("duplicate", claim.execution, detail="it could not be stopped")
 
-    def _by_sign(self, claim: Claim, job: Job | None, record: Item, *, is_stopped: bool = False) -> Report:
+    def _by_sign(
+        self, claim: Claim, job: Job | None, record: Run | None, *, is_stopped: bool = False
+    ) -> Report:
         """End a run by what its target or a person has told, or when its time is over; else its message comes again."""
         from executor.late_ends import told_outcome  # most executors never need it
 
         execution = claim.execution
-        while is_stopped or awaits_callback(record, execution):
+        while record and (is_stopped or record.awaits_callback(execution.attempt)):
             now = self.clock.now()
             if (outcome := told_outcome(record, now, is_stopped=is_stopped)) is None:
-                again_at = int(record["lease_until"]) + 1
+                again_at = int(record.lease_until) + 1
                 if job:
                     self.overlap.keep(job, execution, again_at)
-                if slot := record.get("slot"):
-                    self.slots.renew(slot, replace(claim, token=record["claim_token"], lease_until=again_at))
+                if record.slot:
+                    renewed = replace(claim, token=record.claim_token, lease_until=again_at)
+                    self.slots.renew(record.slot, renewed)
                 self.postponed.send(replace(execution, not_before_at=again_at))
                 return Report("duplicate", execution, detail="its target has accepted it")
             earlier = replace(
                 claim,
-                message_id=record["claimed_by"],
-                token=record["claim_token"],
-                started_at=record["started_at"],
+                message_id=record.claimed_by,
+                token=record.claim_token,
+                started_at=record.started_at,
                 called_at=None,
-                slot=record.get("slot", ""),
+                slot=record.slot,
             )
-            ended_at = min(now, record.get("report", {}).get("at", now))
-            settlement = Settlement(claim.message_id, record["signs"], max(ended_at, record["started_at"]))
+            ended_at = min(now, record.report.at) if record.report else now
+            settlement = Settlement(claim.message_id, record.signs, max(ended_at, record.started_at))
             report = self._outcome(earlier, job, outcome, settlement)
             if report.result != "duplicate":
                 return replace(report, is_late_end=True)
-            record = self.runs.get(execution) or {}  # it has given a sign meanwhile, or ended
-            is_stopped = is_stopped and record.get("status") in _STOPPABLE
-        return self._claimed_before(claim, job, record)
+            record = self.runs.get(execution)  # it has given a sign meanwhile, or ended
+            is_stopped = is_stopped and record is not None and record.status in _STOPPABLE
+        return self._claimed_before(claim, job, record) if record else Report("duplicate", execution)
 
     def _outcome(
         self, claim: Claim, job: Job | None, outcome: Outcome, settlement: Settlement | None = None
@@ -336,24 +341,24 @@ class Recorder:
                 wait_s *= 2
 
 
-def _last_error(record: Item) -> str:
+def _last_error(record: Run | None) -> str:
     """The last error of a run that waits for its next attempt, as words for the reason why none is made."""
-    last = last_attempt(record)
-    if last.get("outcome") != "failed":
+    last = record.last_attempt if record else None
+    if last is None or last.outcome != "failed":
         return ""
-    words = ": ".join(filter(None, (last.get("error_type"), last.get("error"))))
-    return f"; attempt {last['attempt']} failed: {words}"
+    words = ": ".join(filter(None, (last.error_type, last.error)))
+    return f"; attempt {last.attempt} failed: {words}"
 
 
-def _is_own(claim: Claim, record: Item) -> bool:
+def _is_own(claim: Claim, record: Run) -> bool:
     """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
-    return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
+    return record.claimed_by == claim.message_id and record.attempt == claim.execution.attempt
 
 
-def _lacks_retry(claim: Claim, record: Item, now: float) -> bool:
+def _lacks_retry(claim: Claim, record: Run, now: float) -> bool:
     """Whether the executor died between recording this attempt and enqueuing the next one.
 
     Its message has come again, or, under another id, a dead letter that was sent again: then the attempt is overdue.
     """
-    is_waiting = record.get("status") == RETRYING and record.get("attempt") == claim.execution.attempt
-    return is_waiting and (_is_own(claim, record) or is_stuck(record, now))
+    is_waiting = record.status == RETRYING and record.attempt == claim.execution.attempt
+    return is_waiting and (_is_own(claim, record) or record.is_stuck(now))

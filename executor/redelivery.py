@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from common import telemetry
 from common.clock import Clock
+from common.runs.run import Run
 from common.runs.states import DISPATCHED
-from common.storage.wire import Item
 from executor.handed_over import HandedOver
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
@@ -59,16 +59,16 @@ def learn_handed_over(executor: Executor, deliveries: Iterable[Delivery]) -> Non
         again, call_each(lambda delivery: _record(executor, delivery), again), strict=True
     ):
         message_id = delivery.message.message_id
-        if record.get("claimed_by") == message_id:  # the bits of another message mean other executions
-            executor.handed_over.learn(message_id, int(record.get("handed_over", 0)))
+        if record and record.claimed_by == message_id:  # the bits of another message mean other executions
+            executor.handed_over.learn(message_id, record.handed_over)
 
 
-def _record(executor: Executor, delivery: Delivery) -> Item:
+def _record(executor: Executor, delivery: Delivery) -> Run | None:
     try:
-        return (executor.runs.get(delivery.execution) if delivery.execution else None) or {}
+        return executor.runs.get(delivery.execution) if delivery.execution else None
     except Exception as error:  # noqa: BLE001  what is not known to be handed over is called again
         telemetry.logger().warning("not known what was handed over", error=repr(error))
-        return {}
+        return None
 
 
 def give_back(executor: Executor, task: Task) -> None:

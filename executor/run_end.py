@@ -24,9 +24,9 @@ from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs.changes import RunChanges
-from common.runs.outcome import STOPPED, Outcome, last_attempt
+from common.runs.outcome import STOPPED, Outcome
+from common.runs.run import Run
 from common.runs.states import FAILED
-from common.storage.wire import Item
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
@@ -107,18 +107,17 @@ class RunEnd:
         self.failure_streak.given_up(job, execution, reason, error)
         return self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
 
-    def repeat_end(self, job: Job, execution: Execution, record: Item) -> str | None:
+    def repeat_end(self, job: Job, execution: Execution, record: Run) -> str | None:
         """Repeat what follows a recorded run whose executor may have died before."""
-        last = last_attempt(record)
-        if last.get("error_type") == STOPPED:
+        last = record.last_attempt
+        if last and last.error_type == STOPPED:
             return None
         self.failure_streak.repeat_end(job, execution, record)
-        if record["status"] == FAILED and last.get("outcome") == "failed":
-            error_type, error = (str(last.get(name, "")) for name in ("error_type", "error"))
-            return self.dead_letters.send(job, execution, error_type, error)
+        if record.status == FAILED and last and last.outcome == "failed":
+            return self.dead_letters.send(job, execution, last.error_type, last.error)
         return None
 
-    def ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
+    def ended(self, job: Job | None, execution: Execution, record: Run | None = None) -> None:
         """Start the run that waited for this one, and a backfill's next one; note the job's end.
 
         `record`: of a run that ended before.

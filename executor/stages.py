@@ -14,8 +14,8 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, RUNNING
-from common.storage.wire import Item
 from executor.admission import Skip, Wait
 from executor.targets import Kind
 
@@ -160,7 +160,7 @@ class ClaimConflict:
     no further attempt follows then.
     """
 
-    record: Item
+    record: Run | None
     no_takeover: str = ""
     permanent: bool = False
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -29,6 +29,7 @@ from common.planning.execution import BACKFILL, SCHEDULE
 from common.planning.queue import ExecutionsQueue
 from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
+from common.runs.run import Run
 from common.runs.states import ENDED
 from common.storage import keys
 from common.storage.table import Query, Tables
@@ -50,7 +51,6 @@ MAX_REMOVAL_S: Final = 180
 _NOTES_PAGE: Final = 500
 # Only the newest runs of a job are read.
 _MAX_RUNS_READ: Final = 100
-_RUN_ATTRIBUTES: Final = ("status", "trigger", "fire_at", "schedule_revision", "skipped_from_at")
 # A run can be due so long after its fire time. Older fire times need no record.
 _MIN_LOOKBACK_S: Final = 7_800
 
@@ -104,10 +104,10 @@ class Completion:
         excluded = self.ended.excluded(job)
         if fires_again(job.schedule, now, excluded):
             return None
-        runs = self.runs.of_job(job.tenant, job.job_id, limit=_MAX_RUNS_READ, attributes=_RUN_ATTRIBUTES)
+        runs = self.runs.of_job(job.tenant, job.job_id, limit=_MAX_RUNS_READ, attributes=("skipped_from_at",))
         if not all_ended(job, runs, now, excluded):
             return None
-        may_be_filled = len(runs) == _MAX_RUNS_READ or any(run.get("trigger") == BACKFILL for run in runs)
+        may_be_filled = len(runs) == _MAX_RUNS_READ or any(run.trigger == BACKFILL for run in runs)
         return None if may_be_filled and self._is_backfilled(job) else job
 
     def _is_backfilled(self, job: Job) -> bool:
@@ -139,21 +139,21 @@ class Completion:
         return self.store.clock.now()
 
 
-def all_ended(job: Job, runs: Sequence[Mapping[str, Any]], now: int, excluded: Excluded) -> bool:
+def all_ended(job: Job, runs: Sequence[Run], now: int, excluded: Excluded) -> bool:
     """Whether no run of a job is under way, or waits in the queue: each fire time until now has its record. Pure.
 
     `runs` are its newest ones, the newest first; a missed one also stands for those since `skipped_from_at`.
     """
-    if any(run["status"] not in ENDED for run in runs):
+    if any(run.status not in ENDED for run in runs):
         return False
     due_within_s = job.schedule.jitter_s + job.schedule.spread_s + job.schedule.tolerance_s
     since = max(job.effective_at, now - max(_MIN_LOOKBACK_S, due_within_s))
     if len(runs) == _MAX_RUNS_READ:
-        since = max(since, runs[-1]["fire_at"] + 1)
+        since = max(since, runs[-1].fire_at + 1)
     recorded = [
-        (run.get("skipped_from_at", run["fire_at"]), run["fire_at"])
+        (run.skipped_from_at or run.fire_at, run.fire_at)
         for run in runs
-        if run.get("trigger", SCHEDULE) == SCHEDULE and run["schedule_revision"] == job.schedule_revision
+        if run.trigger == SCHEDULE and run.schedule_revision == job.schedule_revision
     ]
     due = fires(job.schedule, since, now + 1, excluded=excluded)
     return all(any(first <= at <= last for first, last in recorded) for at in due)

@@ -30,7 +30,7 @@ from common.runs.callbacks import Callbacks
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage import keys
-from common.storage.table import Table, Tables
+from common.storage.table import Query, Table, Tables
 from common.tenants.rules_cache import RulesOf
 from common.tenants.secrets import SecretKey
 from common.tenants.webhook_secrets import WebhookSecrets
@@ -238,7 +238,7 @@ class World:
 
     def run_items(self, tenant: str, job_id: str) -> list[dict[str, Any]]:
         """The job's runs, oldest first."""
-        return self.runs.of_job(tenant, job_id, limit=10_000)[::-1]
+        return list(self.table("runs").query(Query(keys.runs_of_job(tenant, job_id))))
 
     def statuses(self, tenant: str, job_id: str) -> list[str]:
         """The job's runs, oldest first: `succeeded`, or `skipped(paused)`."""

@@ -20,6 +20,7 @@ from common.ids import JOB_ID_CHARS, is_id
 from common.jobs.muted_groups import Muted, MutedGroup
 from common.planning.execution import execution_id, split_run_name
 from common.registration.mutes import Mutes
+from common.runs.run import Run
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
@@ -56,7 +57,7 @@ def list_failures(services: Services, request: Request) -> Response:
     )
     return Response(
         {
-            "runs": [run_view(item) for item in page],
+            "runs": [run_view(Run.from_item(item)) for item in page],
             "next_cursor": _write_failure_cursor(request, list_name, cursor),
         }
     )

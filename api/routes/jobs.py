@@ -29,6 +29,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
+from common.runs.run import Run
 from common.runs.states import SKIPPED
 from common.tenants.rules import TenantRules
 from common.timing.excluded_days import Excluded
@@ -312,14 +313,15 @@ def next_fires(services: Services, request: Request) -> Response:
     job = services.store.get(request.tenant, existing_id(request))
     times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
     executions = [Execution(job.tenant, job.job_id, at, at, job.schedule_revision) for at in times]
-    records = services.runs.of_executions(executions)
+    runs = services.runs.of_executions(executions)
+    skipped = {name for name, run in runs.items() if run.status == SKIPPED}
     zone = ZoneInfo(job.schedule.timezone)
     fires = [
         {
             "fire_at": rfc3339(at),
             "due_at": rfc3339(due_at(job.schedule, job.key, at)),
             "local": datetime.fromtimestamp(at, zone).isoformat(),
-            "skipped": records.get(execution.run_name, {}).get("status") == SKIPPED,
+            "skipped": execution.run_name in skipped,
         }
         for at, execution in zip(times, executions, strict=True)
     ]
@@ -449,7 +451,7 @@ def _last_runs(services: Services, healths: Iterable[Health]) -> dict[str, dict[
     last_runs = services.history.health.with_errors(
         [health.outcomes[0] for health in healths if health.outcomes]
     )
-    return {record["job_id"]: run_view(dict(record)) for record in last_runs}
+    return {record["job_id"]: run_view(Run.from_item(record)) for record in last_runs}
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:

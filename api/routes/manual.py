@@ -93,7 +93,7 @@ def call_back(services: Services, request: Request) -> Response:
     """
     body: Callback = request.shaped()
     record = services.callbacks.proven(request.path["execution_id"], body.token)
-    services.admit_target(record["tenant"], request.now)
+    services.admit_target(record.tenant, request.now)
     if body.status == "running":
         answer = services.callbacks.goes_on(record, body.progress(), request.now)
     else:
@@ -114,9 +114,9 @@ def skip_fires(services: Services, request: Request) -> Response:
     body: SkipFires = request.shaped()
     services.count_as(request.tenant, request.now, body.count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), body.count, body.note)
-    items = services.runs.of_executions(executions)
+    runs = services.runs.of_executions(executions)
     return Response(
-        {"job_id": request.path["job_id"], "runs": [run_view(items[name]) for name in sorted(items)]}
+        {"job_id": request.path["job_id"], "runs": [run_view(runs[name]) for name in sorted(runs)]}
     )
 
 
@@ -223,10 +223,10 @@ def _new_name() -> str:
 
 
 def _run(services: Services, execution: Execution, status: HTTPStatus) -> Response:
-    item = services.runs.get(execution)
-    if item is None:
+    run = services.runs.get(execution)
+    if run is None:
         raise NotFound("run", execution.execution_id)
-    return Response(run_view(item), status, {"Location": f"/v1/runs/{execution.execution_id}"})
+    return Response(run_view(run), status, {"Location": f"/v1/runs/{execution.execution_id}"})
 
 
 def _backfill_view(backfill: Backfill) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from common.history.runs_by_time import ListCursor, TimeCursor
 from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
 from common.planning.execution import split_execution_id, split_run_name
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
@@ -103,7 +104,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, last_run_name) if last_run_name else None
-    return Response({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+    return Response({"runs": [run_view(Run.from_item(item)) for item in page], "next_cursor": cursor})
 
 
 @ROUTES.add(
@@ -134,7 +135,7 @@ def list_runs(services: Services, request: Request) -> Response:
     page = services.history.by_time.page(request.tenant, cursor, run_filter, limit=limit, now=request.now)
     if page.job_by_job:
         services.count_as(request.tenant, request.now, A_THOUSAND_JOBS, _FEW_READS)
-    runs = [run_view(item) for item in page.runs]
+    runs = [run_view(Run.from_item(item)) for item in page.runs]
     return Response(
         {"runs": runs, **rest_of_list(request, list_name, cursor, page.next)},
         version=json.dumps([runs, page.next is None]),  # the rest says when it was asked
@@ -173,13 +174,13 @@ def get_run(services: Services, request: Request) -> Response:
     parts = split_execution_id(execution_id)
     if parts is None or parts[0] != request.tenant:
         raise NotFound("run", execution_id)
-    item = services.runs.named(*parts)
-    if item is None:
+    run = services.runs.named(*parts)
+    if run is None:
         raise NotFound("run", execution_id)
     named = split_run_name(parts[2])
     payload = services.manual.own_payload(parts[0], parts[1], named[2]) if named else None
     own = {} if payload is None else {"payload": json.loads(payload)}
-    return Response({**run_view(item), **own})
+    return Response({**run_view(run), **own})
 
 
 def _filter(query: Mapping[str, str]) -> RunFilter:

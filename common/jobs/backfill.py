@@ -15,6 +15,7 @@ from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Table
@@ -112,14 +113,15 @@ class Backfills:
         self._clock = clock
 
     def run_ended(
-        self, execution: Execution, queue: ExecutionsQueue, now: int, record: Mapping[str, Any] | None = None
+        self, execution: Execution, queue: ExecutionsQueue, now: int, record: Run | None = None
     ) -> None:
         """Take the next fire time after one of its runs ended, and enqueue it.
 
         `record` is the run's, if the run ended before: each run's end moves the pointer once, even if it is reported
         twice. Raises Busy.
         """
-        if (mark := (record or {}).get(MOVED_ON)) is True:
+        mark = record.moved_on if record else None
+        if mark is True:
             return
         key = keys.backfill(
             execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)

@@ -31,8 +31,9 @@ from common.planning.execution import (
 from common.planning.queue import ExecutionsQueue
 from common.registration.payload_checks import check_fits
 from common.registration.secret_checks import Named, check_exist, named_by, names
-from common.runs.changes import Commit, RunChanges, execution_of
+from common.runs.changes import Commit, RunChanges
 from common.runs.records import Runs
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
@@ -155,17 +156,17 @@ class ManualCommands:
         """
         execution, record = self._execution_and_record(tenant, execution_id)
         now = self.clock.now()
-        execution = replace(execution, attempt=record.get("attempt", 0))
-        overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
+        execution = replace(execution, attempt=record.attempt)
+        overdue = record.status == RETRYING and record.next_attempt_at <= now
         commit = self._with_audit("run.retried", [execution], now)
         if not overdue and not self.changes.reopen(execution, now, commit):
-            raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
+            raise Conflict(f"run {execution_id} is {record.status}; only a failed run can be tried again")
         again = replace(
             execution,
             attempt=execution.attempt + 1,
             due_at=math.floor(now),
             trigger=RETRY,
-            throttles=record.get("throttles", 0),
+            throttles=record.throttles,
             first_due_at=math.floor(now),
         )
         self.queue.send([again])
@@ -179,17 +180,18 @@ class ManualCommands:
         now = self.clock.now()
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
-        if record is not None and record["status"] in (RUNNING, DISPATCHED):
+        if record is not None and record.status in (RUNNING, DISPATCHED):
             return self._stop(execution, record, note, now)
         if record is None:
             self._check_planned(execution, now)
         detail = _cancelled(note)
         commit = self._with_audit("run.cancelled", [execution], now, note)
-        waits = record is not None and record["status"] == RETRYING
+        waits = record is not None and record.status == RETRYING
         cancel = self.changes.cancel_retry if waits else self.changes.cancel
         try:
             if not cancel(execution, detail, now, commit):
-                status = (self.runs.get(execution) or {}).get("status", "unknown")
+                run = self.runs.get(execution)
+                status = run.status if run else "unknown"
                 raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
         finally:
             # Also if it was cancelled before: that call may have died before its note.
@@ -197,23 +199,23 @@ class ManualCommands:
                 self._note_skips(execution)
         return execution
 
-    def _stop(self, execution: Execution, record: Item, note: str, now: float) -> Execution:
+    def _stop(self, execution: Execution, record: Run, note: str, now: float) -> Execution:
         """Have the target of a run stop: in AWS at once, else with its next sign. Raises Conflict: there is no way."""
-        is_in_aws = "started_arns" in record
+        is_in_aws = bool(record.started_arns)
         with suppress(NotFound):  # what a deleted job called is not known any more
             target = self.store.get(execution.tenant, execution.job_id).target
             is_in_aws = is_in_aws or target["kind"] == "step_functions"
-        calls_back = record["status"] == RUNNING and "callback" in record
+        calls_back = record.status == RUNNING and record.callback is not None
         if not is_in_aws and not calls_back:
             raise Conflict(
-                f"run {execution.execution_id} is {record['status']}, and nothing can stop it: its target was called, "
+                f"run {execution.execution_id} is {record.status}, and nothing can stop it: its target was called, "
                 "and cannot be told"
             )
         commit = self._with_audit("run.cancelled", [execution], now, note)
         if not self.changes.ask_to_stop(record, note, now, commit):
             raise Conflict(f"run {execution.execution_id} has ended meanwhile")
         if is_in_aws:
-            self.queue.send([execution_of(record)])
+            self.queue.send([record.execution])
         return execution
 
     def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:
@@ -312,12 +314,12 @@ class ManualCommands:
             for at in times
         ]
 
-    def _execution_and_record(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
+    def _execution_and_record(self, tenant: str, execution_id: str) -> tuple[Execution, Run]:
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
         if record is None:
             raise NotFound("run", execution_id)
-        return replace(execution, trigger=record.get("trigger", SCHEDULE)), record
+        return replace(execution, trigger=record.trigger), record
 
     def _check_planned(self, execution: Execution, now: float) -> None:
         """Check that an execution without a record exists: its job must be going to fire then."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 
-from common.planning.execution import SCHEDULE, Execution, execution_id, parse_execution_id
+from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import RETENTION_S
+from common.runs.run import Run
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Expression
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.
 Commit = Callable[[Transaction], None]
@@ -165,21 +165,20 @@ class RunChanges:
         with suppress(ConditionFailed):
             self._table.update(_key(execution), change, own)
 
-    def ask_to_stop(self, record: Item, note: str, now: float, commit: Commit = Transaction.commit) -> bool:
+    def ask_to_stop(self, record: Run, note: str, now: float, commit: Commit = Transaction.commit) -> bool:
         """Write down that a person wants this attempt to stop. False if it has ended meanwhile."""
-        execution = execution_of(record)
-        self.note([execution], now)
+        self.note([record.execution], now)
         change = Expression(
             "SET #stop_attempt = :attempt, #stop = :stop REMOVE #stop_problem ADD #signs :one",
-            {":attempt": record["attempt"], ":stop": {"at": now, "note": note}, ":one": 1},
+            {":attempt": record.attempt, ":stop": {"at": now, "note": note}, ":one": 1},
         )
-        return self._update(execution, change, _goes_on(record), commit)
+        return self._update(record.execution, change, _goes_on(record), commit)
 
-    def note_not_stopped(self, record: Item, problem: str) -> None:
+    def note_not_stopped(self, record: Run, problem: str) -> None:
         """Write down why what the attempt started could not be stopped."""
         change = Expression("SET #stop_problem = :problem", {":problem": problem})
         with suppress(ConditionFailed):  # it has ended meanwhile
-            self._table.update(_key(execution_of(record)), change, _goes_on(record))
+            self._table.update(record.key, change, _goes_on(record))
 
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
         """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
@@ -202,25 +201,11 @@ class RunChanges:
         return _committed(tx, commit)
 
 
-def execution_of(record: Item) -> Execution:
-    """The attempt of a record, as far as the record knows it."""
-    parsed = parse_execution_id(
-        record["tenant"], execution_id(record["tenant"], record["job_id"], record["sk"])
-    )
-    return replace(
-        parsed,
-        attempt=record["attempt"],
-        due_at=record["due_at"],
-        trigger=record.get("trigger", parsed.trigger),
-        throttles=record.get("throttles", 0),
-    )
-
-
-def _goes_on(record: Item) -> Expression:
+def _goes_on(record: Run) -> Expression:
     """The condition that the record's attempt goes on, or that its service accepted the event."""
     return Expression(
         "#status IN (:running, :dispatched) AND #claim_token = :token",
-        {":running": RUNNING, ":dispatched": DISPATCHED, ":token": record["claim_token"]},
+        {":running": RUNNING, ":dispatched": DISPATCHED, ":token": record.claim_token},
     )
 
 

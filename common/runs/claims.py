@@ -10,7 +10,8 @@ from typing import Final
 
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
-from common.runs.states import FAILED, RUNNING
+from common.runs.run import Run
+from common.runs.states import FAILED
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -44,16 +45,6 @@ class Callback:
 def callback_hash(claim_token: str, token: str) -> str:
     """What a record keeps of a callback's token. It fits only the claim that the token was made for."""
     return hashlib.sha256(f"{claim_token}:{token}".encode()).hexdigest()
-
-
-def awaits_callback(record: Item, execution: Execution) -> bool:
-    """Whether the target has accepted this attempt's work, or told its end, and the run has not ended yet. Pure."""
-    signed = (record.get("accepted_attempt"), record.get("reported_attempt"))
-    return (
-        record.get("status") == RUNNING
-        and record["attempt"] == execution.attempt
-        and execution.attempt in signed
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +122,7 @@ def claim_update(claim: Claim, status: str) -> Expression:
     return Expression(words, {f":{name}": value for name, value in written.items()})
 
 
-def takeover_update(claim: Claim, status: str, record: Item) -> Expression:
+def takeover_update(claim: Claim, status: str, record: Run) -> Expression:
     """The update by which an attempt is claimed again, whose executor died. Its earlier call stays in the record.
 
     Nobody knows whether that one went out, so the run is as late as the call that is made now.
@@ -139,9 +130,9 @@ def takeover_update(claim: Claim, status: str, record: Item) -> Expression:
     written = claim_fields(claim, status) | {"handed_over": claim.handed_over}
     kept = tuple(name for name in _FIRST if name != "lateness_s" or claim.execution.attempt > 1)
     more, values = "", {f":{name}": value for name, value in written.items()}
-    if len(record.get("lost_calls", ())) < MAX_LOST_CALLS:
+    if len(record.lost_calls) < MAX_LOST_CALLS:
         more = ", #lost_calls = list_append(if_not_exists(#lost_calls, :none), :lost_calls)"
-        started_at = record["started_at"]
+        started_at = record.started_at
         late_s = max(0.0, started_at - claim.execution.due_at)
         lost_call = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
         values |= {":none": [], ":lost_calls": [lost_call]}

@@ -9,7 +9,8 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution, split_run_name
@@ -24,6 +25,7 @@ from common.runs.claims import (
     takeover_update,
 )
 from common.runs.outcome import Outcome
+from common.runs.run import REQUIRED, Run
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
@@ -34,6 +36,13 @@ from common.storage.wire import Expression, Item
 CHANGED_AFTER_S: Final = 540
 # The start of a run without a record is noted if it is later than this.
 STARTED_AFTER_S: Final = 12 * 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A write that was not made, since the run is in another state. `run` is its record; None: it has none."""
+
+    run: Run | None
 
 
 class Runs:
@@ -53,26 +62,27 @@ class Runs:
 
             ExecutionLog(self._table.beside("due"), keys.CHANGED).note([execution], now)
 
-    def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Item | None:
-        """Claim the attempt: None if this executor may continue, else the existing record.
+    def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Lost | None:
+        """Claim the attempt: None if this executor may continue.
 
         `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
         executor died is claimed again.
         """
         self._note_late_start(claim)
-        record = self._claimed(claim, claim_update(claim, status), _free(claim))
+        lost = self._claimed(claim, claim_update(claim, status), _free(claim))
+        record = lost.run if lost else None
         if record is None or not takes_over or not _may_have_died(claim, record):
-            return record
-        if record["status"] == DISPATCHED:
-            self.note_late(claim.execution, record.get("due_at", 0), CHANGED_AFTER_S, claim.started_at)
+            return lost
+        if record.status == DISPATCHED:
+            self.note_late(claim.execution, record.due_at, CHANGED_AFTER_S, claim.started_at)
         return self._claimed(claim, takeover_update(claim, status, record), _abandoned(claim))
 
-    def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Item | None:
+    def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Lost | None:
         try:
             self._table.update(_key(claim.execution), change, condition)
         except ConditionFailed as conflict:
-            record = conflict.existing or {}
-            return None if _is_own(claim, record) else record
+            record = Run.existing(conflict)
+            return None if record and _is_own(claim, record) else Lost(record)
         return None
 
     def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
@@ -90,7 +100,7 @@ class Runs:
         if claim.execution.attempt == 1:
             self.note_late(claim.execution, claim.execution.visible_at, STARTED_AFTER_S, claim.started_at)
 
-    def accept(self, claim: Claim, until: float) -> Item:
+    def accept(self, claim: Claim, until: float) -> Run | None:
         """Record that the target has accepted the work, and tells its end later. Returns the record as it is now.
 
         It may have told the end already, or another executor may have taken the attempt over.
@@ -100,9 +110,11 @@ class Runs:
             {":token": claim.token, ":running": RUNNING, ":attempt": claim.execution.attempt},
         )
         try:
-            return self._table.update(_key(claim.execution), accept_update(claim, until), untold)
+            return Run.from_item(
+                self._table.update(_key(claim.execution), accept_update(claim, until), untold)
+            )
         except ConditionFailed as conflict:
-            return conflict.existing or {}
+            return Run.existing(conflict)
 
     def finish(
         self,
@@ -133,8 +145,8 @@ class Runs:
         try:
             self._table.update(_key(claim.execution), change, own_claim)
         except ConditionFailed as conflict:
-            record = conflict.existing or {}
-            return _is_own(claim, record) and record["status"] == status
+            record = Run.existing(conflict)
+            return record is not None and _is_own(claim, record) and record.status == status
         return True
 
     def skip(
@@ -187,21 +199,21 @@ class Runs:
         try:
             self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
         except ConditionFailed as conflict:
-            return self._add_missed(execution, missed, detail, conflict.existing or {})
+            return self._add_missed(execution, missed, detail, Run.existing(conflict))
         return True
 
-    def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Item) -> bool:
-        is_counted = record.get("status") == SKIPPED
+    def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Run | None) -> bool:
+        is_counted = record is not None and record.status == SKIPPED
         unrecorded = missed.count - self._recorded(missed)
         change = Expression(
             "SET #detail = :detail, #skipped_count = :count, #skipped_from_at = :from",
             {
-                ":detail": f"{record['detail']}; {detail}" if "detail" in record else detail,
+                ":detail": f"{record.detail}; {detail}" if record and record.detail else detail,
                 ":count": unrecorded + is_counted,
                 ":from": missed.first_fire_at,
             },
         )
-        if "skipped_count" in record or unrecorded <= 0:
+        if (record and record.skipped_count) or unrecorded <= 0:
             return False
         try:
             self._table.update(
@@ -220,11 +232,11 @@ class Runs:
         names = (split_run_name(item["sk"]) for item in items)
         return sum(name is not None and name[1:] == (missed.schedule_revision, "") for name in names)
 
-    def get(self, execution: Execution) -> Item | None:
-        """The record of an execution; None if it has none."""
-        return self._table.get(_key(execution))
+    def get(self, execution: Execution) -> Run | None:
+        """The record of an execution; None if it has none. Raises ValueError: it is unreadable."""
+        return self.named(execution.tenant, execution.job_id, execution.run_name)
 
-    def of_executions(self, executions: Sequence[Execution]) -> dict[str, Item]:
+    def of_executions(self, executions: Sequence[Execution]) -> dict[str, Run]:
         """The records of one job's executions that exist, by their run names, in one query."""
         if not executions:
             return {}
@@ -235,11 +247,12 @@ class Runs:
         names = {execution.run_name for execution in executions}
         partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
         items = self._table.query(Query(partition, sk_between=keys.runs_between(first, last + 1)))
-        return {item["sk"]: item for item in items if item["sk"] in names}
+        return {item["sk"]: Run.from_item(item) for item in items if item["sk"] in names}
 
-    def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
-        """The run of an execution id: `run_name` is the part after tenant and job."""
-        return self._table.get(keys.run(tenant, job_id, run_name))
+    def named(self, tenant: str, job_id: str, run_name: str) -> Run | None:
+        """The run of an execution id: `run_name` is the part after tenant and job. Raises ValueError."""
+        item = self._table.get(keys.run(tenant, job_id, run_name))
+        return Run.from_item(item) if item else None
 
     def of_job(
         self,
@@ -249,15 +262,17 @@ class Runs:
         limit: int,
         before_run_name: str = "",
         attributes: Sequence[str] = (),
-    ) -> list[dict[str, Any]]:
-        """A job's runs, newest fire time first; with `attributes` only these."""
+    ) -> list[Run]:
+        """A job's runs, newest fire time first; with `attributes` they have only these. Raises ValueError."""
         after = keys.run(tenant, job_id, before_run_name) if before_run_name else None
-        partition = keys.runs_of_job(tenant, job_id)
-        return list(
-            self._table.query(
-                Query(partition, newest_first=True, limit=limit, after=after, attributes=attributes)
-            )
+        query = Query(
+            keys.runs_of_job(tenant, job_id),
+            newest_first=True,
+            limit=limit,
+            after=after,
+            attributes=(*REQUIRED, *attributes) if attributes else (),
         )
+        return list(map(Run.from_item, self._table.query(query)))
 
 
 def _free(claim: Claim) -> Expression:
@@ -298,17 +313,15 @@ def _abandoned(claim: Claim) -> Expression:
     )
 
 
-def _may_have_died(claim: Claim, record: Item) -> bool:
+def _may_have_died(claim: Claim, record: Run) -> bool:
     """Whether it is worth trying to take the attempt over; `_abandoned` decides."""
-    is_open = record.get("status") in (RUNNING, DISPATCHED)
-    return (
-        is_open and record["attempt"] == claim.execution.attempt and record["lease_until"] < claim.started_at
-    )
+    is_open = record.status in (RUNNING, DISPATCHED)
+    return is_open and record.attempt == claim.execution.attempt and record.lease_until < claim.started_at
 
 
-def _is_own(claim: Claim, record: Item) -> bool:
+def _is_own(claim: Claim, record: Run) -> bool:
     """Whether this claim wrote the record: the answer was lost, and botocore repeated the write."""
-    return record.get("claim_token") == claim.token
+    return record.claim_token == claim.token
 
 
 def _skipped(

@@ -7,18 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, convert, field, to_builtins
 
 from common.planning.execution import Execution, execution_id, parse_execution_id
-from common.runs.states import RUNNING
+from common.runs.outcome import Outcome
+from common.runs.states import RETRYING, RUNNING
 from common.storage import keys
+from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Item
+
+# The attributes that a read of some attributes names besides those that it is for.
+REQUIRED: Final = ("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status")
 
 # DynamoDB has one kind of number: 12.0 is stored, and read, as 12.
 Number = int | float
 Status = Literal["queued", "running", "retrying", "dispatched", "succeeded", "failed", "skipped"]
+
+
+# A message may be delivered again so long after its lease.
+STUCK_AFTER_S: Final = 120
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
@@ -87,6 +96,20 @@ class Report(Struct, frozen=True, omit_defaults=True):
     request_id: str = ""
     retry_after_s: Number | None = None
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome that was told; None: a person stopped it."""
+        if self.ok is None:
+            return None
+        return Outcome(
+            ok=self.ok,
+            permanent=self.permanent,
+            error_type=self.error_type,
+            error=self.error,
+            log_tail=self.log_tail,
+            retry_after_s=self.retry_after_s,
+        )
+
 
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One execution's record. An instant, count or text that is 0 or empty is not set.
@@ -150,7 +173,24 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Why what the attempt started could not be stopped.
     stop_problem: str = ""
     started_arns: tuple[str, ...] = ()
+    # The run's end has moved its backfill on: to this fire time; True as soon as that one is enqueued.
+    moved_on: int | bool | None = None
     v: Literal[1] = 1
+
+    @classmethod
+    def of(cls, execution: Execution, status: Status, **fields: Any) -> Run:
+        """The record of an execution."""
+        return cls(
+            tenant=execution.tenant,
+            job_id=execution.job_id,
+            run_name=execution.run_name,
+            fire_at=execution.fire_at,
+            status=status,
+            schedule_revision=execution.schedule_revision,
+            trigger=execution.trigger,
+            due_at=execution.due_at,
+            **fields,
+        )
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Run:
@@ -163,6 +203,11 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def to_item(self) -> Item:
         """What is stored, with its key."""
         return {**self.key, **to_builtins(self)}
+
+    @classmethod
+    def existing(cls, conflict: ConditionFailed) -> Run | None:
+        """The record that was in the way of a write; None if there is none. Raises ValueError."""
+        return cls.from_item(conflict.existing) if conflict.existing else None
 
     @property
     def key(self) -> keys.Key:
@@ -195,6 +240,25 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_to_stop(self) -> bool:
         """Whether a person wants the newest attempt to stop."""
         return 0 < self.attempt == self.stop_attempt
+
+    @property
+    def stuck_since(self) -> Number:
+        """When the run should have gone on; 0: it waits for nothing but other runs."""
+        return {RUNNING: self.lease_until, RETRYING: self.next_attempt_at}.get(self.status, 0)
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether the run does not go on: nobody took over from a dead executor, or its next message is lost."""
+        return 0 < self.stuck_since < now - STUCK_AFTER_S
+
+    def going_on(self, now: float) -> Execution:
+        """What lets a stuck run go on; if another message of it is left, one of them does. Raises NotFound.
+
+        The age of its retries counts from now.
+        """
+        execution = replace(self.execution, first_due_at=int(now))
+        if self.status == RUNNING:
+            return execution
+        return replace(execution, attempt=self.attempt + 1, due_at=int(self.next_attempt_at))
 
     def awaits_callback(self, attempt: int) -> bool:
         """Whether this attempt's target has accepted the work, or told its end, and the run has not ended yet."""

@@ -24,6 +24,7 @@ os.environ |= {
 }
 
 from common.clock import SystemClock
+from common.runs.run import Run
 from common.storage import aws
 from executor import handler
 from executor.network_guard import NetworkGuard, Resolver
@@ -59,14 +60,13 @@ def main(scenario: dict[str, Any]) -> dict[str, Any]:
         "seconds": time.monotonic() - began,
         "cpu_s": time.process_time() - used,
         "failed": answer["batchItemFailures"],
-        "outcomes": {run["job_id"]: _outcome(run) for run in runs},
-        "statuses": sorted(run["status"] for run in runs),
+        "outcomes": {run.job_id: _outcome(run) for run in runs},
+        "statuses": sorted(run.status for run in runs),
     }
 
 
-def _outcome(run: dict[str, Any]) -> str:
-    attempt = (run.get("attempts") or [{}])[-1]
-    return str(attempt.get("error_type") or run.get("detail") or "")
+def _outcome(run: Run) -> str:
+    return (run.last_attempt.error_type if run.last_attempt else "") or run.detail
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main(scenario: dict[str, Any]) -> dict[str, Any]:
         "peak_mb": peak_mb(),
         "cpu_s": time.process_time() - used,
         "failed": [failure["itemIdentifier"] for failure in answer["batchItemFailures"]],
-        "runs": {name: runs.of_job("alice", name, limit=2)[0]["status"] for name in scenario["messages"]},
+        "runs": {name: runs.of_job("alice", name, limit=2)[0].status for name in scenario["messages"]},
     }
 
 

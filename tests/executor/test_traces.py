@@ -11,6 +11,7 @@ import pytest
 
 from api.views import run_view
 from common.planning.execution import Execution, trace_id, traceparent
+from common.runs.run import Run
 from executor.targets import events, http_endpoint, lambda_function
 from tests.executor.contexts import call_function, event
 from tests.worlds import World, at, job
@@ -32,7 +33,7 @@ def test_a_target_gets_its_attempts_traceparent_and_the_run_shows_the_trace(worl
     world.run_until("2026-11-21T03:16:00Z")
     (_, context), (run,) = world.target.calls[0], world.run_items("alice", "once")
     assert context["traceparent"] == traceparent(context["execution_id"], 1)
-    assert run_view(run)["trace_id"] == context["traceparent"][3:35]
+    assert run_view(Run.from_item(run))["trace_id"] == context["traceparent"][3:35]
 
 
 class Answers:

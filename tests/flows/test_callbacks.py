@@ -177,7 +177,7 @@ def test_the_same_end_twice_is_one_and_another_is_refused(world: World, target: 
     with pytest.raises(Conflict):
         target.ends(BOOM)
     world.deliver()
-    assert target.ends(OK).record["status"] == "succeeded"
+    assert target.ends(OK).record.status == "succeeded"
     with pytest.raises(Conflict):
         target.ends(BOOM)
     assert target.goes_on().stop
@@ -340,7 +340,7 @@ def test_tasks_of_ecs_are_stopped(world: World, monkeypatch: pytest.MonkeyPatch)
     world.run_until(DUE)
     world.manual.cancel("alice", run_of_first(world), "")
     world.deliver()
-    assert (world.statuses(*KEY), stopped) == (["failed"], [[task]])
+    assert (world.statuses(*KEY), stopped) == (["failed"], [(task,)])
 
 
 def test_why_an_execution_could_not_be_stopped_is_in_its_run(

@@ -103,7 +103,7 @@ def test_a_payload_that_cannot_be_read_is_no_attempt_of_the_tenants(world: World
     world.table("jobs").delete(keys.key_of(text))
     world.run_until("2026-11-21T03:15:10Z")
     (run,) = world.runs.of_job("alice", "job", limit=10)
-    assert (run["status"], run["attempts"][0]["error_type"]) == ("retrying", "PayloadNotRead")
+    assert (run.status, run.attempts[0].error_type) == ("retrying", "PayloadNotRead")
     world.table("jobs").put(text)
     world.run_until("2026-11-21T03:45:00Z")
     assert (world.statuses("alice", "job"), seen) == (["succeeded"], [payload_of(5_000)])

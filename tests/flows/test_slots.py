@@ -41,7 +41,7 @@ def end_one(world: World, outcome: Outcome = OK) -> None:
     """The run whose target was called first, of those that go, ends."""
     for _, context in world.target.calls:
         record = world.callbacks.proven(context["execution_id"], context["callback"]["token"])
-        if record["status"] == "running" and record.get("reported_attempt") != record["attempt"]:
+        if record.status == "running" and record.reported_attempt != record.attempt:
             world.callbacks.ends(record, outcome, world.clock.now())
             world.deliver()
             return

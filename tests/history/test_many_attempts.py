@@ -11,6 +11,7 @@ from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
 from common.history.run_lists import LISTED, MAX_RETRIES, Bounds, RunFilter, RunLists
 from common.history.runs_cursor import RunsCursor
+from common.runs.run import Run
 from common.storage.wire import Item
 from tests.history.table import NOW, Tenancy
 
@@ -83,7 +84,10 @@ def test_a_listed_run_is_whole(tenancy: Tenancy) -> None:
     stored = {(run["sk"], run["job_id"]): run for run in tenancy.stored()}
     runs = listed(tenancy)
     assert len(runs) == 9
-    assert all(views.run_view(run) == views.run_view(stored[run["sk"], run["job_id"]]) for run in runs)
+    assert all(
+        views.run_view(Run.from_item(run)) == views.run_view(Run.from_item(stored[run["sk"], run["job_id"]]))
+        for run in runs
+    )
 
 
 def test_a_run_that_goes_on_while_its_attempts_are_read_leaves_its_status() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import asdict
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
@@ -12,6 +13,7 @@ from common.runs.changes import RunChanges
 from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, RETENTION_S, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
+from common.runs.run import Attempt, Run
 from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.table import Table
@@ -39,19 +41,18 @@ def runs(tables: dict[str, Table]) -> Runs:
 def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -> list[int]:
     """Add attempts after some that are stored directly; returns the numbers of the attempts in the record."""
     kept = [*range(1, min(throttles, MAX_THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
-    items = [{"attempt": n, "started_at": DUE, "outcome": "failed", **LOUD.to_item()} for n in kept]
-    key = keys.run("alice", "job", FIRST.run_name)
+    made = [Attempt(n, DUE, DUE, "failed", **LOUD.to_item()) for n in kept][-MAX_ATTEMPTS_KEPT:]
     if before:
-        table.put({**key, "status": RETRYING, "attempt": before, "attempts": items[-MAX_ATTEMPTS_KEPT:]})
+        table.put(Run.of(FIRST, RETRYING, attempt=before, attempts=tuple(made)).to_item())
     for n in range(before + 1, before + more + 1):
         claim = Claim(replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
         assert runs.claim(claim) is None
         assert runs.finish(claim, LOUD, DUE + n + 1, DUE + n + 1)
     record = runs.get(FIRST)
     assert record
-    texts = [text for kept in record["attempts"] for text in kept.values() if isinstance(text, str)]
+    texts = [text for kept in record.attempts for text in asdict(kept).values() if isinstance(text, str)]
     assert sum(len(text.encode()) for text in texts) < 200 * 1024
-    return [attempt["attempt"] for attempt in record["attempts"]]
+    return [attempt.attempt for attempt in record.attempts]
 
 
 def test_whatever_a_target_said_it_is_recorded(runs: Runs, tables: dict[str, Table]) -> None:
@@ -74,7 +75,7 @@ def test_a_hundred_attempts_and_the_first_throttled_ones_are_kept(
 def expires_at(runs: Runs) -> int:
     record = runs.get(FIRST)
     assert record
-    return int(record["expires_at"])
+    return record.expires_at
 
 
 def test_a_run_is_kept_until_it_is_over_however_far_away_its_next_attempt_is(runs: Runs) -> None:
@@ -130,19 +131,19 @@ def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
     (record,) = runs.of_job("alice", "job", limit=10)
-    assert (record["reason"], record["skipped_count"], record["skipped_from_at"]) == (
+    assert (record.reason, record.skipped_count, record.skipped_from_at) == (
         "cancelled",
         12,
         DUE - 660,
     )
-    assert record["detail"].startswith("cancelled by hand; no tick planned it")
+    assert record.detail.startswith("cancelled by hand; no tick planned it")
 
 
 def test_where_the_last_has_run_the_others_are_counted_without_it(runs: Runs) -> None:
     runs.claim(Claim(FIRST, "m", DUE, DUE + 30))
     assert runs.record_missed(Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none"), DUE + 3_600)
     (record,) = runs.of_job("alice", "job", limit=10)
-    assert (record["status"], record["skipped_count"]) == ("running", 11)
+    assert (record.status, record.skipped_count) == ("running", 11)
 
 
 def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(
@@ -151,4 +152,4 @@ def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(
     RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)
     assert not runs.record_missed(Missed("alice", "job", 1, 1, DUE, DUE, "none"), DUE + 3_600)
     (record,) = runs.of_job("alice", "job", limit=10)
-    assert "skipped_count" not in record
+    assert not record.skipped_count

@@ -43,8 +43,7 @@ def without_unset(stored: Item) -> Item:
 @pytest.mark.parametrize("state", sorted(set(INTO) - {"none"}))
 def test_what_is_written_in_each_state_is_read_and_written_unchanged(world: World, state: str) -> None:
     INTO[state](world.runs, RunChanges(world.table("runs")))
-    stored = world.runs.get(FIRST)
-    assert stored is not None
+    (stored,) = world.run_items("alice", "job")
     run = Run.from_item(stored)
     assert (run.status, run.execution_id, run.execution.fire_at) == (state, FIRST.execution_id, FIRST.fire_at)
     assert written(run) == without_unset(stored)
@@ -53,7 +52,8 @@ def test_what_is_written_in_each_state_is_read_and_written_unchanged(world: Worl
 def test_a_run_that_calls_back_is_read_with_all_that_was_told(world: World) -> None:
     awaited = replace(claim(FIRST), callback=Callback("https://x", 60))
     world.runs.claim(awaited)
-    stored = world.runs.accept(awaited, 1100.5)
+    world.runs.accept(awaited, 1100.5)
+    (stored,) = world.run_items("alice", "job")
     stored |= {
         "progress": {"attempt": 1, "at": 1002.5, "percent": 50, "text": "half"},
         "report": {"at": 1003.5, "ok": False, **Outcome(ok=False, error="no").to_item()},

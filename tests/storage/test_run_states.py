@@ -68,7 +68,7 @@ WRITES: dict[str, Write] = {
 
 
 def record(world: World) -> dict[str, object] | None:
-    return world.runs.get(FIRST)
+    return next(iter(world.run_items("alice", "job")), None)
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
@@ -31,14 +32,15 @@ def runs(tables: dict[str, Table]) -> Runs:
 def status(runs: Runs) -> str:
     record = runs.get(FIRST)
     assert record
-    return str(record["status"])
+    return record.status
 
 
 def test_one_claim_wins_and_the_loser_sees_who_was_first(runs: Runs) -> None:
     assert runs.claim(claim("m1")) is None
-    record = runs.claim(claim("m2"))
-    assert record
-    assert (record["claimed_by"], record["status"], record["lateness_s"]) == ("m1", "running", 0.5)
+    lost = runs.claim(claim("m2"))
+    assert lost and lost.run
+    record = lost.run
+    assert (record.claimed_by, record.status, record.lateness_s) == ("m1", "running", 0.5)
 
 
 def test_a_claim_sent_twice_knows_its_own_write(runs: Runs) -> None:
@@ -69,7 +71,7 @@ def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
         assert runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
     record = runs.get(FIRST)
     assert record
-    assert (record["status"], len(record["attempts"]), record["next_attempt_at"]) == ("retrying", 1, DUE + 10)
+    assert (record.status, len(record.attempts), record.next_attempt_at) == ("retrying", 1, DUE + 10)
     assert not runs.finish(claim("m2"), Outcome(ok=True), DUE + 3, None)
 
 
@@ -106,16 +108,16 @@ def test_missed_fire_times_are_recorded_once(runs: Runs) -> None:
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
     (record,) = runs.of_job("alice", "job", limit=10)
-    assert (record["skipped_count"], record["skipped_from_at"], record["fire_at"]) == (12, DUE - 660, DUE)
+    assert (record.skipped_count, record.skipped_from_at, record.fire_at) == (12, DUE - 660, DUE)
 
 
 def test_runs_are_listed_newest_first_and_go_on_where_they_stopped(runs: Runs) -> None:
     for n in range(5):
         runs.skip(replace(FIRST, fire_at=DUE + n), "paused", "why", DUE)
     newest = runs.of_job("alice", "job", limit=2)
-    assert [run["fire_at"] for run in newest] == [DUE + 4, DUE + 3]
-    older = runs.of_job("alice", "job", limit=9, before_run_name=newest[-1]["sk"])
-    assert [run["fire_at"] for run in older] == [DUE + 2, DUE + 1, DUE]
+    assert [run.fire_at for run in newest] == [DUE + 4, DUE + 3]
+    older = runs.of_job("alice", "job", limit=9, before_run_name=newest[-1].run_name)
+    assert [run.fire_at for run in older] == [DUE + 2, DUE + 1, DUE]
 
 
 @pytest.fixture
@@ -129,9 +131,9 @@ def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(insert
     alone, together = claim("m1"), replace(claim("m1"), execution=replace(FIRST, job_id="other"))
     assert inserting.claim(alone, DISPATCHED) is None
     assert inserting.claim_together([(together, DISPATCHED)]) == [True]
-    own, other = (inserting.get(new_claim.execution) or {} for new_claim in (alone, together))
-    differ = {name for name in own.keys() | other.keys() if own.get(name) != other.get(name)}
-    assert differ == {"pk", "job_id", "claim_token"}
+    own, other = inserting.get(alone.execution), inserting.get(together.execution)
+    assert own and other
+    assert other == structs.replace(own, job_id="other", claim_token=together.token)
     assert inserting.claim(together, DISPATCHED) is None  # its own
 
 
@@ -142,4 +144,4 @@ def test_of_many_claims_each_counts_by_itself(inserting: Runs) -> None:
         n != 3 for n in range(26)
     ]
     record = inserting.get(many[3].execution)
-    assert record and record["claimed_by"] == "m0"
+    assert record and record.claimed_by == "m0"
