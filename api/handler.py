@@ -42,5 +42,5 @@ def _services() -> Services:
 
 
 if aws.in_lambda():
-    # The init phase has a whole processor, a request at 256 MB a seventh of one: building clients then takes a second.
+    # The init phase has a whole processor, a request a part of one: building clients then takes longer.
     aws.warm_up(_services)

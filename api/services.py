@@ -12,13 +12,11 @@ from common import telemetry
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.errors import Forbidden, Unauthenticated
-from common.history.ahead import JobsAhead
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
-from common.history.next_fires import NextFires
 from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.runs_by_time import RunsByTime
@@ -41,7 +39,6 @@ from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenant_ranks import TenantRanks
 from common.platform.tenants import Tenants
-from common.projection.coming import ComingCounts
 from common.projection.rebuild import Rebuild
 from common.projection.state import ProjectionStates
 from common.registration.definition import Limits
@@ -120,8 +117,6 @@ class History:
     muted: MutedGroups
     tenant_health: TenantHealth
     directory: JobDirectory
-    next_fires: NextFires
-    ahead: JobsAhead
 
     @classmethod
     def of(cls, tables: Tables, index: DueIndex) -> History:
@@ -147,8 +142,6 @@ class History:
             muted=MutedGroups(tables.jobs),
             tenant_health=TenantHealth(tables.jobs, summaries, tenant_runs, directory, listed_health, health),
             directory=directory,
-            next_fires=NextFires(tables.jobs),
-            ahead=JobsAhead(tables.jobs),
         )
 
 
@@ -162,7 +155,6 @@ class Operations:
     planning: PlanningState
     rebuild: Rebuild
     ranks: TenantRanks
-    coming: ComingCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +241,6 @@ class Services:
                 PlanningState(tables.due, clock, deployment.stage),
                 Rebuild(tables.jobs, tables.runs, tables.due),
                 TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due, tables.runs)),
-                ComingCounts(tables.runs),
             ),
             deployment=deployment,
             clock=clock,

@@ -32,7 +32,6 @@ from common.timing.fires import fires
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.timing.windows import WINDOW_S, window_start
-from scheduler.coming import ComingCounter
 from scheduler.listed_outcomes import OutcomesMaker
 from scripts.measure.rounds import track
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -229,15 +228,6 @@ def make_outcomes(tables: ReadTables) -> None:
     maker = OutcomesMaker.of(tables.named, SystemClock())
     while (result := maker.make(time.time())).is_cut or result.problem:
         assert not result.problem, result.problem
-
-
-def count_coming(tables: ReadTables, now: int) -> float:
-    """Have ticks count what is coming. Returns the processor time that it takes them."""
-    began_s = time.process_time()
-    counter = ComingCounter.of(tables.counted, SystemClock())
-    while (counted := counter.count(time.time(), now)).remaining or counted.problem:
-        assert not counted.problem, counted.problem
-    return time.process_time() - began_s
 
 
 def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final, Protocol
 
-# The API's function has a seventh of a processor for 29 s, some 4 s of a whole one. A page keeps within half of it.
+# At 1,024 MB the API's function has some half of a processor: a page takes at most three seconds of the 29.
 PAGE_CPU_S: Final = 1.5
 
 

@@ -1136,7 +1136,6 @@ class PlatformDensity(TypedDict):
     executions: int
     minutes: list[MinuteCount]
     next_cursor: str | None
-    counted_at: str
     unreadable: int
     crowded: list[MinuteCount]
     tenants: list[TenantShare]

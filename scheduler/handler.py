@@ -35,7 +35,6 @@ from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
     from common.truth.truth import Looked, Truth
-    from scheduler.coming import ComingCounter
     from scheduler.listed_outcomes import OutcomesMaker
     from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
@@ -76,7 +75,6 @@ def _follow_up(summary: TickSummary) -> None:
     log_projected(projected)
     compared = reconciler().compare(summary.now, projected)
     log_compared(compared)
-    count_coming(summary.now, projected)
     make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     publish_contradictions(
@@ -205,15 +203,6 @@ def log_projected(projected: Projected) -> None:
         )
 
 
-def count_coming(began_at: float, projected: Projected) -> None:
-    """Count what is coming on the whole platform, if operators ask for it."""
-    if not projected.asked_at:
-        return
-    counted = coming_counter().count(began_at, projected.asked_at)
-    if counted.remaining or counted.problem:
-        telemetry.logger().warning("counting what is coming left to the next tick", **asdict(counted))
-
-
 def make_outcomes(began_at: float) -> None:
     """Make the last outcomes of jobs for those whose lists were looked at."""
     result = outcomes_maker().make(began_at)
@@ -307,14 +296,6 @@ def projector() -> Projector:
     from scheduler.projector import Projector  # planners do not need it
 
     return Projector.of(Tables.of(config()), SystemClock())
-
-
-@cache
-def coming_counter() -> ComingCounter:
-    """This process's counter of what is coming on the platform."""
-    from scheduler.coming import ComingCounter  # most platforms do not need it
-
-    return ComingCounter.of(Tables.of(config()), SystemClock())
 
 
 @cache

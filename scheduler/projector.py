@@ -87,8 +87,6 @@ class Projected:
     # Whether all that was planned in [begin, end) was read, and from when on nothing was planned up to there.
     complete: bool = False
     quiet_from: int = 0
-    # When an operator asked for what is coming on the whole platform; 0: never.
-    asked_at: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -168,7 +166,7 @@ class Projector:
         }
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
         projected.begin, projected.end = begins[buckets[0]], end
-        projected.quiet_from, projected.asked_at = state.quiet_from or projected.begin, state.asked_at
+        projected.quiet_from = state.quiet_from or projected.begin
         living = LivingTenants(self.tenants, self.clock)
         done: list[int] = []
         for nth, bucket in enumerate(buckets):

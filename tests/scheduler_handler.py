@@ -8,7 +8,6 @@ from common.platform.deletion import Deletions
 from common.truth.truth import Truth
 from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
-from scheduler.coming import ComingCounter
 from scheduler.listed_outcomes import OutcomesMaker
 from scheduler.removal import Removal
 from scheduler.removal_lease import RemovalLease
@@ -24,9 +23,8 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
     monkeypatch.setattr(handler, "projector", lambda: world.projector)
     monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
-    maker, counter = OutcomesMaker.of(world.tables, world.clock), ComingCounter.of(world.tables, world.clock)
+    maker = OutcomesMaker.of(world.tables, world.clock)
     monkeypatch.setattr(handler, "outcomes_maker", lambda: maker)
-    monkeypatch.setattr(handler, "coming_counter", lambda: counter)
     monkeypatch.setattr(
         handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))
     )

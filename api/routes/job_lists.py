@@ -21,6 +21,7 @@ from common.history.job_search import (
     place_text,
     words_of,
 )
+from common.history.next_fires import Fires
 from common.jobs.job import Job, exists
 from common.registration.target_definitions import MODELS
 
@@ -85,9 +86,8 @@ def searched(
     last = (
         services.history.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
     )
-    next_fire, keep = services.history.next_fires.of(tenant, request.now)
-    places = matching_places(jobs, search, failures, next_fire, last)
-    keep()
+    fires = Fires.of(services.store.jobs, tenant, request.now)
+    places = matching_places(jobs, search, failures, fires.next, last)
     rest = places if after is None else list(dropwhile(lambda place: place <= after, places))
     return len(places), _read(services, request.tenant, search, rest)
 

@@ -11,11 +11,10 @@ from api.http.routing import Response, Routes
 from api.routes.failures import group_view
 from api.services import Services
 from api.views import hours_view
-from common.clock import CpuBudget
 from common.errors import Busy
-from common.history.ahead import AHEAD_S, Ahead
 from common.history.failed_runs import FailureFilter, muted_runs
 from common.history.live_runs import LiveRuns
+from common.history.next_fires import AHEAD_S, Ahead, Fires
 from common.history.open_runs import OpenRuns, open_runs
 from common.history.overview import failing, soonest
 from common.history.summary import Summary
@@ -30,8 +29,8 @@ from common.timing.instants import DAY_S, rfc3339
 _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
 _NEXT_SHOWN: Final = 10
-# Of a whole core; what is computed is kept for the next look.
-_NEXT_CPU_S: Final = 0.04
+# Of a whole core, for what is ahead.
+_AHEAD_CPU_S: Final = 1.0
 _GROUPS_SHOWN: Final = 5
 _STUCK_SHOWN: Final = 10
 _FAILURES_READ: Final = 100
@@ -109,14 +108,11 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     states = Counter(job.state for job in jobs)
     quiet = muted_runs(services.history.runs, tenant, muted, muted.last_failed.items())
     failing_jobs, muted_jobs = failing(jobs, directory.failures(tenant), {job_id for job_id, _ in quiet})
-    coming = services.history.ahead.of(tenant, jobs, now)
-    budget = CpuBudget(_NEXT_CPU_S)
-    next_fire, keep = services.history.next_fires.of(tenant, now, budget)
-    next_jobs = soonest(jobs, next_fire, _NEXT_SHOWN)
-    keep()
+    fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
+    next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
     return {
         "job_counts": {"total": len(jobs), "active": states[ACTIVE], "paused": len(jobs) - states[ACTIVE]},
-        "ahead": _ahead_view(coming, is_cut=budget.is_spent)
+        "ahead": _ahead_view(fires.day(jobs))
         | {
             "jobs": [
                 {"job_id": job.job_id, "name": job.name, "fire_at": rfc3339(at)} for at, job in next_jobs
@@ -133,14 +129,14 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     }
 
 
-def _ahead_view(coming: Ahead, *, is_cut: bool) -> dict[str, Any]:
+def _ahead_view(ahead: Ahead) -> dict[str, Any]:
     return {
-        "from_at": rfc3339(coming.start),
-        "until_at": rfc3339(coming.start + AHEAD_S),
-        "total": sum(coming.hours.values()),
-        "hours": [{"at": rfc3339(at), "executions": count} for at, count in sorted(coming.hours.items())],
-        "jobs_counted": coming.jobs,
-        "complete": coming.complete and not is_cut,
+        "from_at": rfc3339(ahead.start),
+        "until_at": rfc3339(ahead.start + AHEAD_S),
+        "total": sum(ahead.hours.values()),
+        "hours": [{"at": rfc3339(at), "executions": count} for at, count in sorted(ahead.hours.items())],
+        "jobs_counted": ahead.jobs,
+        "complete": ahead.complete,
     }
 
 

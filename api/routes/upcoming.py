@@ -28,7 +28,6 @@ from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule, Timing
-from common.timing.windows import WINDOW_S, window_start
 
 if TYPE_CHECKING:
     from api.shapes.upcoming import PreviewRequest
@@ -153,49 +152,35 @@ def density_of_platform(services: Services, request: Request) -> Response:
 
     Counts by minute for an hour by default, from the entries that ticks read. Dates that calendars exclude are
     counted. The counts of pages add up.
-
-    For a day after such a request, ticks count the next day once an hour. Then the answer is one page, of whole ten
-    minutes, and `counted_at` says how old it is. Other ranges, and the first request, read entries.
     """
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     text = request.query.get("cursor")
     cursor = parsed_cursor(keys.OPERATORS, list_name, text, _density_cursor_of)
-    if cursor is None:
-        services.history.by_time.states.note_question(services.history.by_time.states.read(), request.now)
-        coming = services.operations.coming.between(window_start(start), _window_end(end), request.now)
-        if coming:
-            return Response(_platform_view(coming.density, coming.counted_at, None))
     density = PlatformDensity(max(start, math.ceil(request.now)), end)
     following = count_step(services.store.index, density, cursor or DensityCursor())
     place = following and json.dumps([following.partition, following.shard, following.entry])
     next_cursor = write_cursor(keys.OPERATORS, list_name, place) if place else None
-    return Response(_platform_view(replace(density, start=start), int(request.now), next_cursor))
+    return Response(_platform_view(replace(density, start=start), next_cursor))
 
 
-def _platform_view(density: PlatformDensity, counted_at: int, next_cursor: str | None) -> dict[str, Any]:
-    total = density.total()
+def _platform_view(density: PlatformDensity, next_cursor: str | None) -> dict[str, Any]:
     return {
         "from_at": rfc3339(density.start),
         "until_at": rfc3339(density.end),
-        "counted_at": rfc3339(counted_at),
         "jobs_counted": density.jobs,
         "unreadable": density.unreadable,
-        **_density_view(total.minutes),
+        **_density_view(density.minutes),
         "crowded": [
             {"minute_at": rfc3339(minute), "executions": count}
-            for minute, count in crowded(total.minutes, density.end - density.start)
+            for minute, count in crowded(density.minutes, density.end - density.start)
         ],
         "tenants": [
             {"tenant_id": tenant, "executions": count}
-            for tenant, count in total.tenants.most_common(_TENANTS_SHOWN)
+            for tenant, count in density.tenants.most_common(_TENANTS_SHOWN)
         ],
         "next_cursor": next_cursor,
     }
-
-
-def _window_end(at: int) -> int:
-    return window_start(at - 1) + WINDOW_S
 
 
 def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:

@@ -112,9 +112,6 @@ class TenantShare(ResponseBody):
 class PlatformDensity(Density):
     """Executions of all tenants by minute. Those that calendars exclude are counted."""
 
-    counted_at: Instant = Field(
-        description="When the jobs were counted: now, or by ticks within the last hour or so; jobs as they were then."
-    )
     unreadable: int = Field(description="Entries that cannot be planned; ticks report them.")
     crowded: list[MinuteCount] = Field(description="Of this page, the fullest first.")
     tenants: list[TenantShare] = Field(description="The tenants with most executions of this page.")

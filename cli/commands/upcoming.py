@@ -78,7 +78,6 @@ def density(
         ],
     }
     if platform:
-        figures["counted_at"] = min(page["counted_at"] for page in pages)
         figures["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
     if not figures["complete"]:
         say_more(ctx, "there are more jobs", "--most", max_pages)
@@ -176,8 +175,6 @@ def _keys(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _print_density(figures: Mapping[str, Any], now: float) -> None:
     out = console()
     out.print(f"{figures['executions']} executions of {figures['jobs_counted']} jobs")
-    if "counted_at" in figures:
-        out.print(f"counted at {figures['counted_at']} ({relative(figures['counted_at'], now)})")
     hours: Counter[str] = Counter()
     for minute, count in figures["minutes"].items():
         hours[f"{minute[:13]}:00Z"] += count

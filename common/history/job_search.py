@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.history.job_directory import ListedJob, has_tag, tags_text
+from common.history.next_fires import NextFire
 from common.jobs.job import ACTIVE, Job
 from common.projection.outcomes import LastOutcomes, RunOutcome
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
@@ -24,7 +25,6 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 # What a job is sorted by, and its id. `None` of a job's next fire time sorts last.
 Place = tuple[str | int, str]
-NextFire = Callable[[ListedJob], int | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,111 +1,99 @@
-"""When the jobs of a directory fire next: each schedule is computed once until it has fired.
-
-What was computed is kept in memory, and with the tenant's directory for other functions. It is the same whoever
-computes it, so a lost or outdated item costs time alone.
-"""
+"""When the jobs of a directory fire: computed for the look that shows it, each distinct schedule once."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.clock import CpuBudget
+from common.clock import PAGE_CPU_S, CpuBudget
 from common.history.job_directory import ListedJob
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.storage import keys
+from common.jobs.job import ACTIVE
+from common.planning.execution import job_key
+from common.projection.totals import HOUR_S
 from common.storage.table import Table
-from common.texts import packed, unpacked
-from common.timing.excluded_days import Excluded
+from common.timing.density import MINUTE_S, due_times
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
-from common.timing.zones import TZDATA_VERSION
 
-# Schedules whose next fire time stays in memory, some 10 MB.
-_KNOWN_SCHEDULES: Final = 20_000
-# So many of a tenant are stored, 200 KB; and again once so many were computed.
-_MAX_STORED: Final = 10_000
-_STORED_AFTER: Final = 100
-_RETENTION_S: Final = 30 * DAY_S
-_PORTION: Final = "next"
-_NEVER: Final = 0
+AHEAD_S: Final = DAY_S
 
-# By the schedule's text: from when on, and the time.
-Known = dict[str, tuple[int, int | None]]
-
-
-@dataclass(slots=True)
-class _Tenant:
-    """What one request needs. `computed`: the number of schedules that were computed for it."""
-
-    stored: dict[str, int] | None = None
-    as_of: int = 0
-    computed: int = 0
-    used: Known = field(default_factory=dict)
+NextFire = Callable[[ListedJob], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class NextFires:
-    """The next fire times, in memory and in the jobs table. Schedules with calendars are not kept."""
+class Ahead:
+    """How many executions are due in each hour of AHEAD_S. `jobs`: those that were counted, of all active ones."""
 
-    jobs: Table
-    _known: Known = field(default_factory=dict)
+    start: int
+    hours: Mapping[int, int]
+    jobs: int
+    complete: bool
 
-    def of(
-        self, tenant: str, now: float, budget: CpuBudget | None = None
-    ) -> tuple[Callable[[ListedJob], int | None], Callable[[], None]]:
-        """The next fire time of a job; None if it has none, or the budget of processor time is spent.
 
-        The second function stores what was computed for other functions, if that is much.
-        """
-        start, budget = math.ceil(now), budget or CpuBudget()
-        calendars, looked_up = RememberedCalendars(Calendars(self.jobs)), _Tenant()
+@dataclass(frozen=True, slots=True)
+class Fires:
+    """The fire times of a tenant's jobs from `now` on, of as many as there is time for."""
 
-        def next_fire(job: ListedJob) -> int | None:
-            known = self._known.get(job.schedule) or self._stored(tenant, job.schedule, looked_up)
-            if known and known[0] <= start and (known[1] is None or known[1] >= start):
-                looked_up.used[job.schedule] = self._known[job.schedule] = known
-                return known[1]
-            if budget.is_spent:
+    tenant: str
+    calendars: RememberedCalendars
+    now: float
+    budget: CpuBudget
+    _schedules: dict[str, Schedule] = field(default_factory=dict)
+    _next: dict[str, int | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, jobs: Table, tenant: str, now: float, cpu_s: float = PAGE_CPU_S) -> Fires:
+        """Computed within so much processor time from now on; calendars are in the jobs table."""
+        return cls(tenant, RememberedCalendars(Calendars(jobs)), now, CpuBudget(cpu_s))
+
+    def next(self, job: ListedJob) -> int | None:
+        """The job's next fire time; None if it has none, or there is no time left."""
+        if job.schedule not in self._next:
+            if self.budget.is_spent:
                 return None
-            schedule = Schedule.from_item(json.loads(job.schedule))
-            excluded: Excluded = frozenset()
+            schedule = self._schedule(job.schedule)
+            excluded: Excluded = NO_DAYS
             with suppress(MissingCalendar):
-                excluded = calendars.excluded(tenant, schedule)
-            next_at = next(iter(next_fires(schedule, start, 1, excluded=excluded)), None)
-            if not schedule.named_calendars:
-                if len(self._known) >= _KNOWN_SCHEDULES:
-                    self._known.clear()
-                self._known[job.schedule] = looked_up.used[job.schedule] = start, next_at
-                looked_up.computed += 1
-            return next_at
+                excluded = self.calendars.excluded(self.tenant, schedule)
+            times = next_fires(schedule, math.ceil(self.now), 1, excluded=excluded)
+            self._next[job.schedule] = times[0] if times else None
+        return self._next[job.schedule]
 
-        def keep() -> None:
-            if looked_up.computed >= _STORED_AFTER:
-                self._store(tenant, looked_up.used, start)
+    def day(self, jobs: Iterable[ListedJob]) -> Ahead:
+        """What active jobs have due in the 24 hours from the next whole minute on.
 
-        return next_fire, keep
+        Dates that calendars exclude are counted.
+        """
+        start = int(self.now) // MINUTE_S * MINUTE_S + MINUTE_S
+        by_schedule: defaultdict[str, list[str]] = defaultdict(list)
+        for job in jobs:
+            if job.state == ACTIVE:
+                by_schedule[job.schedule].append(job.job_id)
+        hours: Counter[int] = Counter()
+        counted = 0
+        for text, job_ids in by_schedule.items():
+            schedule = self._schedule(text)
+            delay_s = schedule.jitter_s + schedule.spread_s
+            # Without a delay, all jobs of a schedule are due at the same times.
+            for job_id in job_ids if delay_s else job_ids[:1]:
+                if self.budget.is_spent:
+                    return Ahead(start, hours, counted, complete=False)
+                jobs_alike = 1 if delay_s else len(job_ids)
+                for at in due_times(schedule, job_key(self.tenant, job_id), start - delay_s, start + AHEAD_S):
+                    if start <= at < start + AHEAD_S:
+                        hours[at - at % HOUR_S] += jobs_alike
+                counted += jobs_alike
+        return Ahead(start, hours, counted, complete=True)
 
-    def _stored(self, tenant: str, schedule: str, looked_up: _Tenant) -> tuple[int, int | None] | None:
-        if looked_up.stored is None:
-            item = self.jobs.get(keys.job_directory(tenant, _PORTION)) or {}
-            is_ours = item.get("tzdata") == TZDATA_VERSION
-            looked_up.stored = json.loads(unpacked(item["data"])) if is_ours else {}
-            looked_up.as_of = int(item["as_of"]) if is_ours else 0
-        next_at = looked_up.stored.get(_name(schedule)) if looked_up.stored else None
-        return None if next_at is None else (looked_up.as_of, None if next_at == _NEVER else next_at)
-
-    def _store(self, tenant: str, used: Known, now: int) -> None:
-        by_name = {_name(schedule): used[schedule][1] or _NEVER for schedule in list(used)[:_MAX_STORED]}
-        item = {**keys.job_directory(tenant, _PORTION), "as_of": now, "tzdata": TZDATA_VERSION}
-        data = packed(json.dumps(by_name, separators=(",", ":")))
-        self.jobs.put({**item, "data": data, "expires_at": now + _RETENTION_S})
-
-
-def _name(schedule: str) -> str:
-    return hashlib.sha256(schedule.encode()).hexdigest()[:16]
+    def _schedule(self, text: str) -> Schedule:
+        if text not in self._schedules:
+            self._schedules[text] = Schedule.from_item(json.loads(text))
+        return self._schedules[text]

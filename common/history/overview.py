@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from common.history.job_directory import ListedJob
+from common.history.next_fires import NextFire
 from common.jobs.job import ACTIVE
 
 
@@ -33,9 +34,7 @@ def failing(
     return shown, len(failing_jobs) - len(shown)
 
 
-def soonest(
-    jobs: Iterable[ListedJob], next_fire: Callable[[ListedJob], int | None], most: int
-) -> list[tuple[int, ListedJob]]:
+def soonest(jobs: Iterable[ListedJob], next_fire: NextFire, most: int) -> list[tuple[int, ListedJob]]:
     """The active jobs that fire next, with their fire times, the earliest first."""
     times = ((next_fire(job), job) for job in jobs if job.state == ACTIVE)
     known = ((at, job) for at, job in times if at is not None)

@@ -1,4 +1,4 @@
-"""What is coming on the whole platform, by ten minutes of fire times: by minute and by tenant, from the due index.
+"""What is coming on the whole platform, by minute and by tenant, from the due index.
 
 A step reads a bounded part of the index and returns where the next one continues. The dates of calendars are not read:
 an execution that a calendar excludes is counted.
@@ -6,7 +6,7 @@ an execution that a calendar excludes is counted.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -16,8 +16,7 @@ from common.planning.due_entry import BadEntry, DueEntry
 from common.planning.due_index import DueIndex, entry_position
 from common.planning.execution import job_key
 from common.storage import keys
-from common.timing.density import MINUTE_S
-from common.timing.fires import due_at, fires
+from common.timing.density import by_minute, due_times
 from common.timing.groups import group_can_fire
 from common.timing.schedule import Schedule
 from common.timing.windows import window_start
@@ -29,62 +28,38 @@ MAX_COUNTED: Final = 200_000
 # The parts into which the directory is divided: recurring shards, and those of one-off jobs.
 PARTITIONS: Final = 2 * keys.SPREAD
 
-# Executions by the start of the ten minutes of their fire time, and by the minute in which they are due.
-_Places = Counter[tuple[int, int]]
-
-
-@dataclass(slots=True)
-class WindowDensity:
-    """The executions with fire times in ten minutes: by the minute in which they are due, and by tenant."""
-
-    minutes: Counter[int] = field(default_factory=Counter)
-    tenants: Counter[str] = field(default_factory=Counter)
-
-    def merge(self, other: WindowDensity) -> None:
-        """Add other executions."""
-        self.minutes.update(other.minutes)
-        self.tenants.update(other.tenants)
-
 
 @dataclass(slots=True)
 class PlatformDensity:
-    """The executions with fire times in [start, end), by the start of their ten minutes.
+    """The executions with fire times in [start, end): by the minute in which they are due, and by tenant.
 
     `jobs`: those that were looked at; `unreadable`: entries that cannot be planned, which ticks report.
     """
 
     start: int
     end: int
-    windows: defaultdict[int, WindowDensity] = field(default_factory=lambda: defaultdict(WindowDensity))
+    minutes: Counter[int] = field(default_factory=Counter)
+    tenants: Counter[str] = field(default_factory=Counter)
     jobs: int = 0
     unreadable: int = 0
     # Equal schedules without jitter and spread have equal fire times.
-    _known: dict[tuple[Schedule, int], _Places] = field(default_factory=dict)
+    _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
 
-    def places(self, entry: DueEntry) -> _Places:
-        """The executions of an entry. They are not added."""
+    def of_entry(self, entry: DueEntry) -> Counter[int]:
+        """The executions of an entry by minute. They are not added."""
         begin, schedule = max(self.start, entry.effective_at), entry.schedule
         if schedule.jitter_s or schedule.spread_s:
-            return _places(schedule, job_key(entry.tenant, entry.job_id), begin, self.end)
+            return by_minute(due_times(schedule, job_key(entry.tenant, entry.job_id), begin, self.end))
         known = self._known.get((schedule, begin))
         if known is None:
-            known = self._known[schedule, begin] = _places(schedule, "", begin, self.end)
+            known = self._known[schedule, begin] = by_minute(due_times(schedule, "", begin, self.end))
         return known
 
-    def add(self, tenant: str, places: _Places) -> None:
-        """Add what `places` returned for an entry of the tenant."""
-        for (start, minute), count in places.items():
-            window = self.windows[start]
-            window.minutes[minute] += count
-            window.tenants[tenant] += count
+    def add(self, tenant: str, minutes: Counter[int]) -> None:
+        """Add what `of_entry` returned for an entry of the tenant."""
+        self.minutes.update(minutes)
+        self.tenants[tenant] += minutes.total()
         self.jobs += 1
-
-    def total(self) -> WindowDensity:
-        """All of its executions."""
-        total = WindowDensity()
-        for window in self.windows.values():
-            total.merge(window)
-        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +71,11 @@ class DensityCursor:
     entry: str = ""
 
 
-def count_step(
-    index: DueIndex, density: PlatformDensity, cursor: DensityCursor, last: int = PARTITIONS - 1
-) -> DensityCursor | None:
-    """Count the next part of the due index, up to the partition `last`. Returns where the next step continues."""
+def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityCursor) -> DensityCursor | None:
+    """Count the next part of the due index. Returns where the next step continues."""
     done = DensityCursor(cursor.partition, cursor.shard)
     seen, room = 0, _Room(MAX_ENTRIES, MAX_COUNTED)
-    for number, shard, after in _shards(index, cursor, density, last):
+    for number, shard, after in _shards(index, cursor, density):
         if seen >= MAX_SHARDS:
             return done
         seen += 1
@@ -136,7 +109,7 @@ class _Room:
 
 
 def _shards(
-    index: DueIndex, cursor: DensityCursor, density: PlatformDensity, last: int
+    index: DueIndex, cursor: DensityCursor, density: PlatformDensity
 ) -> Iterator[tuple[int, Shard | BadShard, str]]:
     """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
     if cursor.entry:
@@ -147,7 +120,7 @@ def _shards(
         *((name, None) for name in keys.partitions("DIRECTORY")),
         *((name, windows) for name in keys.partitions("ONE_OFF")),
     ]
-    for number, (name, between) in list(enumerate(partitions))[cursor.partition : last + 1]:
+    for number, (name, between) in list(enumerate(partitions))[cursor.partition :]:
         after = cursor.shard if number == cursor.partition else ""
         for next_shard in index.directory.shards(name, between, after):
             yield number, next_shard, ""
@@ -160,13 +133,13 @@ def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, 
     for entry in index.entries(shard, after, consistent=False):
         if room.entries <= 0:
             return after
-        places = None if isinstance(entry, BadEntry) else _readable_places(entry, density)
-        if not room.take(places.total() if places else 0):
+        minutes = None if isinstance(entry, BadEntry) else _readable(entry, density)
+        if not room.take(minutes.total() if minutes else 0):
             return after
-        if places is None:
+        if minutes is None:
             density.unreadable += 1
         else:
-            density.add(entry.tenant, places)
+            density.add(entry.tenant, minutes)
         after = entry_position(entry)
     return None
 
@@ -178,14 +151,9 @@ def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
         return False
 
 
-def _readable_places(entry: DueEntry, density: PlatformDensity) -> _Places | None:
-    """Its executions; None if its schedule cannot be read, which ticks report."""
+def _readable(entry: DueEntry, density: PlatformDensity) -> Counter[int] | None:
+    """Its executions by minute; None if its schedule cannot be read, which ticks report."""
     try:
-        return density.places(entry)
+        return density.of_entry(entry)
     except Exception:  # noqa: BLE001  as ticks treat it
         return None
-
-
-def _places(schedule: Schedule, job: str, start: int, end: int) -> _Places:
-    times = ((at, due_at(schedule, job, at)) for at in fires(schedule, start, end))
-    return Counter((window_start(at), due - due % MINUTE_S) for at, due in times)

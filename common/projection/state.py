@@ -13,10 +13,6 @@ from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 _REBUILT: Final = "REBUILT"
-# After a question about all of what is coming, ticks count it for so long (common/projection/coming.py).
-ASKED_FOR_S: Final = DAY_S
-# Such a question is noted once in so long.
-_ASKED_AGAIN_S: Final = 3_600
 # Ticks move the state every ten minutes.
 _RECENT_S: Final = 30
 
@@ -25,13 +21,12 @@ _RECENT_S: Final = 30
 class ProjectionState:
     """`since`: fire times from then on are in the projection. `until`: by bucket of tenants, the end of its log.
 
-    Nothing was planned in [`quiet_from`, the smallest `until`). `asked_at`: when an operator asked for what is coming.
+    Nothing was planned in [`quiet_from`, the smallest `until`).
     """
 
     since: int
     until: dict[int, int] = field(default_factory=dict)
     quiet_from: int = 0
-    asked_at: int = 0
 
     def until_of(self, tenant: str) -> int:
         """Up to where the log of a tenant's executions is in the projection."""
@@ -40,7 +35,7 @@ class ProjectionState:
     @classmethod
     def from_item(cls, item: Item) -> ProjectionState:
         until = {bucket: item[f"b{bucket}"] for bucket in range(keys.LOG_BUCKETS) if f"b{bucket}" in item}
-        return cls(item["since"], until, item.get("quiet_from", 0), item.get("asked_at", 0))
+        return cls(item["since"], until, item.get("quiet_from", 0))
 
 
 class ProjectionStates:
@@ -81,11 +76,6 @@ class ProjectionStates:
             words = ", ".join(f"#b{bucket} = :until" for bucket in buckets)
             change = Expression(f"SET {words}, #quiet_from = :quiet", {":until": until, ":quiet": quiet_from})
             self._due.update(keys.PROJECTED, change)
-
-    def note_question(self, state: ProjectionState | None, now: float) -> None:
-        """Have ticks count what is coming on the whole platform, for a day."""
-        if state and state.asked_at < now - _ASKED_AGAIN_S:
-            self._due.update(keys.PROJECTED, Expression("SET #asked_at = :now", {":now": int(now)}))
 
     def want_outcomes(self, tenant: str, now: float) -> None:
         """Have the next tick make the last outcomes of the tenant's jobs."""

@@ -50,7 +50,7 @@
 | runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
 | runs    | tenant##days                 | LATE#when#chance; OUTCOMES#part | what windows got later; last outcomes  |
-| runs    | PROJECTION##                 | start#bucket; H…; COMING…       | totals of tenants; what is coming      |
+| runs    | PROJECTION##                 | start#bucket; H…                | totals of tenants                      |
 | jobs    | tenant                       | MUTED#job_id#fingerprint        | a group of failures that is muted      |
 | due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
@@ -459,11 +459,6 @@ def projected_tenants_hour(start: int, bucket: int) -> Key:
 
 def wanted_outcomes(tenant_id: str) -> Key:
     return {"pk": WANTED_OUTCOMES, "sk": tenant_id}
-
-
-def coming(partition: int, portion: str = "") -> Key:
-    """A portion of what is coming in a partition of the due index; by default its head."""
-    return {"pk": PROJECTION, "sk": f"COMING{partition:02d}#{portion}"}
 
 
 def unrecorded(execution_id: str) -> Key:

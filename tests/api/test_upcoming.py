@@ -17,7 +17,6 @@ from common.preview.preview import preview
 from common.timing import density
 from common.timing.density import due_times
 from common.timing.schedule import Schedule
-from scheduler.coming import ComingCounter
 from tests.api.calls import Caller, Office
 from tests.worlds import at, job
 
@@ -283,26 +282,3 @@ def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyP
         ["at-2", "at-3"],
         ["at-4", *(f"same-{hour}" for hour in range(5))],
     ]
-
-
-def test_after_a_question_ticks_count_what_is_coming_of_the_platform(office: Office) -> None:
-    world = office.world
-    world.project()
-    counts = registered(office, 40)
-    office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
-    hour = "/v1/operator-density?from_at=2026-11-21T05:00:00Z&until_at=2026-11-21T06:00:00Z"
-    (read,) = pages(office.operator, hour)
-    assert read["counted_at"] == "2026-11-21T03:12:00Z"
-    asked_at = world.project().asked_at
-    assert asked_at == world.clock.now()
-    ComingCounter.of(world.tables, world.clock).count(world.clock.now(), asked_at)
-    world.clock.sleep(300)
-    (counted,) = pages(office.operator, hour)
-    assert counted["counted_at"] == "2026-11-21T03:12:00Z"
-    for name in ("from_at", "until_at", "executions", "minutes", "crowded", "unreadable"):
-        assert counted[name] == read[name], name
-    assert sorted(counted["tenants"], key=str) == sorted(read["tenants"], key=str)
-    assert 1 < read["jobs_counted"] <= counted["jobs_counted"] <= len(counts) + 1
-    # Times in between are rounded to whole ten minutes.
-    (rounded,) = pages(office.operator, "/v1/operator-density")
-    assert (rounded["from_at"], rounded["until_at"]) == ("2026-11-21T03:10:00Z", "2026-11-21T04:20:00Z")

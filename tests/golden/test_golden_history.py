@@ -13,12 +13,9 @@ from typing import Any
 
 import pytest
 
-from common.history.ahead import JobsAhead
-from common.history.job_directory import JobDirectory, ListedJob
-from common.history.next_fires import NextFires
+from common.history.job_directory import JobDirectory
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
-from common.projection.coming import ComingCounts
 from common.projection.days import DayTotals, date_of
 from common.projection.late import LateRuns
 from common.projection.looks import Looks
@@ -27,10 +24,9 @@ from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
-from common.storage.table import Query, Tables
+from common.storage.table import Tables
 from common.storage.wire import from_wire
 from common.tenants.audit import Audit
-from common.timing.zones import TZDATA_VERSION
 from scheduler.exporter import Exporter
 from tests.worlds import open_world
 
@@ -107,46 +103,11 @@ def export(tables: Tables) -> Any:
     return [asdict(stored), asdict(exporter._mark(0, 0))]
 
 
-# Jobs of alice's, as the directory has them.
-
-ROWS = [
-    ListedJob(job_id, "", "", "lambda", "", "active", 1, json.dumps({"cron": cron}))
-    for job_id, cron in (("hourly", "5 * * * *"), ("never", "0 0 30 2 *"))
-]
-
-
-def of_this_tzdata(tables: Tables) -> None:
-    """What was computed with other time zones is not read."""
-    for item in tables.jobs.query(Query("alice")):
-        tables.jobs.put({**item, "tzdata": TZDATA_VERSION})
-
-
-def next_fires(tables: Tables) -> Any:
-    of_this_tzdata(tables)
-    next_fire, _ = NextFires(tables.jobs).of("alice", NOW)
-    return {row.job_id: next_fire(row) for row in ROWS}
-
-
-def ahead(tables: Tables) -> Any:
-    of_this_tzdata(tables)
-    counted = JobsAhead(tables.jobs).of("alice", ROWS, NOW)
-    return [{str(hour): count for hour, count in counted.hours.items()}, counted.jobs, counted.complete]
-
-
-def coming(tables: Tables) -> Any:
-    stored = ComingCounts(tables.runs).between(WINDOW, WINDOW + 3_600, NOW)
-    assert stored
-    windows = {
-        start: [dict(each.minutes), dict(each.tenants)] for start, each in stored.density.windows.items()
-    }
-    return [windows, stored.density.jobs, stored.density.unreadable, stored.counted_at]
-
-
 def wishes(tables: Tables) -> Any:
     states = ProjectionStates(tables.due, tables.runs)
     stored = states.read()
     assert stored
-    return [stored.quiet_from, stored.asked_at, list(states.wanted_outcomes())]
+    return [stored.quiet_from, list(states.wanted_outcomes())]
 
 
 READ: Mapping[str, Read] = {
@@ -163,9 +124,6 @@ READ: Mapping[str, Read] = {
     "the directory of jobs": directory,
     "the logs in buckets": logged,
     "how far the export is": export,
-    "the next fire times of schedules": next_fires,
-    "the executions of the next day": ahead,
-    "what is coming on the platform": coming,
     "what ticks were asked for": wishes,
 }
 CASES = [json.loads(line) for line in (Path(__file__).parent / "history.jsonl").read_text().splitlines()]

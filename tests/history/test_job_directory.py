@@ -15,7 +15,7 @@ from common.errors import Busy
 from common.history import job_directory, next_fires
 from common.history.job_directory import JobDirectory, ListedJob
 from common.history.job_search import JobSearch, has_words, matching_places, place_of, place_text, words_of
-from common.history.next_fires import NextFires
+from common.history.next_fires import Fires
 from common.jobs.job import exists
 from common.storage import keys
 from common.storage.table import Query
@@ -189,51 +189,29 @@ def test_a_change_of_a_job_writes_nothing_of_it(world: World) -> None:
 
 def test_what_stays_in_memory_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_directory, "_REMEMBERED_JOBS", 3)
-    monkeypatch.setattr(next_fires, "_KNOWN_SCHEDULES", 2)
-    looker, fires = directory(world), NextFires(world.table("jobs"))
+    looker = directory(world)
     for n in range(5):
         world.registry.put("alice", f"job-{n}", job(cron=f"{n} 3 * * *"))
     for _ in range(2):
-        listed = looker.listed("alice", world.clock.now())
-        next_fire, _ = fires.of("alice", world.clock.now())
-        assert len({next_fire(job) for job in listed}) == 5
-    assert looker._remembered == {} and len(fires._known) <= 2
+        assert len(looker.listed("alice", world.clock.now())) == 5
+    assert looker._remembered == {}
 
 
-def test_next_fire_times_are_computed_once_for_all_functions(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first list by next fire time of a function took 1.1 s with 10,000 jobs."""
-    monkeypatch.setattr(next_fires, "_STORED_AFTER", 3)
+def test_a_schedule_that_jobs_share_is_computed_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     computed = []
     compute = next_fires.next_fires
     monkeypatch.setattr(
         next_fires, "next_fires", lambda *args, **more: computed.append(args[0]) or compute(*args, **more)
     )
-    for n in range(5):
-        world.registry.put("alice", f"job-{n}", job(cron=f"{n * 10} 3 * * *"))
+    for n in range(4):
+        world.registry.put("alice", f"job-{n}", job(cron=f"{n // 2 * 10} 3 * * *"))
     world.registry.put("alice", "over", job(cron="0 3 1 1 *", end_at="2026-12-01T00:00:00Z"))
-
-    def look() -> dict[str, int | None]:
-        fires = NextFires(world.table("jobs"))  # a function that has just started
-        next_fire, keep = fires.of("alice", world.clock.now())
-        jobs = directory(world).listed("alice", world.clock.now())
-        next_times = {job.job_id: next_fire(job) for job in jobs}
-        keep()
-        return next_times
-
-    first = look()
-    assert len(computed) == 6
-    assert look() == first
-    assert len(computed) == 6
-    world.clock.move_to(at("2026-11-21T03:35:00Z"))  # two of them have fired
-    again = look()
-    assert again == {**first, "job-2": at("2026-11-22T03:20:00Z"), "job-3": at("2026-11-22T03:30:00Z")}
-    assert len(computed) == 8
-    computed.clear()
-    monkeypatch.setattr(next_fires, "TZDATA_VERSION", "2099a")
-    assert look() == again
-    assert len(computed) == 6  # other rules, other times
+    fires = Fires.of(world.table("jobs"), "alice", world.clock.now())
+    jobs = directory(world).listed("alice", world.clock.now())
+    first, second = at("2026-11-22T03:00:00Z"), at("2026-11-22T03:10:00Z")
+    next_times = {job.job_id: fires.next(job) for job in jobs}
+    assert next_times == {"job-0": first, "job-1": first, "job-2": second, "job-3": second, "over": None}
+    assert len(computed) == 3
 
 
 @pytest.mark.parametrize(

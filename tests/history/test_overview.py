@@ -1,4 +1,4 @@
-"""The executions of the next 24 hours: they are those of the schedules, however they are counted."""
+"""The executions of the next 24 hours: they are those of the schedules, or said to be incomplete."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections import Counter
 
 import pytest
 
-from common.history import ahead
-from common.history.ahead import AHEAD_S, JobsAhead
+from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
+from common.history.next_fires import AHEAD_S, Fires
+from common.history.overview import soonest
+from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.execution import job_key
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import due_at, fires
@@ -39,10 +41,6 @@ def listed(number: int, schedule: Schedule, state: str = "active") -> ListedJob:
     return ListedJob(f"job-{number}", "", "", "lambda", "", state, 1, text)
 
 
-def reader(world: World) -> JobsAhead:
-    return JobsAhead(world.table("jobs"))
-
-
 def expected(jobs: list[ListedJob], start: int) -> Counter[int]:
     """By hour, of the executions that are due in the 24 hours from `start` on."""
     hours: Counter[int] = Counter()
@@ -55,72 +53,33 @@ def expected(jobs: list[ListedJob], start: int) -> Counter[int]:
     return hours
 
 
-@pytest.mark.parametrize("later_s", [0, 1, 600, 766, 767, 768, 3_600, 40_000, 100_000])
-@pytest.mark.parametrize("jobs_of_part", [4, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 640))])
-def test_the_hours_ahead_are_those_of_the_schedules(
-    world: World, later_s: int, jobs_of_part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also of a later request, in this function or another one, which finds what an earlier one has counted."""
-    monkeypatch.setattr(ahead, "_JOBS_OF_PART", jobs_of_part)
-    monkeypatch.setattr(ahead, "_CPU_S", 1_000)
-    monkeypatch.setattr(ahead, "_PART_CPU_S", 1_000)
+@pytest.mark.parametrize("later_s", [0, 1, 767, 100_000])
+def test_the_hours_ahead_are_those_of_the_schedules(world: World, later_s: int) -> None:
     schedules = [parse_schedule(fields, job_key="a/job", now=NOW - 10**6) for fields in SCHEDULES]
-    jobs = [listed(number, schedule) for number, schedule in enumerate([*schedules, *schedules[:4]])]
-    kept = reader(world)
-    kept.of("alice", jobs, NOW)
+    jobs = [listed(number, schedule) for number, schedule in enumerate([*schedules, *schedules[:7]])]
     now = NOW + later_s
     start = now - now % 60 + 60
-    for each in (kept, reader(world)):
-        counted = each.of("alice", [*jobs, listed(99, schedules[0], "paused")], now + 0.5)
-        assert (counted.start, counted.complete, counted.jobs) == (start, True, len(jobs))
-        assert counted.hours == expected(jobs, start)
+    fires_ = Fires.of(world.table("jobs"), "alice", now + 0.5, 1_000)
+    counted = fires_.day([*jobs, listed(99, schedules[0], "paused")])
+    assert (counted.start, counted.complete, counted.jobs) == (start, True, len(jobs))
+    assert counted.hours == expected(jobs, start)
 
 
-def test_a_change_of_a_job_counts_its_part_again_and_no_other(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ahead, "_JOBS_OF_PART", 1)
-    schedules = [parse_schedule({"cron": f"{minute} * * * *"}, job_key="", now=NOW) for minute in range(40)]
-    jobs = [listed(number, schedule) for number, schedule in enumerate(schedules)]
-    kept = reader(world)
-    kept.of("alice", jobs, NOW)
-    counted: list[str] = []
-    due_times = ahead.due_times
-    monkeypatch.setattr(
-        ahead,
-        "due_times",
-        lambda *args: counted.append(args[1]) or due_times(*args),  # type: ignore[func-returns-value]
-    )
-    assert kept.of("alice", jobs, NOW + 60).hours == reader(world).of("alice", jobs, NOW + 60).hours
-    assert not counted
-    changed = [*jobs[1:], listed(0, schedules[7])]
-    shown = kept.of("alice", changed, NOW + 60)
-    assert shown.hours == expected(changed, NOW + 60 - (NOW + 60) % 60 + 60)
-    assert 1 <= len(counted) < 10
-
-
-def test_what_there_is_no_time_for_is_said_and_done_by_the_next_looks(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ahead, "_JOBS_OF_PART", 1)
+def test_what_there_is_no_time_for_is_said(world: World) -> None:
     schedules = [parse_schedule({"cron": f"{minute} * * * *"}, job_key="", now=NOW) for minute in range(9)]
-    jobs = [listed(number, schedule) for number, schedule in enumerate(schedules)]
+    jobs = [listed(number, schedule) for number, schedule in enumerate([*schedules, *schedules])]
 
-    class OnePart:
-        def __init__(self, seconds: float) -> None:
-            self.looks = 0
+    class ThreeSchedules(CpuBudget):
+        looks = 0
 
         @property
         def is_spent(self) -> bool:
             self.looks += 1
             return self.looks > 3
 
-    monkeypatch.setattr(ahead, "CpuBudget", OnePart)
-    seen = []
-    for minute in range(16):
-        shown = reader(world).of("alice", jobs, NOW + 60 * minute)
-        seen.append((shown.jobs, shown.complete))
-        assert shown.hours.keys() <= expected(jobs, shown.start).keys()
-    assert seen == sorted(seen)
-    assert seen[0][1] is False
-    assert seen[-1] == (9, True)
+    calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    counted = Fires("alice", calendars, NOW, ThreeSchedules()).day(jobs)
+    assert (counted.jobs, counted.complete) == (6, False)
+    assert counted.hours == expected([*jobs[:3], *jobs[9:12]], counted.start)
+    next_jobs = soonest(jobs, Fires("alice", calendars, NOW, ThreeSchedules()).next, 10)
+    assert {job.job_id for _, job in next_jobs} == {f"job-{n}" for n in (0, 1, 2, 9, 10, 11)}

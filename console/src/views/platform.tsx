@@ -131,7 +131,6 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
     60,
   );
   const pages = found.data ?? [];
-  const countedAt = pages.map((page) => page.counted_at).sort()[0];
   const minutes = added(pages);
   const fullest = Math.max(0, ...minutes.map(([, count]) => count));
   const shares = new Map<string, number>();
@@ -166,11 +165,6 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
           <p class="hint">
             The fullest minute has {counted(fullest, "execution")}, which is {(fullest / 60).toFixed(1)} a second on
             average.{" "}
-            {countedAt ? (
-              <>
-                Counted <Time at={countedAt} />.{" "}
-              </>
-            ) : null}
             {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
             {most.length ? "Most are of " : ""}
             {most.map(([id, count]) => (
