@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,7 +10,7 @@ from urllib.parse import unquote
 
 from api import console
 from api.http.paging import check_range
-from api.http.problems import CONTENT_TYPE, KINDS, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.http.problems import CONTENT_TYPE, KINDS, Problem, problem_of
 from api.http.refusals import log_refused
 from api.http.representation import compressed, etag_of, is_known
 from api.http.requests import Request, bearer, raw_body
@@ -35,7 +33,7 @@ from api.routes import (
 )
 from api.services import Services
 from common import telemetry
-from common.errors import InvalidInput, shown
+from common.errors import InvalidInput
 from common.platform.credential import Credential
 from common.version import VERSION
 
@@ -90,8 +88,6 @@ EVENTBRIDGE: Final = "/eventbridge/"
 
 # The credential of a request to a public route. Its empty tenant cannot be an id.
 _NOBODY = Credential(tenant="", role="read", key_id="")
-# No id contains other characters, so a path with them cannot match a route.
-_PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 
 def resolve(services: Services, event: Event) -> Event:
@@ -128,7 +124,7 @@ def resolve_for(services: Services, credential: Credential, event: Event) -> Eve
 
 def _routed(services: Services, event: Event, request_id: str, known: Credential | None = None) -> Event:
     """What the route of a request answers. Without a `known` credential, the request has to prove one."""
-    route, path = _route(event["requestContext"]["http"]["method"], _path(event))
+    route, path = ROUTES.find(event["requestContext"]["http"]["method"], _path(event))
     now, credential = services.clock.now(), _NOBODY
     if route.role is not None:
         credential = known or services.authenticate(bearer(_headers_of(event)), now)
@@ -150,34 +146,6 @@ def _path(event: Event) -> str:
     """The path of a request, without the gateway's stage."""
     stage = event["requestContext"].get("stage", "$default")
     return str(event["rawPath"] if stage == "$default" else event["rawPath"].removeprefix(f"/{stage}"))
-
-
-def _route(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""
-    segments = path.split("/")
-    matches = [
-        (route, parameters) for route in ROUTES if (parameters := _parameters(route, segments)) is not None
-    ]
-    of_method = [match for match in matches if match[0].method == method]
-    if of_method:
-        return min(of_method, key=lambda match: len(match[1]))  # `/v1/jobs/x` before `/v1/jobs/{job_id}`
-    if matches:
-        raise MethodNotAllowed(method, sorted(route.method for route, _ in matches))
-    raise NoSuchRoute(f"nothing is at {shown(path)}")
-
-
-def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
-    """The values of the route's parameters in a path; None if the path does not match the route."""
-    parts = route.path.split("/")
-    if len(parts) != len(segments):
-        return None
-    parameters = {}
-    for part, segment in zip(parts, segments, strict=True):
-        if part.startswith("{") and _PARAMETER.fullmatch(segment):
-            parameters[part[1:-1]] = segment
-        elif part != segment:
-            return None
-    return parameters
 
 
 def _request(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from http import HTTPStatus
 from typing import Any
 
@@ -155,8 +154,13 @@ def _terms(route: Route) -> str:
         costs = f"It counts as {counted}, or as more by what it costs."
         if route.role == "read" or route.while_suspended:
             costs += " A suspended tenant may call it."
-    names = ", ".join(f"`{kind.name}`" for error, kind in KINDS.items() if _is_possible(error, route))
+    names = ", ".join(f"`{kind.name}`" for kind in _refusals(route))
     return f"Needs {needs}. {costs}\n\nProblems: {names}."
+
+
+def _refusals(route: Route) -> list[Kind]:
+    """How the route can refuse a request."""
+    return [kind for error, kind in KINDS.items() if _is_possible(error, route)]
 
 
 def _is_possible(error: type[Exception], route: Route) -> bool:
@@ -164,7 +168,7 @@ def _is_possible(error: type[Exception], route: Route) -> bool:
     writes = route.method != "GET" and route.role != "read"
     of_tenant = route.role not in (None, OPERATOR)
     conditions: dict[type[Exception], bool] = {
-        Unauthenticated: route.role is not None,
+        Unauthenticated: route.role is not None or route.body == "Callback",  # which has a token
         Forbidden: route.role is not None,
         RateExceeded: of_tenant,
         IssuerUnreachable: of_tenant,
@@ -175,7 +179,7 @@ def _is_possible(error: type[Exception], route: Route) -> bool:
         UnsupportedMediaType: bool(route.body),
         NotFound: writes or "{" in route.path,
         Conflict: writes,
-        Busy: writes,
+        Busy: writes or route.role is not None,
         AlreadyExists: route.method == "POST" and route.body in ("NewJob", "NewTenant"),
         RevisionMismatch: route.if_match or route.if_none_match,
         RequestUnderWay: route.idempotency_key,
@@ -197,7 +201,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
             "description": _PATH_PARAMETERS[name][0],
             "schema": {"type": "string", "pattern": _PATH_PARAMETERS[name][1]},
         }
-        for name in re.findall(r"\{(\w+)\}", route.path)
+        for name in route.parameters
     ]
     parameters += [
         {"name": query.name, "in": "query", "description": query.description, "schema": dict(query.schema)}
@@ -259,29 +263,11 @@ def _responses(route: Route, summary: str, named: dict[str, Any]) -> dict[str, A
     if route.is_revalidated:
         responses["304"] = {"description": "The answer that If-None-Match names is still the same"}
     statuses: dict[HTTPStatus, list[Kind]] = {}
-    for kind in KINDS.values():
-        if kind.status in _refusals(route):
-            statuses.setdefault(kind.status, []).append(kind)
+    for kind in _refusals(route):
+        statuses.setdefault(kind.status, []).append(kind)
     for status, kinds in sorted(statuses.items()):
         responses[str(status.value)] = {
             "description": " / ".join(kind.title for kind in kinds),
             "content": {PROBLEM: {"schema": named["Problem"]}},
         }
     return responses
-
-
-def _refusals(route: Route) -> set[HTTPStatus]:
-    """The statuses of all refusals of a route."""
-    statuses = {HTTPStatus.BAD_REQUEST}
-    if route.role is not None:
-        statuses |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
-        statuses |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-    if route.body:
-        statuses |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
-    if route.if_match or route.if_none_match:
-        statuses.add(HTTPStatus.PRECONDITION_FAILED)
-    if route.idempotency_key or route.body_type == NDJSON:
-        statuses.add(HTTPStatus.UNPROCESSABLE_ENTITY)
-    if route.method != "GET":
-        statuses.add(HTTPStatus.CONFLICT)
-    return statuses

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final
 
+from api.http.problems import MethodNotAllowed, NoSuchRoute
 from api.http.requests import Request
 from api.services import Services
+from common.errors import shown
 from common.platform.credential import Role
 
 # A payload has at most 256 KiB; its JSON may contain escapes and spaces.
@@ -19,6 +24,8 @@ PAGE: Final = 50
 MAX_PAGE: Final = 200
 # Bytes of UTF-8. In Lambda's answer, which is limited to 6 MB, a character can take three times as many bytes.
 MAX_PAGE_BYTES: Final = 1024 * 1024
+# No id contains other characters, so a path with them cannot match a route.
+_PARAMETER: Final = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,11 @@ class Route:
         return f"{self.method} {self.path}"
 
     @property
+    def parameters(self) -> list[str]:
+        """The names of the ids in the path."""
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
+    @property
     def is_revalidated(self) -> bool:
         """Whether If-None-Match with the ETag of an answer is answered by 304 if the answer is still the same."""
         return self.method == "GET" and self.response_type == JSON and not self.revision
@@ -86,21 +98,72 @@ class Route:
 Handler = Callable[[Services, Request], Response]
 
 
+@dataclass(slots=True)
+class _Place:
+    """What a path can go on with, by its next segment, and the routes that end here, by their methods."""
+
+    named: dict[str, _Place] = field(default_factory=dict)
+    any_id: _Place | None = None
+    routes: dict[str, Route] = field(default_factory=dict)
+
+    def add(self, segments: list[str], route: Route) -> None:
+        if not segments:
+            self.routes[route.method] = route
+            return
+        first, *rest = segments
+        if not first.startswith("{"):
+            place = self.named.setdefault(first, _Place())
+        else:
+            place = self.any_id = self.any_id or _Place()
+        place.add(rest, route)
+
+    def ends(self, segments: list[str], at: int, ids: tuple[str, ...]) -> Iterator[_End]:
+        """Where a path can end, with the ids in it; `/v1/jobs/x` before `/v1/jobs/{job_id}`."""
+        if at == len(segments):
+            if self.routes:
+                yield self.routes, ids
+            return
+        segment = segments[at]
+        if place := self.named.get(segment):
+            yield from place.ends(segments, at + 1, ids)
+        if self.any_id and _PARAMETER.fullmatch(segment):
+            yield from self.any_id.ends(segments, at + 1, (*ids, segment))
+
+
+_End = tuple[dict[str, Route], tuple[str, ...]]
+
+
 class Routes(dict[Route, Handler]):
     """Routes with the functions that answer them.
 
     A function's name is the operation's id in the OpenAPI document; its docstring is the summary and the description.
     """
 
+    def __init__(self, routes: Mapping[Route, Handler] = MappingProxyType({})) -> None:
+        super().__init__()
+        self._places = _Place()
+        for route, handler in routes.items():
+            self._declare(route, handler)
+
     def add(self, method: str, path: str, role: Role | None, **declared: Any) -> Callable[[Handler], Handler]:
         """A decorator that declares the route that a function answers. `declared` are further fields of Route."""
-        route = Route(method, path, role, **declared)
+        return partial(self._declare, Route(method, path, role, **declared))
 
-        def declare(handler: Handler) -> Handler:
-            self[route] = handler
-            return handler
+    def _declare(self, route: Route, handler: Handler) -> Handler:
+        self[route] = handler
+        self._places.add(route.path.split("/"), route)
+        return handler
 
-        return declare
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""
+        allowed: set[str] = set()
+        for routes, ids in self._places.ends(path.split("/"), 0, ()):
+            if route := routes.get(method):
+                return route, dict(zip(route.parameters, ids, strict=True))
+            allowed |= routes.keys()
+        if allowed:
+            raise MethodNotAllowed(method, sorted(allowed))
+        raise NoSuchRoute(f"nothing is at {shown(path)}")
 
 
 # The weight of a request that may read or change a thousand jobs.

@@ -10,6 +10,7 @@ from openapi_spec_validator import validate
 
 from api.app import ROUTES
 from api.http.openapi import document
+from api.http.problems import KINDS
 from api.http.routing import NDJSON, Route
 from api.shapes import SHAPES
 from api.shapes.jobs import JobPatch
@@ -86,6 +87,9 @@ def test_every_operation_says_what_it_does_needs_and_costs_and_which_problems_it
                 "counted" in needs_and_costs or "counts" in needs_and_costs
             )
             assert "`invalid-input`" in problems
+            statuses = {str(kind.status.value) for kind in KINDS.values() if f"`{kind.name}`" in problems}
+            refusals = {status for status in operation["responses"] if int(status) >= 400}
+            assert refusals == statuses, operation["operationId"]
 
 
 def test_a_bulk_request_is_ndjson_or_an_array() -> None:

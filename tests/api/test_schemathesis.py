@@ -81,6 +81,8 @@ class Requests:
     office: Office
     other_callers: Iterator[str | None] = field(default_factory=lambda: cycle(EVERYBODY))
     statuses: set[int] = field(default_factory=set)
+    # Only a run's target has the token of a callback.
+    can_succeed: bool = True
 
     def ask(self, case: Any, who: str, checks: list[Any]) -> None:
         key = self.office.everybody[who].key
@@ -116,7 +118,8 @@ def requests(
     requests = Requests(office)
     yield requests
     # Otherwise only refusals were tested. An example in the operation's shape helps.
-    assert min(requests.statuses) < 300, f"no request succeeded: {sorted(requests.statuses)}"
+    fewest = 300 if requests.can_succeed else 500
+    assert min(requests.statuses) < fewest, f"no request succeeded: {sorted(requests.statuses)}"
 
 
 def items(world: World, name: str) -> list[dict[str, Any]]:
@@ -129,6 +132,7 @@ def items(world: World, name: str) -> list[dict[str, Any]]:
 def test_every_operation_does_what_the_document_says(case: Any, requests: Requests) -> None:
     call = CALLS.get((case.method, case.operation.path))
     entitled = next((who for who, role in ROLE_OF.items() if call and role == call.role), "no key")
+    requests.can_succeed = not case.operation.path.endswith("/callback")
     # In a body of lines or an array of them, each element is refused separately.
     by_line = LINES in case.operation.definition.raw.get("requestBody", {}).get("content", {})
     requests.ask(case, entitled, CONFORMANCE + [negative_data_rejection] * (not by_line))
