@@ -1,20 +1,35 @@
-"""Several processes at once, one AWS call at a time, in every order or in a sample of the orders.
+"""Several processes at once, one AWS call at a time: in every order that makes a difference, or in a sample.
 
 Each process is a thread that waits for its turn before each call, so a test is the same every time.
+
+Two steps that touch different items, or only read the same ones, commute. `every_order` plays one of such orders, by
+sleep sets (Godefroid, Partial-Order Methods, 1996). So what a test checks must be a stored item, or be written by a
+recorded step such as a target's call: not a variable that both processes write.
 """
 
 from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from tests.faults.wire import Wire
+from tests.faults.wire import Touched, Wire, commute
 from tests.worlds import Killed
 
-Choose = Callable[[int], int]
 Step = Callable[[], object]
 Apart = Callable[[str], bool]
+
+
+class Choose(Protocol):
+    """Decides which process continues."""
+
+    def next(self, waiting: Sequence[str]) -> str:
+        """The name of the process that does its next step."""
+
+    def ran(self, name: str, touched: Touched) -> None:
+        """The step is done, and touched these items."""
 
 
 def anywhere(call: str) -> bool:
@@ -27,6 +42,7 @@ class _Process(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._step, self._arrived = step, arrived
         self._go = threading.Semaphore(0)
+        self.touched: Touched = set()
         self.died: BaseException | None = None
         self.ended = False
 
@@ -43,10 +59,12 @@ class _Process(threading.Thread):
         self._arrived.release()
         self._go.acquire()
 
-    def go_on(self) -> None:
+    def go_on(self) -> Touched:
         """Let it do its next call, and run until the call after that or to its end."""
+        self.touched = set()
         self._go.release()
         self._arrived.acquire()
+        return self.touched
 
 
 def play(
@@ -56,46 +74,97 @@ def play(
     arrived = threading.Semaphore(0)
     processes = {name: _Process(name, step, arrived) for name, step in steps.items()}
 
-    def turn(call: str) -> None:
+    def turn(call: str, touched: Touched) -> None:
         process = threading.current_thread()
-        if isinstance(process, _Process) and apart(call):
-            process.wait_for_turn()
+        if isinstance(process, _Process):
+            if apart(call):
+                process.wait_for_turn()
+            process.touched |= touched
 
     wire.turn = turn
     try:
         for process in processes.values():
             process.start()
             arrived.acquire()
-        while going := [process for process in processes.values() if not process.ended]:
-            going[choose(len(going))].go_on()
+        while waiting := [name for name, process in processes.items() if not process.ended]:
+            name = choose.next(waiting)
+            choose.ran(name, processes[name].go_on())
     finally:
-        wire.turn = lambda name: None
+        wire.turn = lambda name, touched: None
     return {name: process.died for name, process in processes.items()}
 
 
+@dataclass
+class _Choice:
+    """A point of an order: who continued, who was tried here before, and whose next step need not come first here."""
+
+    waiting: Sequence[str]
+    asleep: dict[str, Touched]
+    chosen: str
+    touched: Touched = field(default_factory=set)
+    tried: dict[str, Touched] = field(default_factory=dict)
+
+    def go_to_next(self) -> bool:
+        """Choose somebody who was not tried; False if nobody is left."""
+        self.tried[self.chosen] = self.touched
+        untried = [name for name in self.waiting if name not in self.tried and name not in self.asleep]
+        self.chosen = untried[0] if untried else self.chosen
+        return bool(untried)
+
+
+class _Order:
+    """One order: it repeats `choices`, and goes on with the first process that is not asleep."""
+
+    def __init__(self, choices: list[_Choice]) -> None:
+        self._choices, self._depth, self._is_known = choices, 0, False
+
+    def next(self, waiting: Sequence[str]) -> str:
+        self._depth += 1
+        if self._depth <= len(self._choices):
+            return self._choices[self._depth - 1].chosen
+        asleep = self._asleep()
+        awake = [name for name in waiting if name not in asleep]
+        if self._is_known or not awake:  # another order has shown what this one leads to
+            self._is_known = True
+            return waiting[0]
+        self._choices.append(_Choice(waiting, asleep, awake[0]))
+        return awake[0]
+
+    def ran(self, name: str, touched: Touched) -> None:
+        if not self._is_known:
+            self._choices[self._depth - 1].touched = touched
+
+    def _asleep(self) -> dict[str, Touched]:
+        if not self._choices:
+            return {}
+        last = self._choices[-1]
+        before = {**last.asleep, **last.tried}
+        return {name: touched for name, touched in before.items() if commute(touched, last.touched)}
+
+
 def every_order() -> Iterator[Choose]:
-    """Choices that lead through all orders, depth first. Play each one to its end before taking the next."""
-    path: list[int] = []
+    """Choices that lead through all orders that differ, depth first. Play each to its end before taking the next."""
+    choices: list[_Choice] = []
     while True:
-        choices: list[tuple[int, int]] = []
-
-        def choose(
-            alternatives: int, path: list[int] = path, choices: list[tuple[int, int]] = choices
-        ) -> int:
-            chosen = path[len(choices)] if len(choices) < len(path) else 0
-            choices.append((chosen, alternatives))
-            return chosen
-
-        yield choose
-        while choices and choices[-1][0] + 1 == choices[-1][1]:
+        yield _Order(choices)
+        while choices and not choices[-1].go_to_next():
             choices.pop()
         if not choices:
             return
-        path = [chosen for chosen, _ in choices]
-        path[-1] += 1
+
+
+class _Sampled:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def next(self, waiting: Sequence[str]) -> str:
+        return waiting[self._random.randrange(len(waiting))]
+
+    def ran(self, name: str, touched: Touched) -> None:
+        """A sample does not depend on it."""
 
 
 def some_orders(count: int) -> Iterator[Choose]:
     """A sample of the orders: the same each time."""
     for seed in range(count):
-        yield random.Random(seed).randrange
+        yield _Sampled(seed)

@@ -13,7 +13,7 @@ from executor.stages import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
-from tests.faults.wire import Fault
+from tests.faults.wire import Fault, Touched
 from tests.worlds import Killed, World, at, job
 
 BEGIN, TICK, END = "2026-11-21T03:12:00Z", "2026-11-21T03:18:00Z", "2026-11-21T03:36:00Z"
@@ -156,7 +156,7 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
         earlier = minutes(15) if name == "resume" else []
         everything_explained(settled(world), {("alice", "a"): earlier + minutes(25, 35)})
         index_is_right(world)
-    assert played >= (100 if name == "create" else 10)
+    assert played > SAMPLE + 3
 
 
 def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> None:
@@ -181,18 +181,18 @@ def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage)
     world, calls = stage.world, list[str]()
     world.run_until(TICK)
 
-    def of_the_other(call: str) -> None:
+    def of_the_other(call: str, touched: Touched) -> None:
         calls.append(call)
         if call == "update_item MARK" and calls.count(call) == 2:
-            stage.wire.turn = lambda call: None
+            stage.wire.turn = lambda call, touched: None
             killed_after(stage, "transact_write_items", CHANGES["create"][1], nth=2)
             stage.wire.turn = of_the_other
 
-    def of_the_first(call: str) -> None:
+    def of_the_first(call: str, touched: Touched) -> None:
         if call == "query PENDING":
             stage.wire.turn = of_the_other
             world.scheduler.tick()
-            stage.wire.turn = lambda call: None
+            stage.wire.turn = lambda call, touched: None
             stage.wire.arm(1, Fault.KILLED_AFTER, only="delete_item")
 
     stage.wire.turn = of_the_first

@@ -13,7 +13,7 @@ from common.registration.manual import MAX_SKIPPED, MIN_NOTICE_S
 from common.tenants.audit import Audit
 from tests.faults.interleaving import every_order, play, some_orders
 from tests.faults.stage import Stage, staged
-from tests.faults.wire import Fault
+from tests.faults.wire import Fault, Touched
 from tests.worlds import World, at, job
 
 KEY, CRON = ("alice", "job"), "*/10 * * * *"
@@ -153,9 +153,9 @@ def test_a_commit_that_takes_longer_than_the_notice_loses_no_run(stage: Stage, f
     """The message comes, and goes as cancelled, while the commit is under way."""
     world, skipped = enqueued_and_skipped(stage)
 
-    def slow(call: str) -> None:
+    def slow(call: str, touched: Touched) -> None:
         if call.startswith("transact_write_items"):
-            stage.wire.turn = lambda call: None
+            stage.wire.turn = lambda call, touched: None
             stage.wire.disarm()
             world.clock.move_to(skipped.fire_at + 5)
             world.deliver()
@@ -172,13 +172,13 @@ def test_a_commit_that_takes_longer_than_the_notice_loses_no_run(stage: Stage, f
 def test_a_message_that_is_sent_again_beside_the_first_runs_once(stage: Stage) -> None:
     world, skipped = enqueued_and_skipped(stage)
 
-    def slow(call: str) -> None:
+    def slow(call: str, touched: Touched) -> None:
         if call.startswith("transact_write_items"):
             world.clock.move_to(skipped.fire_at - 1)
 
     stage.wire.turn = slow
     assert world.manual.take_back([skipped]) == [skipped]
-    stage.wire.turn = lambda call: None
+    stage.wire.turn = lambda call, touched: None
     assert len(world.sqs) == 2
     world.run_until("2026-11-21T03:21:00Z")
     assert (world.statuses(*KEY), len(world.target.calls)) == (["succeeded"], 1)

@@ -30,6 +30,23 @@ class Fault(StrEnum):
     KILLED_AFTER = "process killed after it"
 
 
+# A table, a partition and a sort key (None: all of them), and whether it is written.
+Touch = tuple[str | None, str | None, str | None, bool]
+Touched = set[Touch]
+# Queues and targets: the order of their calls always matters.
+ELSEWHERE: Touched = {("elsewhere", None, None, True)}
+_EVERYTHING: Touched = {(None, None, None, True)}
+
+
+def commute(one: Touched, other: Touched) -> bool:
+    """Whether two steps lead to the same in both orders: they share no item, or both only read it."""
+    return not any(_same(a, b) and (a[3] or b[3]) for a in one for b in other)
+
+
+def _same(a: Touch, b: Touch) -> bool:
+    return all(x == y or None in (x, y) for x, y in zip(a[:3], b[:3], strict=True))
+
+
 KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
 
 
@@ -39,7 +56,7 @@ class Wire:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.hit = ""
-        self.turn: Callable[[str], None] = lambda name: None
+        self.turn: Callable[[str, Touched], None] = lambda name, touched: None
         self._fault: Fault | None = None
         self._nth = 0
         self._only = ""
@@ -85,9 +102,10 @@ class Wire:
         throttled: Callable[[], Exception],
         about: str = "",
         conflicted: Callable[[], Exception] | None = None,
+        touched: Touched = ELSEWHERE,
     ) -> Any:
         """One call of an AWS client; `about` says what it touches. A call without `conflicted` writes no item."""
-        self.turn(f"{name} {about}".rstrip())
+        self.turn(f"{name} {about}".rstrip(), touched)
         fault = Fault.KILLED_AFTER if self._dies_now(name) else self.next_fault(name)
         if fault is None:
             return do()
@@ -113,7 +131,7 @@ class Wire:
 
     def target(self, do: Callable[[], Outcome]) -> Outcome:
         """One call of a target. Its kind turns every error into an outcome, and never calls twice."""
-        self.turn("target")
+        self.turn("target", ELSEWHERE)
         fault = self.next_fault("target")
         if fault is Fault.KILLED_BEFORE:
             raise Killed("target")
@@ -152,6 +170,7 @@ class WiredDynamoDB:
                 throttled,
                 _about(request),
                 conflicted if name in _ITEM_WRITES else None,
+                _touched(name, request),
             )
 
         return wired
@@ -172,6 +191,31 @@ def _about(request: Mapping[str, Any]) -> str:
     """The kind of item that a request touches: MARK, PENDING, GROUP…"""
     key = request.get("Key", {}).get("pk") or request.get("ExpressionAttributeValues", {}).get(":pk", {})
     return str(key.get("S", "")).partition("#")[0]
+
+
+def _touched(operation: str, request: Mapping[str, Any]) -> Touched:
+    """The items that a request reads or writes. A query depends on its whole partition."""
+    writes = operation not in ("get_item", "batch_get_item", "query")
+    if "TransactItems" in request:
+        parts = [part for item in request["TransactItems"] for part in item.values()]
+        return {_item(part["TableName"], part.get("Key") or part["Item"], True) for part in parts}
+    if operation == "query":
+        partition = request["ExpressionAttributeValues"][":pk"]["S"]
+        return {(request["TableName"], None if "IndexName" in request else partition, None, False)}
+    if operation == "batch_get_item":
+        read = [(table, key) for table, part in request["RequestItems"].items() for key in part["Keys"]]
+        return {_item(table, key, False) for table, key in read}
+    if operation == "batch_write_item":
+        tables = request["RequestItems"].items()
+        written = [(table, next(iter(part.values()))) for table, parts in tables for part in parts]
+        return {_item(table, part.get("Key") or part["Item"], True) for table, part in written}
+    if "TableName" in request and ("Key" in request or "Item" in request):
+        return {_item(request["TableName"], request.get("Key") or request["Item"], writes)}
+    return _EVERYTHING
+
+
+def _item(table: str, item: Mapping[str, Any], writes: bool) -> Touch:
+    return table, item["pk"]["S"], item["sk"]["S"], writes
 
 
 def wired_queue(wire: Wire, send: Callable[..., Any]) -> Callable[..., Any]:
