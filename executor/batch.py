@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
 from itertools import groupby
@@ -29,13 +29,9 @@ def execute_batch(
 
     Returns the reports, and the ids of the messages to deliver again.
     """
-    messages = list(messages)
     deliveries = deliveries_of(messages, executor.clock.now())
-    executor.handed_over.begin(deliveries)
-    try:
-        tasks = _execute(executor, deliveries, messages, redelivery)
-    finally:
-        executor.handed_over.end(messages)
+    learn_handed_over(executor, deliveries)
+    tasks = _execute(executor, deliveries, redelivery)
     reports, errors = _results(tasks)
     again = messages_to_deliver_again(executor, reports, errors) if errors else {}
     if redelivery and again:
@@ -43,31 +39,25 @@ def execute_batch(
     return list(reports.values()), [message.message_id for message in again]
 
 
-def _execute(
-    executor: Executor,
-    deliveries: Sequence[Delivery],
-    messages: Sequence[Message],
-    redelivery: Redelivery | None,
-) -> list[Task]:
+def _execute(executor: Executor, deliveries: Sequence[Delivery], redelivery: Redelivery | None) -> list[Task]:
     """Execute these deliveries, and return their tasks when all have ended."""
-    learn_handed_over(executor, deliveries)
-    if redelivery is None:
-        tasks = [task for second in by_second(deliveries) for task in start(executor, second)]
-        for task in find_threads(tasks):
-            give_back(executor, task)
-        return tasks
+    unfinished: defaultdict[Message, list[Delivery]] = defaultdict(list)
+    for delivery in deliveries:
+        unfinished[delivery.message].append(delivery)
     deletions: list[Future[None] | None] = []
 
     def delete_finished(least: int = FINISHED_AT_ONCE) -> None:
-        deletions.append(redelivery.delete_finished(executor.handed_over, messages, least))
+        if redelivery:
+            deletions.append(redelivery.delete_finished(unfinished, least))
 
-    hiding = redelivery.expect_death_of_crowd(deliveries)
+    hiding = redelivery.expect_death_of_crowd(deliveries) if redelivery else None
     tasks = [task for second in by_second(deliveries) for task in start(executor, second, delete_finished)]
-    if hidden := redelivery.expect_death(tasks, hiding):
+    hidden = redelivery.expect_death(tasks, hiding) if redelivery else None
+    if hidden:
         delete_finished(least=1)
     for task in find_threads(tasks):
         give_back(executor, task)
-    if hidden:
+    if redelivery and hidden:
         redelivery.keep_hidden(hidden, tasks)
     wait(filter(None, deletions))
     return tasks

@@ -28,7 +28,6 @@ from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
 from executor.due_jobs import DueJobs
-from executor.handed_over import HandedOver
 from executor.overlap import OverlapPolicy
 from executor.recorder import Recorder, Report
 from executor.stages import (
@@ -56,20 +55,8 @@ EVENT_TIMEOUT_S: Final = 10
 CLAIMS_AT_ONCE: Final = 10
 
 Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
-Stage = Callable[[Sequence[Progress]], list[Progress]]
 # Is told each result that was recorded, and since when it was being recorded.
 Note = Callable[[Called | Decided, Report, float], None]
-
-_NEXT_STAGES: Final[Mapping[type[Progress], str]] = {
-    Delivery: "hold",
-    Held: "load",
-    Loaded: "admit",
-    Admitted: "claim",
-    Claimed: "call",
-    Sending: "call",
-    Called: "record",
-    Decided: "record",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +79,33 @@ class Executor:
     # From a claim by itself to its call, and from a joint claim.
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
-    handed_over: HandedOver = field(default_factory=HandedOver)
     # For spans; None: there are none.
     note: Note | None = None
 
-    def next_stage(self, progress: Progress) -> Stage:
-        """The stage that an execution takes next."""
-        stage: Stage = getattr(self, _NEXT_STAGES[type(progress)])
-        return stage
+    def next_stage(self, progress: Progress) -> Progress:
+        """Take an execution through its next stage.
+
+        Raises:
+            UnreadableMessage: the message is not an execution; it will end in the dead-letter queue.
+            StillRunning: an earlier delivery is making the attempt; the message must be delivered again later.
+        """
+        match progress:
+            case Delivery():
+                return self._hold(progress)
+            case Held():
+                return self._load(progress)
+            case Loaded():
+                return self._admit(progress, self.clock.now())
+            case Admitted():
+                return self._claim(progress)
+            case Claimed():
+                return self.sending(progress).finish()
+            case Sending():
+                return progress.finish()
+            case Called() | Decided():
+                return self._record(progress)
+            case Report():
+                return progress
 
     def prepare(self, deliveries: Sequence[Delivery]) -> Iterator[list[Progress]]:
         """Take the executions of one second as far as joint requests go, at most until they are claimed.
@@ -111,79 +117,10 @@ class Executor:
         if len(deliveries) < 2:
             yield progress
             return
-        for stage in (self.hold, self.load, self.admit):
-            progress = _together(stage, progress)
+        for stage in (self._hold_all, self._load_together, self._admit_all):
+            progress = _or_each_alone(stage, progress)
         for first in range(0, len(progress), CLAIMS_AT_ONCE):
-            portion = progress[first : first + CLAIMS_AT_ONCE]
-            # What is left over alone is claimed by its own thread: its partition may be throttled.
-            yield _together(self.claim, portion) if len(portion) > 1 else portion
-
-    def hold(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Wait until the executions are due. An early execution goes back to the queue.
-
-        Raises:
-            UnreadableMessage: the message is not an execution; it will end in the dead-letter queue.
-        """
-        return [self._hold(item) if isinstance(item, Delivery) else item for item in batch]
-
-    def load(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Read the current jobs. Of several, those that one request brings."""
-        if len(batch) == 1:
-            return [self._load(item) if isinstance(item, Held) else item for item in batch]
-        held = [item.execution for item in batch if isinstance(item, Held)]
-        if len(held) < 2:
-            return list(batch)
-        jobs = self.due_jobs.load_together(held)
-        loaded: list[Progress] = []
-        for item in batch:
-            if isinstance(item, Held) and (job := jobs.get((item.execution.tenant, item.execution.job_id))):
-                loaded.append(Loaded(item.message_id, item.execution, job))
-            else:
-                loaded.append(item)
-        return loaded
-
-    def admit(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Decide which attempts may be made. Of several executions, decide those that need no request of their own."""
-        now = self.clock.now()
-        if len(batch) == 1:
-            return [self._admit(item, now) if isinstance(item, Loaded) else item for item in batch]
-        plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
-        if len(plain) < 2:
-            return list(batch)
-        known = self.tenants.learn({loaded.execution.tenant for loaded in plain}, now)
-        admitted: dict[int, Progress] = {}
-        for loaded in plain:
-            if loaded.execution.tenant in known:
-                with suppress(Exception):  # its own thread raises it
-                    admitted[id(loaded)] = self._admit(loaded, now)
-        return [admitted.get(id(item), item) for item in batch]
-
-    def claim(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Claim the attempts. Of several attempts, those that a joint request certainly claims."""
-        if len(batch) == 1:
-            return [self._claim(item) if isinstance(item, Admitted) else item for item in batch]
-        # One attempt of each execution: a copy of a message claims by itself.
-        attempts: dict[str, Admitted] = {}
-        for item in batch:
-            if isinstance(item, Admitted):
-                attempts.setdefault(item.claim.execution.execution_id, item)
-        if len(attempts) < 2:
-            return list(batch)
-        claimed = self._claim_together(list(attempts.values()))
-        return [claimed.get(id(item), item) for item in batch]
-
-    def call(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Call the targets of claimed attempts, and wait for the outcomes."""
-        sending = [self.sending(item) if isinstance(item, Claimed) else item for item in batch]
-        return [item.finish() if isinstance(item, Sending) else item for item in sending]
-
-    def record(self, batch: Sequence[Progress]) -> list[Progress]:
-        """Write the results of the attempts.
-
-        Raises:
-            StillRunning: an earlier delivery is making the attempt; the message must be delivered again later.
-        """
-        return [self._record(item) if isinstance(item, Called | Decided) else item for item in batch]
+            yield _or_each_alone(self._claim_together, progress[first : first + CLAIMS_AT_ONCE])
 
     def sending(self, claimed: Claimed) -> Sending:
         """The call of a claimed attempt, before its first step."""
@@ -196,24 +133,38 @@ class Executor:
 
     def _hold(self, delivery: Delivery) -> Held | Report:
         execution = delivery.execution or Execution.decode(delivery.body)
-        if self.handed_over.contains(delivery):
+        if delivery.position in delivery.handed_over:
             return Report("duplicate", execution, detail=DISPATCHED)
         if delivery.is_early:
             return self.recorder.send_on(execution)
         self.due_jobs.wait_until(execution.visible_at)
-        return Held(delivery.message.message_id, execution)
+        return Held(delivery, execution)
+
+    def _hold_all(self, batch: Sequence[Progress]) -> list[Progress]:
+        return [self._hold(item) if isinstance(item, Delivery) else item for item in batch]
 
     def _load(self, held: Held) -> Loaded:
-        return Loaded(held.message_id, held.execution, self.due_jobs.load(held.execution))
+        return Loaded(held.delivery, held.execution, self.due_jobs.load(held.execution))
+
+    def _load_together(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Read the jobs that one request brings."""
+        held = [item.execution for item in batch if isinstance(item, Held)]
+        jobs = self.due_jobs.load_together(held) if len(held) > 1 else {}
+        loaded: list[Progress] = []
+        for item in batch:
+            if isinstance(item, Held) and (job := jobs.get((item.execution.tenant, item.execution.job_id))):
+                loaded.append(Loaded(item.delivery, item.execution, job))
+            else:
+                loaded.append(item)
+        return loaded
 
     def _admit(self, loaded: Loaded, now: float) -> Admitted | Decided:
         execution = loaded.execution
+        message_id = loaded.delivery.message.message_id
         rules = self.tenants.rules(execution.tenant, now)
         job, retention_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
         if isinstance(job, Skip):
-            return Decided(
-                Claim(execution, loaded.message_id, now, now, retention_s=retention_s), loaded.job, job
-            )
+            return Decided(Claim(execution, message_id, now, now, retention_s=retention_s), loaded.job, job)
         kind = self.kinds[job.target["kind"]]
         callback = self._callback_of(job, execution)
         is_awaited = kind.is_awaited(job.target) or callback is not None
@@ -221,14 +172,28 @@ class Executor:
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
             execution,
-            loaded.message_id,
+            message_id,
             now,
             lease_until,
             retention_s=retention_s,
             callback=callback,
             slot=job.concurrency.key if job.concurrency else "",
         )
-        return Admitted(claim, job, kind, timeout_s, is_awaited)
+        return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
+
+    def _admit_all(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Decide about those that need no request of their own, and whose tenants' rules are known."""
+        now = self.clock.now()
+        plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
+        known = (
+            self.tenants.learn({loaded.execution.tenant for loaded in plain}, now) if len(plain) > 1 else ()
+        )
+        admitted: dict[int, Progress] = {}
+        for loaded in plain:
+            if loaded.execution.tenant in known:
+                with suppress(Exception):  # its own thread raises it
+                    admitted[id(loaded)] = self._admit(loaded, now)
+        return [admitted.get(id(item), item) for item in batch]
 
     def _callback_of(self, job: Job, execution: Execution) -> Callback | None:
         """What the attempt's target needs to call back; None: its answer is the end."""
@@ -265,21 +230,29 @@ class Executor:
             claimed.claim, attempt.job, ClaimConflict(lost.run, no_takeover, permanent=is_called_once)
         )
 
-    def _claim_together(self, attempts: Sequence[Admitted]) -> dict[int, Claimed]:
-        """The attempts that are certainly claimed, by the id of the admitted one. Every other attempt claims by itself.
+    def _claim_together(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Claim those that a joint request certainly claims. Every other attempt claims by itself, in its own thread.
 
         If it is not certain that a claim was written, the attempt's own request finds out by the same claim.
         """
+        # One attempt of each execution: a copy of a message claims by itself.
+        attempts: dict[str, Admitted] = {}
+        for item in batch:
+            if isinstance(item, Admitted):
+                attempts.setdefault(item.claim.execution.execution_id, item)
+        if len(attempts) < 2:
+            return list(batch)
         now = self.clock.now()
-        claimed = [self._claimed(attempt, now, self.joint_call_delay) for attempt in attempts]
+        claimed = [self._claimed(attempt, now, self.joint_call_delay) for attempt in attempts.values()]
         certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
-        return {
+        done = {
             id(item.attempt): item for item, is_certain in zip(claimed, certain, strict=True) if is_certain
         }
+        return [done.get(id(item), item) for item in batch]
 
     def _claimed(self, attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
         """The attempt with a claim that is sent now."""
-        bits = self.handed_over.bits(attempt.claim.message_id)
+        bits = sum(1 << position for position in attempt.delivery.handed_over.copy())
         return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s, handed_over=bits), now, delay)
 
     def _take_slot(self, attempt: Admitted) -> Slot | Skip | Wait | ClaimConflict | None:
@@ -319,7 +292,9 @@ class Executor:
         return report
 
 
-def _together(stage: Stage, progress: list[Progress]) -> list[Progress]:
+def _or_each_alone(
+    stage: Callable[[Sequence[Progress]], list[Progress]], progress: list[Progress]
+) -> list[Progress]:
     try:
         return stage(progress)
     except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then

@@ -23,7 +23,6 @@ from common import telemetry
 from common.clock import Clock
 from common.runs.run import Run
 from common.runs.states import DISPATCHED
-from executor.handed_over import HandedOver
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
 from executor.stages import Delivery, Message
@@ -58,9 +57,15 @@ def learn_handed_over(executor: Executor, deliveries: Iterable[Delivery]) -> Non
     for delivery, record in zip(
         again, call_each(lambda delivery: _record(executor, delivery), again), strict=True
     ):
-        message_id = delivery.message.message_id
-        if record and record.claimed_by == message_id:  # the bits of another message mean other executions
-            executor.handed_over.learn(message_id, record.handed_over)
+        # The bits of another message mean other executions.
+        if record and record.claimed_by == delivery.message.message_id:
+            bits = record.handed_over
+            delivery.handed_over.update(n for n in range(bits.bit_length()) if bits >> n & 1)
+
+
+def _is_handed_over(deliveries: Sequence[Delivery]) -> bool:
+    """Whether all of a message was handed over."""
+    return len(deliveries[0].handed_over) == len(deliveries)
 
 
 def _record(executor: Executor, delivery: Delivery) -> Run | None:
@@ -201,15 +206,18 @@ class Redelivery:
         self._hide_until(hidden)
         return hidden
 
-    def delete_finished(
-        self, handed_over: HandedOver, messages: Sequence[Message], least: int
-    ) -> Future[None] | None:
+    def delete_finished(self, unfinished: dict[Message, list[Delivery]], least: int) -> Future[None] | None:
         """Delete messages of which everything was handed over, in a thread, while their batch goes on.
 
-        None if they are fewer than `least`: a request has its price. Lambda deletes all at the end of the batch.
+        None if they are fewer than `least`: a request has its price. Lambda deletes all at the end of the batch. Takes
+        them out of `unfinished`.
         """
-        finished = handed_over.take_finished(messages, least)
-        return in_a_thread(lambda: self._delete(finished)) if finished else None
+        finished = [message for message, all_of_it in unfinished.items() if _is_handed_over(all_of_it)]
+        if len(finished) < least:
+            return None
+        for message in finished:
+            del unfinished[message]
+        return in_a_thread(lambda: self._delete(finished))
 
     def _delete(self, messages: Sequence[Message]) -> None:
         entries: list[DeleteMessageBatchRequestEntryTypeDef] = [

@@ -6,7 +6,7 @@ A pack delivers several executions, any other message one. A wake delivers none.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.jobs.job import PAYLOAD_PATCH, Job
@@ -44,6 +44,7 @@ class Delivery:
     """One execution that a message delivers. `body` is the message that it would have alone.
 
     `execution` is None if the body cannot be read. `received_at` is when the batch arrived. `position`: in its message.
+    `handed_over`: the positions of the message's executions that were handed over, as far as this process knows.
     """
 
     message: Message
@@ -51,6 +52,7 @@ class Delivery:
     execution: Execution | None
     received_at: float
     position: int = 0
+    handed_over: set[int] = field(default_factory=set, compare=False)
 
     @property
     def is_in_pack(self) -> bool:
@@ -68,11 +70,13 @@ def deliveries_of(messages: Iterable[Message], received_at: float) -> list[Deliv
 
     Two cut-off registrations of a job have the same executions, which can come into the same pack.
     """
-    deliveries = [
-        Delivery(message, body, _read(body), received_at, position)
-        for message in messages
-        for position, body in enumerate(dict.fromkeys(lines(message.body)))
-    ]
+    deliveries: list[Delivery] = []
+    for message in messages:
+        handed_over: set[int] = set()
+        deliveries += [
+            Delivery(message, body, _read(body), received_at, position, handed_over)
+            for position, body in enumerate(dict.fromkeys(lines(message.body)))
+        ]
     return sorted(deliveries, key=lambda delivery: delivery.position)
 
 
@@ -100,9 +104,9 @@ class CallDelay:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An execution that is due, and the message that delivered it."""
+    """An execution that is due, and its delivery."""
 
-    message_id: str
+    delivery: Delivery
     execution: Execution
 
 
@@ -110,7 +114,7 @@ class Held:
 class Loaded:
     """A due execution with its current job. None: the job does not exist."""
 
-    message_id: str
+    delivery: Delivery
     execution: Execution
     job: Job | None
 
@@ -119,6 +123,7 @@ class Loaded:
 class Admitted:
     """An attempt that may be made. Its claim has a lease, and is not yet written."""
 
+    delivery: Delivery
     claim: Claim
     job: Job
     kind: Kind

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from common import telemetry
 from common.runs.outcome import Outcome
+from common.runs.states import DISPATCHED
 from executor.calling import AnswerPoll, Sending
 from executor.pipeline import Executor, Progress
 from executor.recorder import Report
@@ -92,8 +93,9 @@ class Task:
     def finish(self) -> Report:
         """Take the remaining stages in this thread."""
         while not isinstance(self.progress, Report):
-            (self.progress,) = self._executor.next_stage(self.progress)([self.progress])
-        self._executor.handed_over.note(self.delivery, self.progress)
+            self.progress = self._executor.next_stage(self.progress)
+        if self.progress.result == DISPATCHED:
+            self.delivery.handed_over.add(self.delivery.position)
         return self.progress
 
     def send(self, answers: AnswerPoll[Task]) -> bool:

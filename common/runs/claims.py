@@ -60,7 +60,7 @@ class Claim:
     retention_s: int = RETENTION_S
     # None: the call's answer is the end of the attempt.
     callback: Callback | None = None
-    # The executions of the same message that were handed over before, one bit each (`executor/handed_over.py`).
+    # The executions of the same message that were handed over before, one bit each (`executor/redelivery.py`).
     handed_over: int = 0
     # The concurrency key of the slot that the attempt holds.
     slot: str = ""

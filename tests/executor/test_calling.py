@@ -20,7 +20,7 @@ from common.storage.wire import from_wire, to_wire
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import PayloadReader, Sending
 from executor.secrets import JobSecrets
-from executor.stages import Admitted, CallDelay, Claimed
+from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job
 
@@ -44,7 +44,8 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
-    attempt = Admitted(claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
+    delivery = Delivery(Message("m-1", ""), "", claim.execution, DUE)
+    attempt = Admitted(delivery, claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
     return (
         Sending(
             Claimed(attempt, claim, DUE, CallDelay()),
