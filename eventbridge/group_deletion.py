@@ -8,7 +8,6 @@ step reads the remaining schedules, so an interrupted step is simply repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -18,10 +17,10 @@ from common.jobs.job import DELETED, Job
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.conflicts import retry_on_conflict
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change
 from common.storage.table import Query
 from common.storage.transactions import TooManyWrites, Transaction
-from common.storage.wire import Expression
 from eventbridge import keys as group_keys
 from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
 from eventbridge.names import DEFAULT_GROUP, job_id_prefixes
@@ -59,22 +58,18 @@ class GroupDeletions:
         tx.update(
             self.store.jobs,
             group_keys.group(tenant, name),
-            Expression(
-                "SET #state = :deleting, #updated_at = :now, #deleted_by = :by",
-                {":deleting": DELETING, ":now": int(now), ":by": request.token},
-            ),
-            Expression("attribute_exists(pk)", {}),
+            change({"state": DELETING, "updated_at": int(now), "deleted_by": request.token}),
+            PRESENT,
         )
         tx.put(self.store.ledger.table, {**group_keys.deletion(tenant, name), "tenant": tenant, "name": name})
-        try:
-            self.store.audited.commit(tx, tenant, "group.deleted", name, now)
-        except ConditionFailed as error:
-            if not request.was_done(error):
-                raise NotFound("schedule group", name) from None
-            if request.is_named and (group := self._groups.get(tenant, name)) and group.state == ACTIVE:
-                raise UndoneSince("schedule group", name, is_creation=False) from None
-            return False
-        return True
+        refused = self.store.audited.try_commit(tx, tenant, "group.deleted", name, now)
+        if refused is None:
+            return True
+        if not request.was_done(refused):
+            raise NotFound("schedule group", name)
+        if request.is_named and (group := self._groups.get(tenant, name)) and group.state == ACTIVE:
+            raise UndoneSince("schedule group", name, is_creation=False)
+        return False
 
     def under_way(self) -> Iterator[tuple[str, str]]:
         """The tenants and names of the groups that are being deleted."""
@@ -87,7 +82,7 @@ class GroupDeletions:
         """Delete some more schedules, and after the last one the group. Returns their number. Raises Busy."""
         group = self._groups.get(tenant, name)
         if group is None:  # another step was faster, or the tenant is gone
-            self._finish(tenant, name, Expression("attribute_not_exists(pk)", {}))
+            self._finish(tenant, name, ABSENT)
             return 0
         if group.state != DELETING:
             return 0  # another step was faster, and there is a new group of this name
@@ -95,26 +90,24 @@ class GroupDeletions:
         for first in range(0, len(job_ids), MAX_AT_ONCE):
             self._delete_schedules(tenant, name, job_ids[first : first + MAX_AT_ONCE])
         if len(job_ids) < STEP:
-            # Another request may delete a newer group of this name. Earlier versions did not store the request.
-            same = "#state = :deleting AND (attribute_not_exists(#deleted_by) OR #deleted_by = :by)"
-            values = {":deleting": DELETING, ":by": group.deleted_by or ""}
-            self._finish(tenant, name, Expression(same, values))
+            # Another request may delete a newer group of this name.
+            same = (Attribute("state") == DELETING) & (Attribute("deleted_by") == group.deleted_by)
+            self._finish(tenant, name, same)
         return len(job_ids)
 
     @property
     def _groups(self) -> ScheduleGroups:
         return ScheduleGroups(self.store.jobs)
 
-    def _finish(self, tenant: str, name: str, condition: Expression) -> None:
+    def _finish(self, tenant: str, name: str, condition: Condition) -> None:
         """Remove the group and its mark, if the condition holds for the group. Raises Busy."""
         tx = Transaction(self.store.jobs.client)
         tx.delete(self.store.jobs, group_keys.group(tenant, name), condition)
         tx.delete(self.store.ledger.table, group_keys.deletion(tenant, name))
-        with suppress(ConditionFailed):
-            retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
+        retry_on_conflict(tx.try_commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:
-        not_deleted = Expression("#state <> :deleted", {":deleted": DELETED})
+        not_deleted = Attribute("state") != DELETED
         for prefix in job_id_prefixes(name):
             items = self.store.jobs.query(
                 Query(

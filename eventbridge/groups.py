@@ -14,14 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded, UndoneSince
+from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, QuotaExceeded, UndoneSince
 from common.jobs.guards import JobChanges
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.conflicts import ConditionFailed, retry_if_changed, retry_on_conflict
+from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from eventbridge import keys as group_keys
 from eventbridge.names import DEFAULT_GROUP
@@ -33,8 +34,7 @@ MAX_TAGS: Final = 200
 ACTIVE: Final = "ACTIVE"
 DELETING: Final = "DELETING"
 
-_ACTIVE: Final = Expression("#state = :active", {":active": ACTIVE})
-_MAX_TRIES: Final = 5
+_ACTIVE: Final = Attribute("state") == ACTIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,11 @@ class GroupRequest:
 
     def remember_alone(self, jobs: Table, now: float) -> None:
         """Store that a request was done that changes nothing else. Raises Busy."""
-        with suppress(ConditionFailed):
-            jobs.put(*self._first(now))
+        jobs.put_if(*self._first(now))
 
-    def _first(self, now: float) -> tuple[Item, Expression]:
+    def _first(self, now: float) -> tuple[Item, Condition]:
         # DynamoDB removes expired items only after some time, up to days.
-        free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": int(now)})
+        free = ABSENT | (Attribute("expires_at") <= int(now))
         return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
 
     def is_known(self, jobs: Table, now: float) -> bool:
@@ -159,17 +158,17 @@ class ScheduleGroups:
             if request:
                 request.remember(tx, self._table, now)
             new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags)
-            tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
+            tx.put(self._table, new.to_item(), ABSENT)
             addition.note(tx)
-            try:
-                audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
-            except ConditionFailed as error:
-                addition.check_first(error)
-                if not (request and request.was_done(error)):
-                    raise AlreadyExists("schedule group", name) from None
-                group = self.get(tenant, name)
-                if request.is_named and (group is None or group.state != ACTIVE):
-                    raise UndoneSince("schedule group", name, is_creation=True) from None
+            refused = audited.try_commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
+            if refused is None:
+                return
+            addition.check_first(refused)
+            if not (request and request.was_done(refused)):
+                raise AlreadyExists("schedule group", name)
+            group = self.get(tenant, name)
+            if request.is_named and (group is None or group.state != ACTIVE):
+                raise UndoneSince("schedule group", name, is_creation=True)
 
         retry_on_conflict(attempt, "the schedule groups", sleep=audited.clock.sleep)
 
@@ -198,7 +197,8 @@ class ScheduleGroups:
     ) -> None:
         """Set tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
         tenant = request.tenant
-        for _ in range(_MAX_TRIES):
+
+        def attempt() -> None:
             stored = self.get(tenant, name)
             group = stored or self.existing(tenant, name)
             group.check_active()
@@ -217,13 +217,11 @@ class ScheduleGroups:
             request.remember(tx, self._table, now)
             tx.put(self._table, new.to_item(), _unchanged(stored))
             before, after = {"tags": dict(group.tags)}, {"tags": tags}
-            try:
-                audited.commit(tx, tenant, "group.tagged", name, now, before=before, after=after)
-            except ConditionFailed as error:
-                if not request.was_done(error):
-                    continue
-            return
-        raise Busy(f"schedule group {name!r} is changed by others; try again")
+            refused = audited.try_commit(tx, tenant, "group.tagged", name, now, before=before, after=after)
+            if refused and not request.was_done(refused):
+                raise refused
+
+        retry_if_changed(attempt, f"schedule group {name!r}", sleep=audited.clock.sleep)
 
     def require(self, tx: Transaction, changes: JobChanges) -> None:
         """Let `tx` fail if the group of a new schedule does not exist, or is being deleted."""
@@ -252,11 +250,11 @@ def joined_group(old: Job | None, new: Job) -> str | None:
     return str(origin["group"]) if origin and not schedule_of(old) else None
 
 
-def _unchanged(stored: ScheduleGroup | None) -> Expression:
+def _unchanged(stored: ScheduleGroup | None) -> Condition:
     """The condition that an active group is unchanged since it was read. A deletion moves no revision."""
     if stored is None:
-        return Expression("attribute_not_exists(pk)", {})
-    return Expression(
-        "#revision = :revision AND #created_at = :created_at AND #state = :active",
-        {":revision": stored.revision, ":created_at": stored.created_at, **_ACTIVE.values},
+        return ABSENT
+    return (
+        unchanged({"revision": stored.revision, "created_at": stored.created_at}, "revision", "created_at")
+        & _ACTIVE
     )

@@ -22,10 +22,10 @@ from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.conflicts import retry_on_conflict
+from common.storage.expressions import ABSENT, PRESENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit
 from common.tenants.states import IS_THERE
 from common.texts import check_name
@@ -144,10 +144,8 @@ class ApiKeys:
             tx.check(self._table, keys.tenant(tenant_id), IS_THERE)
             self._put(tx, tenant_id, key, by)
 
-        try:
-            self._add(tenant_id, now, fill)
-        except ConditionFailed:  # the tenant was deleted, or never existed
-            raise NotFound("tenant", tenant_id) from None
+        if not self._add(tenant_id, now, fill):  # the tenant was deleted, or never existed
+            raise NotFound("tenant", tenant_id)
         return raw_key, key
 
     def create_operator_key(
@@ -167,41 +165,28 @@ class ApiKeys:
                 f"{_REVOKED_LISTED_S // DAY_S} days included"
             )
 
-    def _add(self, owner: str, now: float, fill: Callable[[Transaction], None]) -> None:
-        """Write another key, as `fill` does. Raises ConditionFailed, Conflict, Busy."""
+    def _add(self, owner: str, now: float, fill: Callable[[Transaction], None]) -> bool:
+        """Write another key, as `fill` does. Returns whether its conditions held. Raises Conflict, Busy."""
 
-        def attempt() -> None:
+        def attempt() -> bool:
             addition = Addition(self._table, keys.additions(owner, "keys"))
             self._check_room(owner, now)
             tx = Transaction(self._table.client)
             fill(tx)
             addition.note(tx)
-            try:
-                tx.commit()
-            except ConditionFailed as error:
-                addition.check_first(error)
-                raise
+            if refused := tx.try_commit():
+                addition.check_first(refused)
+            return not refused
 
-        self._retried(attempt)
+        return self._retried(attempt)
 
-    def _commit(self, fill: Callable[[Transaction], None]) -> None:
-        """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
-
-        def attempt() -> None:
-            tx = Transaction(self._table.client)
-            fill(tx)
-            tx.commit()
-
-        self._retried(attempt)
-
-    def _retried(self, attempt: Callable[[], None]) -> None:
+    def _retried(self, attempt: Callable[[], bool]) -> bool:
         # Registrations count on the tenant's item, one after another: a flood must not keep the platform out.
-        retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
+        return retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
-        unused = Expression("attribute_not_exists(pk)", {})
-        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, unused)
-        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
+        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, ABSENT)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, ABSENT)
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
 
     def keys_of(self, owner: str) -> list[ApiKey]:
@@ -233,22 +218,19 @@ class ApiKeys:
         revoked = replace(
             key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
         )
-        change = Expression(
-            "SET #revoked_at = :now, #expires_at = :forgotten_at",
-            {":now": revoked.revoked_at, ":forgotten_at": revoked.expires_at},
-        )
-        standing = Expression("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
+        revocation = change({"revoked_at": revoked.revoked_at, "expires_at": revoked.expires_at})
+        standing = PRESENT & Attribute("revoked_at").is_absent
         before = _audited(key)
         after = {**before, "revoked_at": revoked.revoked_at}
 
-        def fill(tx: Transaction) -> None:
-            tx.update(self._table, keys.api_key(key.key_hash), change, standing)
-            tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
+        def attempt() -> bool:
+            tx = Transaction(self._table.client)
+            tx.update(self._table, keys.api_key(key.key_hash), revocation, standing)
+            tx.update(self._table, keys.api_key_reference(owner, key_id), revocation, standing)
             Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
+            return tx.try_commit() is None
 
-        try:
-            self._commit(fill)
-        except ConditionFailed:  # the key expired and was removed, or another writer changed it first
+        if not self._retried(attempt):  # the key expired and was removed, or another writer changed it first
             return self._key_of(owner, key_id)
         self._trusted.forget(key.key_hash)
         return revoked

@@ -22,10 +22,11 @@ from common.errors import NotFound
 from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import PRESENT, Attribute, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import TRUSTED_FOR_S
@@ -115,14 +116,12 @@ class Deletions:
             return self.progress(tenant_id)
 
         # Another caller began it, or a registration changed the counts.
-        conflicts = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"tenant {tenant_id!r}", on=conflicts, sleep=self.clock.sleep)
+        return retry_if_changed(attempt, f"tenant {tenant_id!r}", sleep=self.clock.sleep)
 
     def _stop(self, deletion: Deletion, now: float) -> None:
         tenant_id = deletion.tenant_id
         # The revision changes too, so that a change that was decided earlier cannot restore the state.
-        words = "SET #state = :deleting, #revision = if_not_exists(#revision, :one) + :one"
-        deleting = Expression(words, {":deleting": DELETING, ":one": 1})
+        deleting = change({"state": DELETING}, add={"revision": 1})
         tx = Transaction(self.tenants.client)
         tx.update(self.tenants, keys.tenant(tenant_id), deleting, IS_THERE)
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
@@ -188,18 +187,12 @@ class Deletions:
         """Remove a job from the tables that plan. False if it changed meanwhile: the next slice tries again."""
         job_id = item["sk"].removeprefix(keys.JOB_PREFIX)
         tx = Transaction(self.jobs.client)
-        revision = item.get("revision")
-        as_read = Expression("#revision = :revision", {":revision": revision}) if revision else None
-        tx.delete(self.jobs, keys.key_of(item), as_read)
+        tx.delete(self.jobs, keys.key_of(item), unchanged(item, "revision"))
         tx.put(self.jobs, keys.former_job(tenant_id, job_id))
         if item.get("group"):
             self.index.delete_entry(tx, item["group"], item["shard"], tenant_id, job_id)
             self.index.directory.count(tx, item["group"], item["shard"], -1)
-        try:
-            tx.commit()
-        except (ConditionFailed, TransactionConflict):
-            return False
-        return True
+        return tx.commit_if_unchanged()
 
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove the runs and large texts of former jobs, and each former job after its last run."""
@@ -266,14 +259,8 @@ class Deletions:
 
     def _count(self, tenant_id: str, removed: Counter[str]) -> None:
         counts = {f"removed_{kind}": removed[kind] for kind in KINDS if removed[kind]}
-        if not counts:
-            return
-        words = "ADD " + ", ".join(f"#{name} :{name}" for name in counts)
-        change = Expression(words, {f":{name}": count for name, count in counts.items()})
-        try:
-            self.tenants.update(keys.deletion(tenant_id), change, Expression("attribute_exists(pk)", {}))
-        except ConditionFailed:
-            return  # another slice finished it at the same time
+        if counts:  # refused: another slice finished it at the same time
+            self.tenants.update_if(keys.deletion(tenant_id), change(add=counts), PRESENT)
 
     def _finish(self, deletion: Deletion, now: float) -> None:
         """Replace the tenant's item with a tombstone, which records the deletion."""
@@ -286,12 +273,9 @@ class Deletions:
             "expires_at": int(now) + _TOMBSTONE_LIFETIME_S,
         }
         tx = Transaction(self.tenants.client)
-        tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))
+        tx.put(self.tenants, tombstone, Attribute("state") == DELETING)
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
         tx.delete(self.jobs, keys.subscriber(deletion.tenant_id))
         rules_cache.note_change(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
-        try:
-            tx.commit()
-        except (ConditionFailed, TransactionConflict):
-            return  # another slice finished it, or the next one will
+        tx.commit_if_unchanged()  # else another slice finished it, or the next one will

@@ -10,11 +10,11 @@ from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import ApiKey, ApiKeys
-from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage import expressions, keys
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, TenantRules, changed
@@ -89,14 +89,11 @@ class Tenants:
         tenant = Tenant(tenant_id, check_name(name), int(now), rules)
         tx = Transaction(self._table.client)
         # The name of a deleted tenant cannot be used again while its tombstone exists: some of its runs may be left.
-        unused = Expression("attribute_not_exists(pk)", {})
-        tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, unused)
+        tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, ABSENT)
         self._publish(tx, tenant, now)
         Audit(self._table).add(tx, tenant_id, by, "tenant.created", tenant_id, now, after=tenant.to_item())
-        try:
-            tx.commit()
-        except ConditionFailed:
-            raise AlreadyExists("tenant", tenant_id) from None
+        if tx.try_commit():
+            raise AlreadyExists("tenant", tenant_id)
         return tenant
 
     def get(self, tenant_id: str) -> Tenant:
@@ -187,25 +184,17 @@ class Tenants:
             self._store(before, after, now, action, by)
             return after
 
-        return retry_on_conflict(
-            attempt,
-            f"tenant {tenant_id!r}",
-            on=(ConditionFailed, TransactionConflict),
-            sleep=self._clock.sleep,
-        )
+        return retry_if_changed(attempt, f"tenant {tenant_id!r}", sleep=self._clock.sleep)
 
     def _store(self, before: Tenant, after: Tenant, now: float, action: str, by: str) -> None:
         """Write field by field: registrations change the counts in the same item."""
         fields = after.to_item()
         values = {name: value for name, value in fields.items() if value is not None}
-        words = "SET " + ", ".join(f"#{name} = :{name}" for name in values)
-        if absent := [f"#{name}" for name in fields if name not in values]:
-            words += f" REMOVE {', '.join(absent)}"
         tx = Transaction(self._table.client)
         tx.update(
             self._table,
             keys.tenant(after.tenant_id),
-            Expression(words, {f":{name}": value for name, value in values.items()}),
+            expressions.change(values, remove=[name for name in fields if name not in values]),
             unchanged(before),
         )
         self._publish(tx, after, now)
@@ -229,7 +218,6 @@ def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | 
     return replace(tenant, name=name, rules=changed(tenant.rules, settings))
 
 
-def unchanged(tenant: Tenant) -> Expression:
-    """The condition that the tenant did not change since it was read. Items of old versions have no revision."""
-    first = " OR attribute_not_exists(#revision)" if tenant.revision == 1 else ""
-    return Expression(f"attribute_exists(pk) AND (#revision = :before{first})", {":before": tenant.revision})
+def unchanged(tenant: Tenant) -> Condition:
+    """The condition that the tenant did not change since it was read."""
+    return Attribute("revision") == tenant.revision

@@ -81,6 +81,19 @@ def retry_on_conflict(
     raise busy(subject) from conflict
 
 
+def retry_if_changed(
+    attempt: Callable[[], _T],
+    subject: str,
+    *,
+    tries: int = MAX_TRIES,
+    sleep: Callable[[float], None] = time.sleep,
+    uniform: Callable[[float, float], float] = random.uniform,
+) -> _T:
+    """As `retry_on_conflict`, also if an item that `attempt` read is not as it was: a condition did not hold."""
+    conflicts = (ConditionFailed, TransactionConflict)
+    return retry_on_conflict(attempt, subject, on=conflicts, tries=tries, sleep=sleep, uniform=uniform)
+
+
 def waits_s(
     tries: int = MAX_TRIES, uniform: Callable[[float, float], float] = random.uniform
 ) -> Iterator[float]:

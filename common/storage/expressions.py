@@ -1,10 +1,10 @@
 """Conditions and updates of items, rendered to DynamoDB's expression language. The only place that knows its words.
 
-    ABSENT | (field("expires_at") <= now)
-    (field("state") == ACTIVE) & field("deleting").is_absent
+    ABSENT | (Attribute("expires_at") <= now)
+    (Attribute("state") == ACTIVE) & Attribute("deleting").is_absent
     change({"state": DELETED}, keep={"created_at": now}, remove=["lease_until"], add={"signs": 1})
 
-A placeholder is made of its field's name and operator, so the same condition has the same text, which is cached.
+A placeholder is made of its attribute's name and operator, so the same condition has the same text, which is cached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Condition(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field:
+class Attribute:
     """An attribute of the stored item; comparing it makes a condition. One that does not exist equals nothing."""
 
     name: str
@@ -75,11 +75,6 @@ class Field:
         return Condition(f"#{self.name} {operator} {placeholder}", {placeholder: value})
 
 
-def field(name: str) -> Field:
-    """The attribute `name` of the stored item."""
-    return Field(name)
-
-
 # Every item has a key.
 PRESENT: Final = Condition("attribute_exists(pk)", {})
 ABSENT: Final = Condition("attribute_not_exists(pk)", {})
@@ -98,7 +93,8 @@ def unchanged(item: Mapping[str, Any] | None, *names: str) -> Condition:
     if item is None:
         return ABSENT
     terms = [
-        field(name) == item[name] if item.get(name) is not None else field(name).is_absent for name in names
+        Attribute(name) == item[name] if item.get(name) is not None else Attribute(name).is_absent
+        for name in names
     ]
     return every(terms if any(term.values for term in terms) else [PRESENT, *terms])
 

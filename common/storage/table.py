@@ -251,6 +251,29 @@ class Table:
             return refused.existing
         return None
 
+    def put_if(self, item: Mapping[str, Any], condition: Expression) -> bool:
+        """Write a whole item if the condition holds. Returns whether it did. Raises Busy, ItemTooLarge."""
+        try:
+            self.put(item, condition)
+        except ConditionFailed:
+            return False
+        return True
+
+    def update_if(self, key: Key, change: Expression, condition: Expression) -> Item | None:
+        """Apply an update if the condition holds. Returns the new item; None: it did not hold. Raises as `put_if`."""
+        try:
+            return self.update(key, change, condition)
+        except ConditionFailed:
+            return None
+
+    def delete_if(self, key: Key, condition: Expression) -> bool:
+        """Delete the item if the condition holds. Returns whether it did. Raises Busy."""
+        try:
+            self.delete(key, condition)
+        except ConditionFailed:
+            return False
+        return True
+
     def swap(
         self,
         key: Key,

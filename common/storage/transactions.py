@@ -143,6 +143,21 @@ class Transaction:
         except self._client.exceptions.TransactionInProgressException as error:
             raise TransactionConflict from error
 
+    def try_commit(self) -> ConditionFailed | None:
+        """Write everything. Returns the condition that did not hold; None: written. Raises as `commit` otherwise."""
+        try:
+            self.commit()
+        except ConditionFailed as refused:
+            return refused
+        return None
+
+    def commit_if_unchanged(self) -> bool:
+        """Write everything. False: a condition did not hold, or another transaction was in the way; nothing written."""
+        try:
+            return self.try_commit() is None
+        except TransactionConflict:
+            return False
+
 
 class Addition:
     """An item that is to be added. Make this before the items are counted: it reads the mark in `key`."""

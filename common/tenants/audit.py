@@ -18,10 +18,11 @@ from typing import Any, Final
 from common.clock import Clock, SystemClock
 from common.errors import InvalidInput
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.expressions import ABSENT
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 
@@ -33,8 +34,6 @@ _MAX_VALUE: Final = 1_000
 _MAX_WORD: Final = 200
 _MAX_ADDRESS: Final = 45
 MAX_ENTRIES_READ: Final = 2_000
-# No entry is ever replaced.
-_IS_NEW: Final = Expression("attribute_not_exists(pk)", {})
 # Sorts after every entry's id.
 _LAST: Final = "~"
 
@@ -139,7 +138,7 @@ class Audit:
     ) -> None:
         """Add an entry to `tx`."""
         item = self._item(tenant, by, action, subject, now, before or {}, after or {})
-        tx.put(self.table, item | ({"times": times} if times else {}), _IS_NEW)
+        tx.put(self.table, item | ({"times": times} if times else {}), ABSENT)
 
     def _item(
         self,
@@ -247,6 +246,14 @@ class AuditedCommit:
         """Raises ConditionFailed, Busy."""
         self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
         retry_on_conflict(tx.commit, repr(subject), sleep=self.clock.sleep)
+
+    def try_commit(self, tx: Transaction, *change: Any, **states: Any) -> ConditionFailed | None:
+        """As `commit`, but returns a condition that did not hold; None: written. Raises Busy."""
+        try:
+            self.commit(tx, *change, **states)
+        except ConditionFailed as refused:
+            return refused
+        return None
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import asdict, dataclass
-from typing import Final
 
 from common.errors import shown
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 from common.tenants.audit import Audit, time_id
 from common.tenants.audit_chain import (
     ALTERED,
@@ -28,8 +25,6 @@ from common.tenants.audit_chain import (
     entry_id_of,
     next_seal,
 )
-
-_IS_NEW: Final = Expression("attribute_not_exists(pk)", {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +99,7 @@ class AuditSeals:
             seal = next_seal(owner, last, entries, until, now, secrets.token_hex(8))
             if seal is None:
                 break
-            try:
-                self._table.put(seal.to_item(), _IS_NEW)
-            except ConditionFailed:  # another tick has just made it
+            if self._table.create(seal.to_item()):  # another tick has just made it
                 break
             new_seals.append(seal)
             last = seal

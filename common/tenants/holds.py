@@ -12,10 +12,10 @@ from typing import Any, Final
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, NotFound
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import check_pattern
@@ -41,10 +41,10 @@ class Holds:
         added = Hold(check_pattern("pattern", pattern), check_note(note), int(now), by)
 
         def change(holds: list[Hold]) -> list[Hold]:
-            unchanged = [hold for hold in holds if hold.pattern != added.pattern]
-            if len(unchanged) == MAX_HOLDS:
+            kept = [hold for hold in holds if hold.pattern != added.pattern]
+            if len(kept) == MAX_HOLDS:
                 raise Conflict(f"there are {MAX_HOLDS} holds, which are the most; release one first")
-            return [*unchanged, added]
+            return [*kept, added]
 
         return self._change(change, "target.held", added.pattern, now, by, {"note": added.note or None})
 
@@ -69,18 +69,14 @@ class Holds:
         after: Mapping[str, Any],
     ) -> list[Hold]:
         def attempt() -> list[Hold]:
-            item = self._table.get(keys.HOLDS) or {}
+            stored = self._table.get(keys.HOLDS)
+            item = stored or {}
             holds, revision = change(holds_of(item)), item.get("revision", 0)
-            unchanged = Expression("attribute_not_exists(pk)", {})
-            if revision:
-                unchanged = Expression("#revision = :old", {":old": revision})
             tx = Transaction(self._table.client)
             new = {"revision": revision + 1, "holds": [asdict(hold) for hold in holds]}
-            tx.put(self._table, {**keys.HOLDS, **new}, unchanged)
+            tx.put(self._table, {**keys.HOLDS, **new}, unchanged(stored, "revision"))
             Audit(self._table).add(tx, keys.OPERATORS, by, action, pattern, now, after=after)
             tx.commit()
             return holds
 
-        return retry_on_conflict(
-            attempt, "the holds", on=(ConditionFailed, TransactionConflict), sleep=self._clock.sleep
-        )
+        return retry_if_changed(attempt, "the holds", sleep=self._clock.sleep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from common.storage.wire import Expression
+from common.storage.expressions import PRESENT, Attribute
 
 State = Literal["active", "suspended", "deleting", "deleted"]
 ACTIVE: Final = "active"
@@ -13,8 +13,5 @@ DELETING: Final = "deleting"
 # A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
 DELETED: Final = "deleted"
 
-# An item is a tenant's, and the tenant is not being deleted. Items of old versions have no state.
-IS_THERE: Final = Expression(
-    "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
-    {":active": ACTIVE, ":suspended": SUSPENDED},
-)
+# An item is a tenant's, and the tenant is not being deleted.
+IS_THERE: Final = PRESENT & (Attribute("state").is_absent | Attribute("state").is_one_of(ACTIVE, SUSPENDED))

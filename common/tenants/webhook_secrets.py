@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Final
 from common.cache import Cache, JointReads
 from common.errors import Busy, Conflict
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import ABSENT, unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import DAY_S, rfc3339
 
@@ -46,7 +47,6 @@ _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 ROTATION_S: Final = DAY_S
 # Each adds 48 bytes to the header of a call.
 MAX_OLD_SECRETS: Final = 3
-_ABSENT: Final = Expression("attribute_not_exists(pk)", {})
 
 
 class SigningSecrets:
@@ -103,12 +103,9 @@ class WebhookSecrets(SigningSecrets):
         if item := self._table.get(keys.webhook_secret(tenant)):
             return _newest(item)
         tx, item = Transaction(self._table.client), self._item(tenant, new_secret(), now)
-        tx.put(self._table, item, _ABSENT)
-        try:
-            self._commit(tx, tenant, by, "webhook_secret.made", now)
-        except ConditionFailed as conflict:
-            item = conflict.existing or {}
-        return _newest(item)
+        tx.put(self._table, item, ABSENT)
+        refused = self._audited(by).try_commit(tx, tenant, "webhook_secret.made", tenant, now)
+        return _newest((refused.existing or {}) if refused else item)
 
     def shown(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """The tenant's newest secret; created if it has none. Raises Busy."""
@@ -126,20 +123,18 @@ class WebhookSecrets(SigningSecrets):
                     f"{MAX_OLD_SECRETS} replaced secrets still sign, which are the most;"
                     f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
                 )
-            item, unchanged = self._item(tenant, fresh, now), _ABSENT
+            item = self._item(tenant, fresh, now)
             if before:
                 previous = self._stored(tenant, _newest(before))
                 item |= {"previous": previous, "previous_until": int(now) + ROTATION_S}
                 if olds:
                     item["earlier"] = [{**old, "secret": self._stored(tenant, old["secret"])} for old in olds]
-                name = _attribute(_newest(before))
-                unchanged = Expression(f"#{name} = :before", {":before": before[name]})
             tx = Transaction(self._table.client)
-            tx.put(self._table, item, unchanged)
-            self._commit(tx, tenant, by, "webhook_secret.rotated", now)
+            tx.put(self._table, item, unchanged(before, _attribute(_newest(before)) if before else ""))
+            self._audited(by).commit(tx, tenant, "webhook_secret.rotated", tenant, now)
             return fresh
 
-        return retry_on_conflict(attempt, "the webhook secret", on=(ConditionFailed,))
+        return retry_if_changed(attempt, "the webhook secret")
 
     def _item(self, tenant: str, secret: str, now: float) -> Item:
         stored = self._stored(tenant, secret)
@@ -150,9 +145,9 @@ class WebhookSecrets(SigningSecrets):
         key = None if text.startswith(ENCRYPTED) else self._key()
         return ENCRYPTED + key.encrypted(tenant, NAME, text, KIND) if key else text
 
-    def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
-        """Commit with an audit entry, which does not contain the secret."""
-        AuditedCommit(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
+    def _audited(self, by: str) -> AuditedCommit:
+        """Commits with an audit entry, which does not contain the secret."""
+        return AuditedCommit(Audit(self._table), by)
 
 
 def _newest(item: Item) -> str:

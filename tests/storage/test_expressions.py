@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from common.storage.expressions import ABSENT, PRESENT, Condition, change, every, field, unchanged
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every, unchanged
 
-STATE, UNTIL = field("state"), field("until")
+STATE, UNTIL = Attribute("state"), Attribute("until")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import Busy, Conflict
 from common.storage.conflicts import MAX_TRIES, ConditionFailed
-from common.storage.expressions import ABSENT, PRESENT, change, field
+from common.storage.expressions import ABSENT, PRESENT, Attribute, change
 from common.storage.keys import Key
 from common.storage.table import ETAG, Query, Table
 from common.storage.wire import Item
@@ -159,16 +159,23 @@ def test_no_change_of_many_threads_is_lost(tables: NamedTables, engine: tuple[st
 
 def test_each_engine_understands_the_conditions(tables: NamedTables) -> None:
     table = tables["jobs"]
-    state, n = field("state"), field("n")
+    state, n = Attribute("state"), Attribute("n")
     table.put({**KEY, "state": "on", "n": 3}, ABSENT | (n <= 0))
     for holds in (
         (state == "on") & (n < 4) & (n <= 3) & (n > 2) & (n >= 3) & (n != 4),
-        PRESENT & state.is_one_of("off", "on") & state.exists & field("other").is_absent,
+        PRESENT & state.is_one_of("off", "on") & state.exists & Attribute("other").is_absent,
         ABSENT | (state == "off") | (n == 3),
-        field("other") != "x",
+        Attribute("other") != "x",
     ):
         table.update(KEY, change({"state": "on"}, keep={"n": 0}), holds)
-    for fails in ((state == "off"), n < 3, n > 3, field("other") == "x", state.is_one_of("a", "b"), ABSENT):
+    for fails in (
+        (state == "off"),
+        n < 3,
+        n > 3,
+        Attribute("other") == "x",
+        state.is_one_of("a", "b"),
+        ABSENT,
+    ):
         with pytest.raises(ConditionFailed):
             table.update(KEY, change(add={"n": 1}), fails)
     assert table.update(KEY, change({"m": 1}, keep={"k": 2, "n": 9}, remove=["state"])) == {
@@ -177,4 +184,4 @@ def test_each_engine_understands_the_conditions(tables: NamedTables) -> None:
         "m": 1,
         "k": 2,
     }
-    assert list(table.query(Query("p", where=(n == 3) & (field("m") == 1))))
+    assert list(table.query(Query("p", where=(n == 3) & (Attribute("m") == 1))))
