@@ -73,7 +73,7 @@ def test_two_ticks_at_once(stage: Stage) -> None:
             continue
         everything_explained(settled(world), {("alice", "a"): minutes(15, 25, 35)})
         index_is_right(world)
-    assert played >= 20 + SAMPLE
+    assert played > SAMPLE + 10
 
 
 @pytest.mark.parametrize("kind", ["sync", "failing", "Event", "skip"])
