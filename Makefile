@@ -30,7 +30,7 @@ QUICK := timing registration planning golden history jobs executor docs test_cac
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli minute8 eventbridge scripts examples benchmarks tests
 
-.PHONY: help install install-tests up sample down reset status demo test quick lint types check bench bench-quick package release audit locks deploy rollback remove verify chaos
+.PHONY: help install install-tests up sample down reset status demo test test-all quick lint types check bench bench-quick package release audit locks deploy rollback remove verify chaos
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,8 +61,12 @@ status: $(VENV_READY) ## Say where the embedded AWS is
 demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
 
-test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
+test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run the tests; the end-to-end ones start an embedded AWS of their own
 	@# Three workers for two cores: one mostly waits for an embedded AWS. tests/conftest.py says which tests go together.
+	@node_modules/.bin/vitest run
+	@$(RUN) -m pytest -n 3 --durations 15 -m "not release"
+
+test-all: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests, with those of tools and all journeys in a browser, as before a release
 	@node_modules/.bin/vitest run
 	@$(RUN) -m pytest -n 3 --durations 15
 

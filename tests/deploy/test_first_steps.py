@@ -8,7 +8,7 @@ import pytest
 from scripts.embedded import Embedded, first_steps
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.release]
 
 
 @pytest.fixture(scope="module")

@@ -52,6 +52,7 @@ def osls(clone: Path, account: Embedded, verb: str, path: str) -> subprocess.Com
 
 
 @pytest.mark.embedded
+@pytest.mark.release
 def test_the_tool_alone_deploys_a_fresh_clone_twice(clone: Path, account: Embedded) -> None:
     first = osls(clone, account, "deploy", os.environ["PATH"])
     assert first.returncode == 0, first.stdout + first.stderr
@@ -63,6 +64,7 @@ def test_the_tool_alone_deploys_a_fresh_clone_twice(clone: Path, account: Embedd
 
 
 @pytest.mark.embedded
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("python", "words"),
     [

@@ -23,7 +23,7 @@ from scripts.embedded import Embedded
 from tests.executor.servers import serving
 from tests.waiting import PATIENCE_S, wait_until
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.release]
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"

@@ -23,7 +23,7 @@ from tests.runbook.pages import commands
 from tests.runbook.site import Site
 from tests.waiting import keep_clear_of_the_rule, wait_until
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.release]
 
 
 @pytest.fixture(scope="module")

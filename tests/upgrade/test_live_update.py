@@ -21,7 +21,7 @@ from scripts.embedded import Embedded, deploy, kill, start
 from scripts.embedded.deployment import client, run_osls
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.release]
 API, EXECUTOR = "minute8-test-api", "minute8-test-executor"
 # Each version's code runs with its own configuration alone.
 CHECK = """
