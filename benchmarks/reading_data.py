@@ -7,7 +7,7 @@ import random
 import re
 import time
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from benchmarks import workload
 from common.clock import SystemClock
+from common.planning.chores import Done
 from common.planning.directory import SHARD_ENTRIES
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
@@ -225,9 +226,10 @@ def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:
 
 def make_outcomes(tables: ReadTables) -> None:
     """Have a tick make the last outcomes of jobs that looks asked for."""
-    maker = OutcomesMaker.of(tables.named, SystemClock())
-    while (result := maker.make(time.time())).is_cut or result.problem:
-        assert not result.problem, result.problem
+    clock = SystemClock()
+    done = Done("outcomes", clock)
+    deque(OutcomesMaker.of(tables.named, clock).steps(None, done), maxlen=0)
+    assert not done.problems, done.problems
 
 
 def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:

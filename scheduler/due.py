@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
+from common.planning.concurrently import for_each
 from common.planning.directory import BadShard, Directory, Listing, Shard
 from common.planning.due_entry import BadEntry, DueEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position
@@ -30,7 +31,6 @@ from common.storage.conflicts import TransactionConflict
 from common.timing.excluded_days import Excluded
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S
-from scheduler.concurrently import for_each
 from scheduler.pacing import PaceKeeper
 from scheduler.skipped import SkipRecorder
 from scheduler.summary import TickSummary

@@ -15,11 +15,12 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from common.clock import Clock
+from common.planning.chores import Done, Position
 from common.planning.execution import execution_id, trace_id
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
@@ -34,13 +35,9 @@ from common.timing.windows import WINDOW_S
 
 # So long after its end a day is written, and looked at again. A retry comes at most 14 days after its run was due.
 LOOKS_AFTER_S: Final = (2 * 3_600, 3 * DAY_S, 15 * DAY_S)
-# No tenant's window begins later than this after the round's begin. The function has 300 s.
-WORK_S: Final = 200
 # Of text in one object; compressed some 3 MB.
 PART_BYTES: Final = 32 * 1024 * 1024
 _STATE_KEPT_S: Final = 40 * DAY_S
-# Between two writes of how far a round is.
-_TENANTS_A_STEP: Final = 20
 _READ_AT_ONCE: Final = 100
 _INSTANTS: Final = ("fire_at", "due_at", "started_at", "finished_at")
 _FIELDS: Final = (
@@ -61,24 +58,20 @@ class Bucket(Protocol):
     def folders(self, prefix: str) -> Iterator[str]: ...
 
 
-@dataclass(slots=True)
-class Exported:
-    """What a round did."""
-
-    days: int = 0
-    runs: int = 0
-    objects: int = 0
-    removed_tenants: int = 0
-    complete: bool = True
-    problems: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class _Mark:
     """How far a look is: the day, and the last tenant of it that is done."""
 
     day: int
     after: str = ""
+
+    @classmethod
+    def stored(cls, at: Position | None, look: int, first_day: int) -> _Mark:
+        """The mark of a look in a position; the first one if it cannot be read. Pure."""
+        match (at or {}).get(f"look_{look}"):
+            case [int(day), str(after)]:
+                return cls(day, after)
+        return cls(first_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,52 +86,53 @@ class _DayState:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One round with `export`."""
+    """Exports. `steps` is its chore."""
 
     tables: Tables
     bucket: Bucket
     prefix: str
     clock: Clock
 
-    def export(self, now: float) -> Exported:
-        """Write what is due, as far as the time goes; the next round goes on there. Returns what was done."""
-        done, ends_at = Exported(), self.clock.now() + WORK_S
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore: each step exports a tenant's day, or what there is time for of it."""
+        now = self.clock.now()
         state = ProjectionStates(self.tables.due, self.tables.runs).read()
         if state is None:
-            return done
+            return
         self._remove_former_tenants(done)
         # The projection has this day from its beginning on.
         first_day = -(-state.since // DAY_S) * DAY_S
+        marks = [_Mark.stored(at, look, first_day) for look in range(len(LOOKS_AFTER_S))]
         for look, after_s in enumerate(LOOKS_AFTER_S):
-            mark = self._mark(look, first_day)
-            while mark.day + DAY_S + after_s <= now:
-                following = self._export_day(look, mark, ends_at, done)
-                if following is None:
-                    done.complete = False
-                    return done
-                mark = following
-        return done
+            while marks[look].day + DAY_S + after_s <= now:
+                for mark in self._export_day(marks[look], done):
+                    marks[look] = mark
+                    yield {f"look_{nth}": [each.day, each.after] for nth, each in enumerate(marks)}
 
-    def _export_day(self, look: int, mark: _Mark, ends_at: float, done: Exported) -> _Mark | None:
-        """Export the day of all tenants after the mark. Returns the next mark; None if the time is over."""
-        for number, tenant in enumerate(self._tenants_after(mark.after), 1):
-            try:
-                is_done = self._export(tenant, mark.day, ends_at, done)
-            except Exception as error:  # noqa: BLE001  one tenant's items hold no other tenant's back
-                done.problems.append(f"{tenant} {_date(mark.day)}: {error!r}"[:500])
-                is_done = True
-            if is_done:
-                mark = replace(mark, after=tenant)
-            if not is_done or self.clock.now() >= ends_at:
-                self._put_mark(look, mark)
-                return None
-            if number % _TENANTS_A_STEP == 0:
-                self._put_mark(look, mark)
-        mark = _Mark(mark.day + DAY_S)
-        self._put_mark(look, mark)
-        return mark
+    def _export_day(self, mark: _Mark, done: Done) -> Iterator[_Mark]:
+        """Export the day of all tenants after the mark. Yields where it goes on."""
+        for tenant in self._tenants_after(mark.after):
+            unfinished = [tenant]
+            while unfinished:
+                unfinished = self._export_parts(tenant, mark.day, done)
+                if unfinished:
+                    yield mark
+            mark = replace(mark, after=tenant)
+            yield mark
+        yield _Mark(mark.day + DAY_S)
 
-    def _export(self, tenant: str, day: int, ends_at: float, done: Exported) -> bool:
+    def _export_parts(self, tenant: str, day: int, done: Done) -> list[str]:
+        """Returns the tenant if the time is up before its day is done. An error holds no other tenant back."""
+        unfinished: list[str] = []
+
+        def export(tenant: str) -> None:
+            if not self._export(tenant, day, done):
+                unfinished.append(tenant)
+
+        done.each([tenant], export, lambda tenant: f"{tenant} {_date(day)}")
+        return unfinished
+
+    def _export(self, tenant: str, day: int, done: Done) -> bool:
         """Write a tenant's day if it has changed since it was written. False if the time is over before."""
         windows = ProjectedRuns(self.tables.runs)
         of_day = list(windows.between(tenant, day, day + DAY_S, consistent=True))
@@ -160,12 +154,12 @@ class Exporter:
             if part.size >= PART_BYTES:
                 state = self._put_part(tenant, day, state, part, done)
                 part = _Part()
-            if self.clock.now() >= ends_at and window is not of_day[-1]:
+            if done.is_time_up and window is not of_day[-1]:
                 self._put_part(tenant, day, state, part, done)
                 return False
         state = self._put_part(tenant, day, replace(state, is_done=True), part, done)
         self._drop_parts(tenant, day, state.parts)
-        done.days += 1
+        done.counts["days"] += 1
         return True
 
     def _lines(self, tenant: str, windows: ProjectedRuns, window: ProjectedWindow) -> Iterator[bytes]:
@@ -191,13 +185,12 @@ class Exporter:
                 return len(list(self._records(tenant, oldest))) == len(oldest)
         return True
 
-    def _put_part(self, tenant: str, day: int, state: _DayState, part: _Part, done: Exported) -> _DayState:
+    def _put_part(self, tenant: str, day: int, state: _DayState, part: _Part, done: Done) -> _DayState:
         """Write the part, if it has runs, and then how far the day is."""
         if part.runs:
             self.bucket.put(self._name(tenant, day, state.parts), part.data())
             state = replace(state, parts=state.parts + 1)
-            done.objects += 1
-            done.runs += part.runs
+            done.counts.update(objects=1, runs=part.runs)
         self.tables.jobs.put(
             {
                 **keys.exported_day(tenant, _date(day)),
@@ -227,7 +220,7 @@ class Exporter:
         start = keys.tenant_listing(after) if after else None
         return (item["sk"] for item in self.tables.tenants.query(Query(keys.TENANTS, after=start)))
 
-    def _remove_former_tenants(self, done: Exported) -> None:
+    def _remove_former_tenants(self, done: Done) -> None:
         """Delete the objects of tenants that were deleted within a month: so long they leave a tombstone."""
         listed = set(self._tenants_after(""))
         before = f"{self.prefix}/tenant="
@@ -240,14 +233,7 @@ class Exporter:
             names = list(self.bucket.names(self._of_tenant(tenant)))
             if names:
                 self.bucket.delete(names)
-                done.removed_tenants += 1
-
-    def _mark(self, look: int, first_day: int) -> _Mark:
-        item = self.tables.due.get(keys.export_mark(look))
-        return _Mark(item["day"], item["after"]) if item else _Mark(first_day)
-
-    def _put_mark(self, look: int, mark: _Mark) -> None:
-        self.tables.due.put({**keys.export_mark(look), "day": mark.day, "after": mark.after})
+                done.counts["removed_tenants"] += 1
 
     def _of_tenant(self, tenant: str) -> str:
         return f"{self.prefix}/tenant={tenant}/"

@@ -6,8 +6,7 @@ tick has too much work.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
@@ -20,28 +19,27 @@ from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
 from common.planning import removal_requests
+from common.planning.chores import ChoreRunner
 from common.planning.log import PlannedWindow
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
-from common.truth.contradiction import SHARD_COUNT, Contradiction, Subject, shard_subject
+from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, Contradiction, Subject, shard_subject
 from eventbridge import keys as group_keys
 from scheduler import wiring
+from scheduler.chores import Parts, chores
 from scheduler.planner import FanOut, SharePlanner
 from scheduler.reconcile import Compared, Reconciler
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
-    from common.truth.truth import Looked, Truth
-    from scheduler.listed_outcomes import OutcomesMaker
     from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
-    from scheduler.sealing import Sealed, Sealer
 
-# No check starts later than this after the tick's start.
-_MAX_CHECK_S: Final = 170
+# No step of a chore begins later than this after the tick's start. The function has 300 s (serverless.yml).
+MAX_CHORES_S: Final = 200
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
@@ -75,12 +73,10 @@ def _follow_up(summary: TickSummary) -> None:
     log_projected(projected)
     compared = reconciler().compare(summary.now, projected)
     log_compared(compared)
-    make_outcomes(summary.now)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
-    publish_contradictions(
-        truth().slice(suspects_of(summary, projected, compared), summary.now + _MAX_CHECK_S)
-    )
-    log_sealed(sealer().seal(summary.now))
+    note_suspects(summary, [*projected.stuck, *compared.stuck])
+    runner = ChoreRunner(parts().tables.due, parts().clock, "tick")
+    runner.run(chores(parts()), summary.now + MAX_CHORES_S)
     telemetry.metrics().flush_metrics()
 
 
@@ -159,40 +155,21 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
 
-def suspects_of(summary: TickSummary, projected: Projected, compared: Compared) -> list[Subject]:
-    """What planning, the projection and the comparison have seen that may contradict something. Pure."""
-    shards = [shard_subject(group, shard) for group, shard in summary.suspects]
-    return [*shards, *(Subject("run", execution_id) for execution_id in (*projected.stuck, *compared.stuck))]
-
-
-def note_suspects(summary: TickSummary) -> None:
-    """Have the next tick look at the shards that a planner found suspicious. An error is only logged."""
+def note_suspects(summary: TickSummary, stuck: Sequence[str] = ()) -> None:
+    """List what planning, or a look at runs, has found suspicious: the truth chore examines it. Errors are logged."""
     suspects = [
-        Contradiction(
-            SHARD_COUNT, shard_subject(group, shard), "a planner has read another number of entries"
-        )
+        Contradiction(SHARD_COUNT, shard_subject(group, shard), "another number of entries was read")
         for group, shard in summary.suspects
     ]
+    suspects += [Contradiction(RUN_STUCK, Subject("run", name), "it should have gone on") for name in stuck]
     if not suspects:
         return
     from common.truth.found import FoundContradictions  # most planners do not need it
 
     try:
-        FoundContradictions(Tables.of(config()).due).suspect(suspects, summary.now)
+        FoundContradictions(parts().tables.due).suspect(suspects, summary.now)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
-
-
-def publish_contradictions(looked: Looked) -> None:
-    """Log and count what contradicts each other in the tables."""
-    logger = telemetry.logger()
-    if looked.problems:
-        logger.warning("checks left to the next tick", problems=looked.problems[:10])
-    if looked.listed:  # a metric costs money in each hour in which it has a value
-        telemetry.metrics().add_metric(telemetry.CONTRADICTIONS, "Count", len(looked.listed))
-        names = dict(Counter(listed.name for listed in looked.listed))
-        first = looked.listed[0]
-        logger.error("contradictions", names=names, first=f"{first.name} {first.about.name}: {first.detail}")
 
 
 def log_projected(projected: Projected) -> None:
@@ -203,11 +180,6 @@ def log_projected(projected: Projected) -> None:
         )
 
 
-def make_outcomes(began_at: float) -> None:
-    """Make the last outcomes of jobs for those whose lists were looked at."""
-    result = outcomes_maker().make(began_at)
-    if result.is_cut or result.problem:
-        telemetry.logger().warning("last outcomes of jobs left to the next tick", **asdict(result))
 
 
 def log_compared(compared: Compared) -> None:
@@ -217,17 +189,6 @@ def log_compared(compared: Compared) -> None:
         logger.error("comparison left to the next tick", problem=compared.problem)
     if compared.listed or compared.late or compared.partly:
         logger.warning("executions without a record", **asdict(compared))
-
-
-def log_sealed(sealed: Sealed) -> None:
-    """Log what was sealed of the audit. A seal that was altered stays an error until somebody looks into it."""
-    logger = telemetry.logger()
-    if sealed.seals:
-        logger.info("audit sealed", seals=sealed.seals, entries=sealed.entries)
-    if sealed.tampered:
-        logger.error("audit seals altered", first=sealed.tampered[:10])
-    if sealed.problems:
-        logger.warning("audit left to the next round", problems=sealed.problems[:10])
 
 
 def is_removal_due(due: Table, tenants: Table) -> bool:
@@ -248,6 +209,12 @@ def is_removal_due(due: Table, tenants: Table) -> bool:
 def _is_removal_due() -> bool:
     tables = Tables.of(config())
     return is_removal_due(tables.due, tables.tenants)
+
+
+@cache
+def parts() -> Parts:
+    """What this process's chores are made of."""
+    return Parts(Tables.of(config()), _queue(), SystemClock())
 
 
 @cache
@@ -299,32 +266,6 @@ def projector() -> Projector:
 
 
 @cache
-def outcomes_maker() -> OutcomesMaker:
-    """This process's maker of the last outcomes of jobs."""
-    from scheduler.listed_outcomes import OutcomesMaker  # planners do not need it
-
-    return OutcomesMaker.of(Tables.of(config()), SystemClock())
-
-
-@cache
-def truth() -> Truth:
-    """This process's truth checker: each tick compares a part of the tables."""
-    from common.truth.truth import Truth  # planners do not need it
-
-    return Truth(Tables.of(config()), _queue(), SystemClock())
-
-
-@cache
-def sealer() -> Sealer:
-    """This process's sealer of the audit."""
-    from scheduler.sealing import Sealer  # planners do not need it
-
-    settings, bucket = config(), None
-    if settings.audit_export:
-        from scheduler.export_handler import S3Bucket
-
-        bucket = S3Bucket(aws.s3(), settings.audit_export)
-    return Sealer(Tables.of(settings), SystemClock(), bucket, f"minute8-{settings.stage}/audit")
 
 
 def _queue() -> ExecutionsQueue:

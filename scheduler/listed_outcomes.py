@@ -5,34 +5,26 @@ A week of many runs takes seconds, which no look has. Later looks add the few wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from common.clock import Clock
 from common.errors import Busy
+from common.planning.chores import Done, Position
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.storage.table import Tables
 from scheduler.living import LivingTenants
 
-# Of a whole core, after which a step is stored; a tick has 300 s (serverless.yml).
-_STEP_CPU_S: Final = 3.0
-_MAX_MAKING_S: Final = 30
-_STOP_AFTER_S: Final = 220
-
-
-@dataclass(slots=True)
-class MadeOutcomes:
-    """The result: for how many tenants they were made, whether more are left, and what went wrong."""
-
-    tenants: int = 0
-    is_cut: bool = False
-    problem: str = ""
+# Of a whole core, after which a part is stored; a tick has 300 s (serverless.yml).
+_PART_CPU_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomesMaker:
-    """Makes them. `make` is one step."""
+    """Makes them."""
 
     states: ProjectionStates
     outcomes: JobOutcomes
@@ -46,31 +38,22 @@ class OutcomesMaker:
         living = LivingTenants(tables.tenants, clock)
         return cls(states, JobOutcomes(tables.runs, states), living, clock)
 
-    def make(self, began_at: float) -> MadeOutcomes:
-        """Make what is wanted in a tick that began at `began_at`. Raises nothing."""
-        result = MadeOutcomes()
-        stop_at = min(self.clock.now() + _MAX_MAKING_S, began_at + _STOP_AFTER_S)
-        try:
-            for tenant in self.states.wanted_outcomes():
-                if self.clock.now() >= stop_at or not self._make(tenant, stop_at):
-                    result.is_cut = True
-                    break
-                self.states.forget_wish(tenant)
-                result.tenants += 1
-        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            result.problem = repr(error)[:500]
-        return result
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore: each step makes a part for one tenant. The wishes that are left are its position."""
+        wishes = list(self.states.wanted_outcomes())
+        while wishes:
+            unfinished: list[str] = []
+            done.each(wishes[:1], partial(self._make, unfinished))
+            wishes = unfinished + wishes[1:]
+            yield at or {}
 
-    def _make(self, tenant: str, stop_at: float) -> bool:
-        """False: there was not enough time; what is made is kept."""
+    def _make(self, unfinished: list[str], tenant: str) -> None:
         state = self.states.read()
-        while state and self.living.now({tenant}, []):
+        if state and self.living.now({tenant}, []):
             try:
                 now = self.clock.now()
-                self.outcomes.of_tenant(tenant, state, now, lambda: None, step_cpu_s=_STEP_CPU_S)
-            except Busy:
-                if self.clock.now() >= stop_at:
-                    return False
-                continue
-            break
-        return True
+                self.outcomes.of_tenant(tenant, state, now, lambda: None, step_cpu_s=_PART_CPU_S)
+            except Busy:  # this part is stored
+                unfinished.append(tenant)
+                return
+        self.states.forget_wish(tenant)

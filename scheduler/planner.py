@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.planning.concurrently import for_each
 from common.planning.directory import Shard
 from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration
@@ -38,7 +39,6 @@ from common.planning.shares import (
 from common.storage import keys
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
-from scheduler.concurrently import for_each
 from scheduler.due import DirectoryRepairs, EntryPlanner, ShardWork, due_shards, repair_directory
 from scheduler.pacing import PaceCarryover, PaceKeeper
 from scheduler.skipped import SkipRecorder

@@ -23,6 +23,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from common.clock import Clock
+from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
@@ -41,7 +42,6 @@ from common.storage.table import Query, Table, Tables
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, followed_from, window_start
-from scheduler.concurrently import for_each
 from scheduler.living import LivingTenants
 
 # A window is read so long after its end, as the comparison does.

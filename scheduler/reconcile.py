@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from common.clock import Clock
+from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
@@ -35,7 +36,6 @@ from common.storage.wire import Expression, Item
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.texts import UNREADABLE
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, followed_from, window_start
-from scheduler.concurrently import for_each
 
 if TYPE_CHECKING:
     from scheduler.projector import Projected

@@ -24,6 +24,7 @@ from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, JobStore, job_store
+from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.planning.queue import ExecutionsQueue
@@ -39,7 +40,6 @@ from common.timing.fires import fires
 from common.timing.windows import WINDOW_S
 from eventbridge.group_deletion import STEP, GroupDeletions
 from eventbridge.guard import schedule_guard
-from scheduler.concurrently import for_each
 from scheduler.removal_lease import RemovalLease
 
 T = TypeVar("T")

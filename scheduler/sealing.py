@@ -1,7 +1,7 @@
 """Seals the audit, once an hour: for each tenant the entries that have settled (common/tenants/audit_chain.py).
 
-A tick seals a part of the tenants, and the next one goes on. With a bucket, the newest hash of each tenant that got a
-seal goes there before the part counts as done: an object with a lock is what nobody can rewrite with the table.
+A step seals a page of the tenants. With a bucket, the newest hash of each tenant that got a
+seal goes there before the step counts as done: an object with a lock is what nobody can rewrite with the table.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, Final, Protocol
 
 from common.clock import Clock
+from common.planning.chores import Done, Position
 from common.storage import keys
 from common.storage.table import Query, Tables
 from common.tenants.audit import Audit
@@ -21,14 +22,12 @@ from common.tenants.audit_chain import Seal, Tampering
 from common.tenants.audit_seals import AuditSeals, SealRound
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.instants import rfc3339
-from scheduler.concurrently import for_each
 
 ROUND_S: Final = 3_600
 # The rule may be early by some seconds.
 _EARLY_S: Final = 60
 # Some 3 requests a tenant, by 16 threads.
 _TENANTS_AT_ONCE: Final = 200
-_MAX_SEALING_S: Final = 20
 # Of one tenant in a round: more are left to the next one.
 _MAX_SEALS: Final = 10
 _TAMPERED_KEPT: Final = 10
@@ -40,55 +39,32 @@ class LockedBucket(Protocol):
     def put(self, name: str, data: bytes) -> None: ...
 
 
-@dataclass(slots=True)
-class Sealed:
-    """The result of a tick's part: seals and entries, whether the round ended, what was altered or went wrong."""
-
-    seals: int = 0
-    entries: int = 0
-    complete: bool = True
-    tampered: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """`seal` is a tick's part. `prefix` is the beginning of the names in the bucket."""
+    """Seals the audit. `prefix` is the beginning of the names in the bucket."""
 
     tables: Tables
     clock: Clock
     bucket: LockedBucket | None = None
     prefix: str = ""
 
-    def seal(self, now: float) -> Sealed:
-        """Go on with the round, or begin one if the last one began an hour ago. Raises nothing."""
-        sealed = Sealed()
-        try:
-            self._seal(now, sealed)
-        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            sealed.problems.append(repr(error)[:300])
-            sealed.complete = False
-        return sealed
-
-    def _seal(self, now: float, sealed: Sealed) -> None:
-        current = SealRound.read(self.tables.due) or SealRound(0, 1)
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore: go on with the round, or begin one if the last one began an hour ago."""
+        now = self.clock.now()
+        current = SealRound.of(at) or SealRound(0, 1)
         if current.ended_at:
             if now < current.began_at + ROUND_S - _EARLY_S:
                 return
             current = SealRound(int(now))
-            current.put(self.tables.due)  # what this part seals is of this round, also if it is cut off
-        stop_at = self.clock.now() + _MAX_SEALING_S
+            yield asdict(current)  # what is sealed from here on is of this round, also if it is cut off
         owners = self._owners_after(current.after)
-        while owners_at_once := list(islice(owners, _TENANTS_AT_ONCE)):
-            tampered = self._seal_owners(owners_at_once, current.began_at, now, sealed)
-            sealed.tampered += tampered
+        while page := list(islice(owners, _TENANTS_AT_ONCE)):
+            tampered = self._seal(page, current.began_at, now, done)
+            done.errors += [f"altered: {seal}" for seal in tampered]
             kept = (*current.tampered, *tampered)[:_TAMPERED_KEPT]
-            current = replace(current, after=owners_at_once[-1], tampered=kept)
-            current.put(self.tables.due)
-            if self.clock.now() >= stop_at:
-                sealed.complete = False
-                return
-        replace(current, ended_at=int(self.clock.now())).put(self.tables.due)
+            current = replace(current, after=page[-1], tampered=kept)
+            yield asdict(current)
+        yield asdict(replace(current, ended_at=int(self.clock.now())))
 
     def _owners_after(self, after: str) -> Iterator[str]:
         """The platform, then the tenants by id."""
@@ -97,27 +73,24 @@ class Sealer:
         living = (item["sk"] for item in listed if item.get("state", ACTIVE) in (ACTIVE, SUSPENDED))
         return living if after else chain([keys.OPERATORS], living)
 
-    def _seal_owners(self, owners: list[str], began_at: int, now: float, sealed: Sealed) -> list[str]:
+    def _seal(self, owners: list[str], began_at: int, now: float, done: Done) -> list[str]:
         """Returns whose last seal was altered."""
         tampered: list[str] = []
         new_seals: list[Seal] = []
         heads: list[Seal] = []
 
         def seal(owner: str) -> None:
-            try:
-                seals = self._seals.seal(owner, now, _MAX_SEALS)
-                if isinstance(seals, Tampering):
-                    tampered.append(f"{owner}: {seals.of}: {seals.detail}")
-                    return
-                new_seals.extend(seals)
-                if self.bucket and (head := self._head(owner, seals, began_at)):
-                    heads.append(head)
-            except Exception as error:  # noqa: BLE001  one tenant's items hold no other tenant's back
-                sealed.problems.append(f"{owner}: {error!r}"[:300])
+            seals = self._seals.seal(owner, now, _MAX_SEALS)
+            if isinstance(seals, Tampering):
+                tampered.append(f"{owner}: {seals.of}: {seals.detail}")
+                return
+            new_seals.extend(seals)
+            if self.bucket and (head := self._head(owner, seals, began_at)):
+                heads.append(head)
 
-        for_each(owners, seal)
-        sealed.seals += len(new_seals)
-        sealed.entries += sum(len(seal.entries) for seal in new_seals)
+        done.each(owners, seal)
+        if new_seals:
+            done.counts.update(seals=len(new_seals), entries=sum(len(seal.entries) for seal in new_seals))
         if heads and self.bucket:
             self._export(self.bucket, heads, now)
         return sorted(tampered)

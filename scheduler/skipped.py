@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from common.events import RUN_SKIPPED, Events
+from common.planning.concurrently import for_each
 from common.planning.due_entry import BadEntry, Missed
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
 from common.runs.states import INVALID, MISSED
 from common.storage.keys import Key
-from scheduler.concurrently import for_each
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs

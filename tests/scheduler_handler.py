@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from common.planning.chores import Chore, ChoreRunner, Done, Steps
 from common.platform.deletion import Deletions
-from common.truth.truth import Truth
+from common.storage import keys
+from common.storage.table import Table
 from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
-from scheduler.listed_outcomes import OutcomesMaker
+from scheduler.chores import Parts
 from scheduler.removal import Removal
 from scheduler.removal_lease import RemovalLease
-from scheduler.sealing import Sealer
 from tests.worlds import World
 
 
@@ -23,13 +26,20 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
     monkeypatch.setattr(handler, "projector", lambda: world.projector)
     monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
-    maker = OutcomesMaker.of(world.tables, world.clock)
-    monkeypatch.setattr(handler, "outcomes_maker", lambda: maker)
+    monkeypatch.setattr(handler, "parts", lambda: Parts(world.tables, world.queue, world.clock))
     monkeypatch.setattr(
         handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))
     )
-    truth = Truth(world.tables, world.queue, world.clock)
-    monkeypatch.setattr(handler, "truth", lambda: truth)
-    sealer = Sealer(world.tables, world.clock)
-    monkeypatch.setattr(handler, "sealer", lambda: sealer)
     monkeypatch.setattr(handler, "_removal", lambda: removal)
+
+
+def go_on(world: World, steps: Steps, name: str = "chore", seconds: float = 200) -> Done:
+    """A round of one chore in this world."""
+    runner = ChoreRunner(world.tables.due, world.clock, "test")
+    (done,) = runner.run([Chore(name, steps)], world.clock.now() + seconds)
+    return done
+
+
+def put_position(due: Table, name: str, position: Mapping[str, object]) -> None:
+    """A chore has come to this position."""
+    due.put({**keys.chore(name), "at": position})

@@ -39,6 +39,6 @@ def sealed(deployment: Deployment) -> Iterator[Finding]:
     if now > last.began_at + _STALE_S:
         yield warning(
             f"the last round of seals began at {began}",
-            "the scheduler's log says why: audit left to the next round",
+            "the scheduler's log says why: lines with the message `sealing`",
         )
     yield ok(f"sealed by the round of {began}; {state.entries} entries of the platform agree")

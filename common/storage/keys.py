@@ -17,6 +17,7 @@
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
 | due     | ENDED#0…7                    | tenant#job_id#run               | its job may be deleted after it        |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
+| due     | CHORES                       | name of the chore               | where its next round goes on           |
 | due     | REMOVAL                      | REMOVAL                         | until when one process removes alone   |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
@@ -31,7 +32,6 @@
 | tenants | tenant                       | SECRET#name                     | a secret that jobs may name, encrypted |
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | audit   | SEALS#tenant                 | number                          | the hashes of the entries since the last |
-| due     | SEALED                       | SEALED                          | how far a round of sealing is          |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
 | tenants | TENANT_CHANGES#              | milliseconds#tenant             | a change of the tenant by the platform |
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
@@ -52,10 +52,9 @@
 | runs    | tenant##days                 | LATE#when#chance; OUTCOMES#part | what windows got later; last outcomes  |
 | runs    | PROJECTION##                 | start#bucket; H…                | totals of tenants                      |
 | jobs    | tenant                       | MUTED#job_id#fingerprint        | a group of failures that is muted      |
-| due     | EXPORT                       | number of the look              | how far the export of runs is          |
 | due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
-| due     | CONTRADICTIONS, CHECKED      | name#kind#subject, CHECKED      | what ticks found, and where they go on |
+| due     | CONTRADICTIONS               | name#kind#subject               | what of the tables contradicts itself  |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant, or OPERATORS#        | KEYREF#key_id                   | the list of its keys                   |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
@@ -114,10 +113,10 @@ QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICT
 TENANT_CHANGES, DELETIONS, AUDIT_PREFIX = "TENANT_CHANGES#", "DELETIONS#", "AUDIT#"
 # In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
-MARK, REMOVAL, SEALED, PROJECTED, RECONCILED, REPORTED, CHECKED = (
-    Key(pk=name, sk=name)
-    for name in ("MARK", "REMOVAL", "SEALED", "PROJECTED", "RECONCILED", "REPORTED", "CHECKED")
+MARK, REMOVAL, PROJECTED, RECONCILED, REPORTED = (
+    Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "PROJECTED", "RECONCILED", "REPORTED")
 )
+CHORES: Final = "CHORES"
 
 
 def job(tenant: str, job_id: str) -> Key:
@@ -157,9 +156,9 @@ def exported_day(tenant: str, date: str) -> Key:
     return {"pk": tenant, "sk": f"EXPORTED#{date}"}
 
 
-def export_mark(look: int) -> Key:
-    """How far the export is with its first, second or third look at days."""
-    return {"pk": "EXPORT", "sk": str(look)}
+def chore(name: str) -> Key:
+    """Where a chore goes on; with a # before it, whether a function's round of chores is over."""
+    return {"pk": CHORES, "sk": name}
 
 
 def subscription(tenant: str, name: str) -> Key:

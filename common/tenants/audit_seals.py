@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from common.errors import shown
 from common.storage import keys
@@ -26,10 +28,13 @@ from common.tenants.audit_chain import (
     next_seal,
 )
 
+# The chore's name (scheduler/chores.py).
+SEALING: Final = "sealing"
+
 
 @dataclass(frozen=True, slots=True)
 class SealRound:
-    """The round of ticks over all owners: where the next tick goes on, and whose last seal was altered.
+    """The round of ticks over all owners: where the next step goes on, and whose last seal was altered.
 
     `ended_at` is 0 while it is under way.
     """
@@ -44,17 +49,23 @@ class SealRound:
         """When it began, if it is complete: it has sealed what had settled by then. Else 0."""
         return self.began_at if self.ended_at else 0
 
-    def put(self, due: Table) -> None:
-        """Store it in place of the last one."""
-        due.put({**keys.SEALED, **asdict(self)})
+    @classmethod
+    def of(cls, position: Mapping[str, Any] | None) -> SealRound | None:
+        """The round at a position of the chore; None if there is none that can be read. Pure."""
+        match position:
+            case {
+                "began_at": int(began),
+                "ended_at": int(ended),
+                "after": str(after),
+                "tampered": [*tampered],
+            }:
+                return cls(began, ended, after, tuple(map(str, tampered)))
+        return None
 
     @classmethod
     def read(cls, due: Table) -> SealRound | None:
         """The last round; None before the first one."""
-        item = due.get(keys.SEALED)
-        if item is None:
-            return None
-        return cls(item["began_at"], item["ended_at"], item["after"], tuple(item["tampered"]))
+        return cls.of((due.get(keys.chore(SEALING)) or {}).get("at"))
 
 
 @dataclass(frozen=True, slots=True)

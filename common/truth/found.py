@@ -16,7 +16,6 @@ from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.truth.contradiction import Contradiction, Subject
-from common.truth.walk import Position
 
 # Enough to act; ticks find the others when these are repaired.
 MAX_LISTED: Final = 500
@@ -39,7 +38,7 @@ class Listed:
 
 
 class FoundContradictions:
-    """The list, and where the next tick's walk goes on."""
+    """The list."""
 
     def __init__(self, due: Table) -> None:
         self._due = due
@@ -59,30 +58,23 @@ class FoundContradictions:
         old = {
             _sort_key(listed.name, listed.about): listed for listed in before if listed.looked_at == looked_at
         }
-        new = {
-            _sort_key(contradiction.name, contradiction.subject): contradiction
-            for contradiction in contradictions
-        }
+        new = {_sort_key(found.name, found.subject): found for found in contradictions}
         self._due.delete_many([_key(sort_key) for sort_key in old if sort_key not in new])
-        room = max(0, MAX_LISTED - len(before))
-        added = [(sort_key, contradiction) for sort_key, contradiction in new.items() if sort_key not in old][
-            :room
+        added = [found for sort_key, found in new.items() if sort_key not in old]
+        changed = [
+            _item(found, looked_at, old[sort_key].found_at)
+            for sort_key, found in new.items()
+            if sort_key in old and old[sort_key].detail != _detail(found)
         ]
-        self._due.put_many([_item(contradiction, looked_at, now) for _, contradiction in added])
+        room = max(0, MAX_LISTED - len(before))
+        self._due.put_many([*changed, *(_item(found, looked_at, now) for found in added[:room])])
 
     def suspect(self, contradictions: Iterable[Contradiction], now: float) -> None:
-        """Have the next tick look at these. Its list changes if they are none."""
-        self._due.put_many([_item(each, each.subject, now) for each in contradictions])
-
-    def position(self) -> Position:
-        """Where the walk goes on."""
-        item = self._due.get(keys.CHECKED) or {}
-        of, after = item.get("of", ""), item.get("after", "")
-        return Position(of, after) if isinstance(of, str) and isinstance(after, str) else Position()
-
-    def go_on_at(self, position: Position) -> None:
-        """Let the next walk begin here."""
-        self._due.put({**keys.CHECKED, "of": position.of, "after": position.after})
+        """List these until the next look at them, which is soon."""
+        items = {
+            _sort_key(each.name, each.subject): _item(each, each.subject, now) for each in contradictions
+        }
+        self._due.put_many(list(items.values()))
 
 
 def _sort_key(name: str, about: Subject) -> str:
@@ -99,10 +91,14 @@ def _item(contradiction: Contradiction, looked_at: Subject, now: float) -> Item:
         "name": contradiction.name,
         "about": list(contradiction.subject),
         "looked_at": list(looked_at),
-        "detail": contradiction.detail[:_ABOUT_CHARS],
+        "detail": _detail(contradiction),
         "found_at": int(now),
         "expires_at": int(now) + _RETENTION_S,
     }
+
+
+def _detail(contradiction: Contradiction) -> str:
+    return contradiction.detail[:_ABOUT_CHARS]
 
 
 def _read(items: Iterable[Item]) -> Iterator[Listed]:

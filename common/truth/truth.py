@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Final
 
+from common import telemetry
 from common.clock import Clock
+from common.errors import Busy
+from common.planning.chores import Done, Position
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.table import Tables
 from common.truth.contradiction import SHARD_CORRUPT, Contradiction, Subject
-from common.truth.found import FoundContradictions, Listed
+from common.truth.found import FoundContradictions
 from common.truth.jobs import JobChecks
 from common.truth.runs import RunChecks
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
 from common.truth.unplanned import Unplanned
+from common.truth.walk import Position as WalkPosition
 from common.truth.walk import Walk
 
 # What a tick examines: jobs, due entries and shards. A unit each, and less with several in an item's 4 KB.
@@ -26,16 +30,6 @@ EXAMINED_A_TICK: Final = 500
 _LOOKED_AT_A_TICK: Final = 100
 _HOUR_S: Final = 3_600
 _TICK_S: Final = 600
-
-
-@dataclass(slots=True)
-class Looked:
-    """The result of a tick's slice: how much it examined, what is listed after it, and its problems."""
-
-    examined: int = 0
-    looked_at: int = 0
-    listed: list[Listed] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,39 +83,31 @@ class Truth:
         for subject in subjects:
             self.known.put(subject, self.look(subject), before, now)
 
-    def slice(self, suspects: Iterable[Subject], stop_at: float) -> Looked:
-        """A tick's part: walk on, look at suspects and at what is listed, correct the list. Raises nothing."""
-        looked = Looked()
-        try:
-            self._slice(list(suspects), stop_at, looked)
-        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            looked.problems.append(repr(error)[:300])
-        return looked
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore of one step a tick: walk on, look at what is suspicious or listed, correct the list.
 
-    def _is_gone(self, tenant: Subject) -> bool:
-        """Whether the tenant was removed, or is being removed: then looking at it is cheap."""
-        return TenantChecks(self.tables).is_gone(tenant.name)
+        It shares no position, and nothing that is projected, with the comparison of planned and recorded executions.
+        """
+        now, before, position = self.clock.now(), self.known.all(), WalkPosition.stored(at)
+        walk = Walk(self.tables, now, position, EXAMINED_A_TICK)
+        after = done.step(f"walk after {position.of}", walk.go) or position.beyond()
+        newest_first = sorted(before, key=lambda listed: -listed.found_at)
+        again = [listed.looked_at for listed in newest_first if self._is_looked_at(listed.looked_at, now)]
 
-    def _slice(self, suspects: list[Subject], stop_at: float, looked: Looked) -> None:
-        now, before = self.clock.now(), self.known.all()
-        looked.listed = before
-        walk = Walk(self.tables, now, self.known.position(), EXAMINED_A_TICK)
-        self.known.go_on_at(walk.go())
-        looked.examined = walk.examined
-        again = [
-            listed.looked_at
-            for listed in before
-            if listed.looked_at.kind != "tenant" or now % _HOUR_S < _TICK_S or self._is_gone(listed.looked_at)
-        ]
-        for subject in list(dict.fromkeys([*suspects, *walk.suspects, *again]))[:_LOOKED_AT_A_TICK]:
-            if self.clock.now() >= stop_at:
-                looked.problems.append("no time to look at all suspects")
-                break
-            try:
-                contradictions = self.look(subject)
-            except Exception as error:  # noqa: BLE001  the others go on
-                looked.problems.append(f"{subject.name}: {error!r}"[:300])
-                continue
-            looked.looked_at += 1
-            self.known.put(subject, contradictions, before, now)
-        looked.listed = self.known.all()
+        def look(subject: Subject) -> None:
+            if done.is_time_up:
+                raise Busy("no time to look at it")
+            self.known.put(subject, self.look(subject), before, now)
+
+        subjects = list(dict.fromkeys([*walk.suspects, *again]))[:_LOOKED_AT_A_TICK]
+        done.each(subjects, look, lambda subject: subject.name)
+        if listed := self.known.all():  # a metric costs money in each hour in which it has a value
+            done.metrics[telemetry.CONTRADICTIONS] = len(listed)
+            done.counts.update(listed.name for listed in listed)
+            done.errors += [f"{each.name} {each.about.name}: {each.detail}" for each in listed]
+        yield asdict(after)
+
+    def _is_looked_at(self, subject: Subject, now: float) -> bool:
+        """Whether to look at what is listed. A tenant costs much: its turn is once an hour, and when it is gone."""
+        is_cheap = subject.kind != "tenant" or TenantChecks(self.tables).is_gone(subject.name)
+        return is_cheap or now % _HOUR_S < _TICK_S

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from common.jobs.job import Job
 from common.planning.directory import BadShard, Listing, read_listing
@@ -42,6 +42,19 @@ class Position:
 
     of: str = ""
     after: str = ""
+
+    @classmethod
+    def stored(cls, position: Mapping[str, Any] | None) -> Position:
+        """A position that was stored; the first one if it cannot be read. Pure."""
+        match position:
+            case {"of": str(of), "after": str(after)}:
+                return cls(of, after)
+        return cls()
+
+    def beyond(self) -> Position:
+        """The next partition, or the first one after the tenants: what is here cannot be walked over. Pure."""
+        nth = PARTITIONS.index(self.of) + 1 if self.of in PARTITIONS else 0
+        return Position(PARTITIONS[nth]) if nth < len(PARTITIONS) else Position()
 
 
 @dataclass(slots=True)

@@ -373,7 +373,7 @@ TEN: Final = (
     Breakage(
         "where the walk goes on is nonsense, and a due entry is deleted",
         *("contradictions", 10, "entry-missing", f"`{CHECK}`"),
-        breaks=and_then(writes("due", keys.CHECKED, of=7, after=[]), delete_entry),
+        breaks=and_then(writes("due", keys.chore("truth"), at={"of": 7, "after": []}), delete_entry),
     ),
     Breakage(
         "the list of contradictions has garbage, and a due entry is deleted",

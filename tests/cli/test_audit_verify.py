@@ -15,9 +15,11 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
+from common.tenants.audit_seals import SEALING
 from scheduler.export_handler import S3Bucket
 from scheduler.sealing import Sealer
 from tests.cli.conftest import Desk
+from tests.scheduler_handler import go_on
 from tests.worlds import World, job
 
 BUCKET = "acme-audit"
@@ -55,7 +57,7 @@ def hourly(desk: Desk, s3: Any, monkeypatch: pytest.MonkeyPatch) -> Round:
     def go() -> None:
         desk.office.alice("PUT", "/v1/jobs/report", job(every=60 + int(world.clock.now()) % 50_000))
         world.clock.sleep(3_600)
-        assert sealer.seal(world.clock.now()).problems == []
+        assert go_on(world, sealer.steps, SEALING).problems == []
 
     go()
     world.clock.sleep(60)
@@ -100,7 +102,7 @@ def test_a_chain_that_was_written_again_is_found_by_the_bucket_alone(desk: Desk,
     for item in list(audit.table.query(Query(keys.seals("alice")))):
         audit.table.delete(keys.key_of(item))
     world.clock.sleep(3_600)
-    assert Sealer(world.tables, world.clock).seal(world.clock.now()).seals >= 1
+    assert go_on(world, Sealer(world.tables, world.clock).steps, SEALING).counts["seals"] >= 1
     assert verify(desk).code == 0
     done = verify(desk, "--bucket", BUCKET)
     assert (done.code, "alice: seal replaced: seal 1: exported at 2026-11-21T04:12:00Z" in done.out) == (
@@ -146,7 +148,7 @@ def test_a_forged_deletion_does_not_excuse_a_chain_that_was_written_again(
     for item in list(audit.table.query(Query(keys.seals(owner)))):
         audit.table.delete(keys.key_of(item))
     world.clock.sleep(3_600)
-    Sealer(world.tables, world.clock).seal(world.clock.now())
+    go_on(world, Sealer(world.tables, world.clock).steps, SEALING)
     done = verify(desk, "--bucket", BUCKET)
     assert (done.code, f"{name}: seal replaced" in done.out) == (1, True)
 

@@ -18,7 +18,6 @@ from common.platform.dead_letters import REGISTRATIONS
 from executor.completion import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
-from scheduler.exporter import Exporter
 from scheduler.planner import SharePlanner
 from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
@@ -48,7 +47,7 @@ ENTRIES = (
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
     ("Notifier", Notifier, "round"),
-    ("Exporter", Exporter, "export"),
+    ("Exporter", test_export.Platform, "go"),
     ("Api", api, "handle"),
 )
 _ONE_ITEM = {

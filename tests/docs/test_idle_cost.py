@@ -14,16 +14,14 @@ from canary.handler import JOB_ID, TENANT, line
 from cli.doctor.inventory import FEEDS
 from common import telemetry
 from common.config import config
-from common.platform.deletion import Deletions
-from common.truth.truth import Truth
 from scheduler import handler
-from scheduler.removal import remove_tenants
 from scripts.canary import definition
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.measure.prices import PRICES
 from tests.docs.test_docs import ROOT
+from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.worlds import ARN, at, make_world
+from tests.worlds import ARN, make_world
 
 DAYS = 30.4
 TICKS = round(DAYS * 144)
@@ -58,19 +56,15 @@ MILLION = 1_000_000
 def idle_tick() -> Counter[str]:
     """The requests to DynamoDB of a tick, as the handler runs it, when there is nothing to do."""
     db = MemoryDynamoDB()
-    world = make_world(db, "2026-11-21T03:12:00Z")
-    world.run_until("2026-11-21T05:00:00Z", ticks=True)
-    world.reconciler.compare(world.clock.now(), world.project())
+    world = make_world(db, "2026-11-21T04:38:00Z")
     requests: Counter[str] = Counter()
     db.before = lambda name: requests.update([name])
-    world.clock.move_to(at("2026-11-21T05:08:00Z"))
-    handler.publish_lag(world.scheduler)
-    world.tick()
-    world.reconciler.compare(world.clock.now(), world.project())
-    assert not list(world.projector.states.wanted_outcomes())
-    Truth(world.tables, world.queue, world.clock).slice([], world.clock.now() + 60)
-    deletions = Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index)
-    remove_tenants(deletions, world.clock, world.clock.now())
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()):
+        serve(world, patch)
+        for _ in range(4):
+            requests.clear()
+            handler.handle({}, None)
+            world.clock.sleep(600)
     return requests
 
 

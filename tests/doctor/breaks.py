@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from common.config import LIVE
@@ -10,9 +11,10 @@ from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares
 from common.storage import keys
-from common.tenants.audit_seals import SealRound
+from common.tenants.audit_seals import SEALING, SealRound
 from common.timing.slots import places
 from tests.doctor.stage import VARIABLES, Patient
+from tests.scheduler_handler import put_position
 from tests.worlds import at
 
 Break = Callable[[Patient], Any]
@@ -221,17 +223,21 @@ def miscounted(patient: Patient) -> None:
 
 
 def never_sealed(patient: Patient) -> None:
-    patient.deployment.due_table().delete(keys.SEALED)
+    patient.deployment.due_table().delete(keys.chore(SEALING))
 
 
 def seal_altered(patient: Patient) -> None:
     began_at = int(patient.clock.now()) - 600
-    SealRound(began_at, began_at + 1, tampered=("alice: seal 7",)).put(patient.deployment.due_table())
+    _sealed(patient, SealRound(began_at, began_at + 1, tampered=("alice: seal 7",)))
 
 
 def long_unsealed(patient: Patient) -> None:
     began_at = int(patient.clock.now()) - 4 * 3_600
-    SealRound(began_at, began_at + 1).put(patient.deployment.due_table())
+    _sealed(patient, SealRound(began_at, began_at + 1))
+
+
+def _sealed(patient: Patient, last: SealRound) -> None:
+    put_position(patient.deployment.due_table(), SEALING, asdict(last))
 
 
 def without_data(patient: Patient) -> None:

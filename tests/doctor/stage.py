@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -30,9 +30,10 @@ from common.planning.due_index import DueIndex, Mark
 from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
-from common.tenants.audit_seals import SealRound
+from common.tenants.audit_seals import SEALING, SealRound
 from common.version import VERSION
 from tests.manual_clock import ManualClock
+from tests.scheduler_handler import put_position
 from tests.worlds import at, make_tables
 
 REGION = "us-east-1"
@@ -282,7 +283,8 @@ class Patient:
         )
         for alarm in ALARMS:
             self.alarm(alarm)
-        SealRound(at(NOW) - 600, at(NOW) - 599).put(Table(self["dynamodb"], self.name("due")))
+        due = Table(self["dynamodb"], self.name("due"))
+        put_position(due, SEALING, asdict(SealRound(at(NOW) - 600, at(NOW) - 599)))
         self.planned("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:18:02Z")
         for function in FUNCTIONS:
             restoring(self.deployment, self.name(function)).do()

@@ -12,15 +12,18 @@ from typing import Any
 import boto3
 import pytest
 
+from common.planning.chores import Done
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.runs.states import FAILED
 from common.storage import keys
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from scheduler import exporter as exporter_module
 from scheduler.export_handler import S3Bucket
-from scheduler.exporter import Exported, Exporter
+from scheduler.exporter import Exporter
+from tests.scheduler_handler import go_on
 from tests.worlds import Killed, World, at, job
 
 DAY = "2026-11-22"
@@ -64,10 +67,13 @@ class Platform:
     def exporter(self) -> Exporter:
         return Exporter(self.world.tables, self.bucket, "minute8-test/runs", self.world.clock)
 
-    def round(self) -> Exported:
-        done = self.exporter().export(self.world.clock.now())
-        assert not done.problems
+    def round(self, seconds: float = 200) -> Done:
+        done = self.go(seconds)
+        assert done.problems + done.errors == []
         return done
+
+    def go(self, seconds: float = 200) -> Done:
+        return go_on(self.world, self.exporter().steps, "export", seconds)
 
     def pass_time(self, until: str) -> None:
         """Ticks and their projection, every ten minutes, or for days without work every six hours."""
@@ -129,10 +135,10 @@ def of_world(world: World) -> Platform:
 
 def test_a_day_is_exported_two_hours_after_its_end_and_again_when_it_has_changed(platform: Platform) -> None:
     platform.pass_time("2026-11-23T01:50:00Z")
-    assert platform.round().days == 0
+    assert platform.round().counts["days"] == 0
     platform.pass_time("2026-11-23T02:10:00Z")
     done = platform.round()
-    assert (done.days, done.runs, done.objects, done.complete) == (2, 16, 2, True)
+    assert (done.counts, done.is_cut) == ({"days": 2, "runs": 16, "objects": 2}, False)
     assert len(platform.lines()) == 13 and platform.exported() == platform.over()
     failed = next(line for line in platform.lines() if line["job_id"] == "fails")
     assert failed["execution_id"] == f"alice:fails:20261122T073000Z:{failed['schedule_revision']}"
@@ -142,7 +148,7 @@ def test_a_day_is_exported_two_hours_after_its_end_and_again_when_it_has_changed
         "2026-11-22T07:30:00Z",
     )
     assert len(platform.lines("bob")) == 3
-    assert platform.round().days == 0 and len(platform.bucket.written) == 2
+    assert platform.round().counts["days"] == 0 and len(platform.bucket.written) == 2
     platform.pass_time("2026-11-26T00:30:00Z")
     platform.round()
     assert platform.exported() == platform.over()
@@ -157,7 +163,7 @@ def test_a_day_without_changes_is_not_written_again(platform: Platform) -> None:
     platform.round()
     assert len([name for name in platform.bucket.written if DAY in name]) == 2
     platform.world.table("jobs").delete(keys.exported_day("bob", DAY))
-    platform.world.table("due").delete(keys.export_mark(0))
+    platform.world.table("due").delete(keys.chore("export"))
     platform.round()
     assert platform.bucket.objects["minute8-test/runs/tenant=bob/day=2026-11-22/part-0000.json.gz"] == before
 
@@ -177,7 +183,7 @@ def test_a_round_that_dies_anywhere_is_made_up_for(
 
         platform.bucket.before = before
         try:
-            platform.exporter().export(platform.world.clock.now())
+            platform.go()
         except Killed:
             deaths += 1
         platform.bucket.before = lambda: None
@@ -186,7 +192,7 @@ def test_a_round_that_dies_anywhere_is_made_up_for(
         assert len(list(platform.bucket.names("minute8-test/runs/tenant=alice/"))) > 3
         for tenant in ("alice", "bob"):
             platform.world.table("jobs").delete(keys.exported_day(tenant, DAY))
-        platform.world.table("due").delete(keys.export_mark(0))
+        platform.world.table("due").delete(keys.chore("export"))
     assert deaths > 5
 
 
@@ -195,9 +201,14 @@ def test_what_there_is_no_time_for_goes_on_in_the_next_round(
 ) -> None:
     monkeypatch.setattr(exporter_module, "PART_BYTES", 700)
     platform.pass_time("2026-11-23T02:10:00Z")
-    rounds = 0
-    monkeypatch.setattr(exporter_module, "WORK_S", 0)
-    while not platform.round().complete:
+    rounds, records = 0, Exporter._records
+
+    def slowly(*args: Any) -> Iterator[Item]:
+        platform.world.clock.sleep(2)
+        return records(*args)
+
+    monkeypatch.setattr(Exporter, "_records", slowly)
+    while platform.round(seconds=1).is_cut:
         rounds += 1
         assert rounds < 50
     assert rounds > 10
@@ -210,7 +221,7 @@ def test_an_error_with_one_tenant_holds_no_other_one_back(platform: Platform) ->
     platform.world.table("runs").put(
         {**keys.projected_window("alice", start), "runs": "broken", "version": 9}
     )
-    done = platform.exporter().export(platform.world.clock.now())
+    done = platform.go()
     assert [problem.split()[:2] for problem in done.problems] == [["alice", f"{DAY}:"]]
     assert len(platform.lines("bob")) == 3 and platform.lines("alice") == []
 
@@ -239,13 +250,13 @@ def test_a_deleted_tenants_history_goes_and_nobody_elses(platform: Platform) -> 
     while deletions.progress("bob").finished_at is None:
         world.clock.sleep(120)
         deletions.move_on("bob", world.clock.now())
-    assert platform.round().removed_tenants == 1
+    assert platform.round().counts["removed_tenants"] == 1
     assert {name.split("/")[2] for name in platform.bucket.objects} == {"tenant=alice", "tenant=unknown"}
-    assert platform.round().removed_tenants == 0
+    assert platform.round().counts["removed_tenants"] == 0
 
 
 def test_without_a_projection_nothing_is_exported(world: World) -> None:
-    assert Platform(world, MemoryBucket()).round() == Exported()
+    assert Platform(world, MemoryBucket()).round().counts == {}
 
 
 @pytest.mark.usefixtures("on_moto")

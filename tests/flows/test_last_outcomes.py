@@ -16,6 +16,7 @@ from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.runs_by_time import RunsByTime
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.planning.chores import Done
 from common.projection import outcomes
 from common.projection.entry import RunEntry
 from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome, decoded, encoded
@@ -23,9 +24,17 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
 from scheduler import listed_outcomes
-from scheduler.listed_outcomes import MadeOutcomes, OutcomesMaker
+from scheduler.listed_outcomes import OutcomesMaker
 from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
+from tests.scheduler_handler import go_on
 from tests.worlds import World, at, job, open_world
+
+
+def make(world: World, seconds: float = 30) -> Done:
+    """A tick's round."""
+    done = go_on(world, OutcomesMaker.of(world.tables, world.clock).steps, seconds=seconds)
+    assert done.problems + done.errors == []
+    return done
 
 
 def listed_health(world: World) -> ListedHealth:
@@ -166,7 +175,7 @@ def test_outcomes_are_shown_as_long_as_runs_are_kept(world: World) -> None:
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
     world.projector.states.want_outcomes("alice", world.clock.now())
-    OutcomesMaker.of(world.tables, world.clock).make(world.clock.now())
+    make(world)
     of_jobs = listed_health(world).of_jobs
     assert len(of_jobs("alice", jobs, as_of, calendars, 30)["daily"].outcomes) == 2
     assert len(of_jobs("alice", jobs, as_of, calendars, 1)["daily"].outcomes) == 1
@@ -183,9 +192,8 @@ def test_a_page_leaves_what_takes_long_to_a_tick(world: World) -> None:
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
     assert listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30) == {}
     assert list(world.projector.states.wanted_outcomes()) == ["alice"]
-    maker = OutcomesMaker.of(world.tables, world.clock)
-    assert maker.make(world.clock.now()) == MadeOutcomes(tenants=1)
-    assert maker.make(world.clock.now()) == MadeOutcomes()
+    make(world)
+    assert list(world.projector.states.wanted_outcomes()) == []
     shown = listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30)
     exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
     assert [short(run) for run in shown["a"].outcomes] == [short(run) for run in exact["a"].outcomes]
@@ -204,7 +212,8 @@ def test_a_tick_makes_no_outcomes_of_a_tenant_that_is_gone(world: World) -> None
     world.project()
     world.projector.states.want_outcomes("alice", world.clock.now())
     world.table("tenants").put({**keys.tenant("alice"), "tenant_id": "alice", "state": "deleted"})
-    assert OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()) == MadeOutcomes(tenants=1)
+    make(world)
+    assert list(world.projector.states.wanted_outcomes()) == []
     assert world.table("runs").get(keys.last_outcomes("alice")) is None
 
 
@@ -216,8 +225,7 @@ def test_what_a_tick_has_no_time_for_is_made_by_the_next_ones(
     world.run_until("2026-11-21T06:00:00Z", ticks=True)
     world.project()
     world.projector.states.want_outcomes("alice", world.clock.now())
-    monkeypatch.setattr(listed_outcomes, "_STEP_CPU_S", 0)
-    monkeypatch.setattr(listed_outcomes, "_MAX_MAKING_S", 0.5)
+    monkeypatch.setattr(listed_outcomes, "_PART_CPU_S", 0)
     of_tenant = JobOutcomes.of_tenant
 
     def slow(self: JobOutcomes, *args: Any, **named: Any) -> LastOutcomes:
@@ -226,7 +234,7 @@ def test_what_a_tick_has_no_time_for_is_made_by_the_next_ones(
 
     monkeypatch.setattr(JobOutcomes, "of_tenant", slow)
     ticks = 1
-    while OutcomesMaker.of(world.tables, world.clock).make(world.clock.now()).is_cut:
+    while make(world, 0.5).is_cut:
         ticks += 1
     assert ticks > 5
     monkeypatch.undo()

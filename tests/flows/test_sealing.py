@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from common.planning.chores import Done
 from common.platform.audit_anchors import Anchor, compare_anchors
 from common.platform.audit_comparison import verified
 from common.platform.deletion import Deletions
@@ -19,10 +21,11 @@ from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal
-from common.tenants.audit_seals import AuditSeals, SealRound
+from common.tenants.audit_seals import SEALING, AuditSeals, SealRound
 from scheduler import sealing
-from scheduler.sealing import Sealed, Sealer
+from scheduler.sealing import Sealer
 from tests.flows.test_export import MemoryBucket
+from tests.scheduler_handler import go_on
 from tests.worlds import Killed, World
 
 HOUR_S = 3_600
@@ -47,9 +50,9 @@ class Rounds:
         self.audit.add(tx, owner, "key", "job.changed", "report", self.world.clock.now(), after={"n": 1})
         tx.commit()
 
-    def go(self) -> Sealed:
+    def go(self, seconds: float = 200) -> Done:
         sealer = Sealer(self.world.tables, self.world.clock, self.bucket, "minute8-test/audit")
-        return sealer.seal(self.world.clock.now())
+        return go_on(self.world, sealer.steps, SEALING, seconds)
 
     def verified(self) -> dict[str, tuple[int, int]]:
         """The numbers of sealed entries and seals of each owner; nothing differs, nor from what was exported."""
@@ -76,13 +79,13 @@ def rounds(world: World) -> Rounds:
 
 
 def test_a_round_seals_every_tenant_and_the_platform_once_an_hour(rounds: Rounds) -> None:
-    assert rounds.go() == Sealed(seals=4, entries=4)
+    assert rounds.go().counts == {"seals": 4, "entries": 4}
     rounds.write("alice")
     for _ in range(5):
         rounds.world.clock.sleep(600)
-        assert rounds.go().seals == 0
+        assert rounds.go().counts == {}
     rounds.world.clock.sleep(600)
-    assert (rounds.go().seals, len(rounds.bucket.objects)) == (1, 2)
+    assert (rounds.go().counts["seals"], len(rounds.bucket.objects)) == (1, 2)
     assert rounds.verified() == {keys.OPERATORS: (1, 1), "alice": (2, 2), "bob": (1, 1), "carol": (1, 1)}
     assert sorted(anchor.owner for anchor in rounds.exported()) == [keys.OPERATORS, "alice", *TENANTS]
 
@@ -91,9 +94,20 @@ def test_a_round_goes_on_where_the_last_tick_had_no_more_time(
     rounds: Rounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealing, "_TENANTS_AT_ONCE", 2)
-    monkeypatch.setattr(sealing, "_MAX_SEALING_S", 0)
-    parts = [rounds.go() for _ in range(4)]
-    assert [(part.seals, part.complete) for part in parts] == [(2, False), (2, False), (0, True), (0, True)]
+    export = Sealer._export
+
+    def slowly(*args: Any) -> None:
+        rounds.world.clock.sleep(60)
+        export(*args)
+
+    monkeypatch.setattr(Sealer, "_export", slowly)
+    parts = [rounds.go(seconds=30) for _ in range(4)]
+    assert [(part.counts["seals"], part.is_cut) for part in parts] == [
+        (2, True),
+        (2, True),
+        (0, False),
+        (0, False),
+    ]
     assert rounds.verified()[keys.OPERATORS] == rounds.verified()["carol"] == (1, 1)
 
 
@@ -112,7 +126,8 @@ def test_a_round_may_die_at_every_request(rounds: Rounds, request_number: int) -
         rounds.go()
     rounds.world.dynamodb.before = rounds.bucket.before = lambda *_: None
     rounds.world.clock.sleep(600)
-    assert rounds.go().problems == []
+    done = rounds.go()
+    assert done.problems + done.errors == []
     assert set(rounds.verified().values()) == {(1, 1)}
     assert {anchor.owner for anchor in rounds.exported()} == {keys.OPERATORS, *TENANTS}
 
@@ -123,10 +138,10 @@ def test_without_the_bucket_a_part_is_repeated_until_it_is_exported(rounds: Roun
 
     rounds.bucket.before = refuse
     done = rounds.go()
-    assert (done.complete, "no such bucket" in done.problems[0]) == (False, True)
+    assert "no such bucket" in done.errors[0]
     rounds.bucket.before = lambda: None
     rounds.world.clock.sleep(600)
-    assert rounds.go() == Sealed()
+    assert rounds.go().counts == {}
     assert len(rounds.exported()) == 4
     assert set(rounds.verified().values()) == {(1, 1)}
 
@@ -139,7 +154,8 @@ def test_a_seal_that_was_altered_holds_nobody_else_back(rounds: Rounds) -> None:
         rounds.write(tenant)
     rounds.world.clock.sleep(HOUR_S)
     done = rounds.go()
-    assert (done.seals, done.tampered) == (2, ["alice: seal 1: its hash is not that of what it holds"])
+    assert done.counts["seals"] == 2
+    assert done.errors == ["altered: alice: seal 1: its hash is not that of what it holds"]
 
 
 def test_a_deleted_tenant_leaves_no_seal_and_a_later_one_begins_anew(rounds: Rounds) -> None:
@@ -152,7 +168,7 @@ def test_a_deleted_tenant_leaves_no_seal_and_a_later_one_begins_anew(rounds: Rou
         pass
     assert list(rounds.audit.table.query(Query(keys.seals("alice")))) == []
     clock.sleep(HOUR_S)
-    assert rounds.go().seals == 1  # the platform's entry of the deletion
+    assert rounds.go().counts["seals"] == 1  # the platform's entry of the deletion
     # The tombstone goes after a month.
     table("tenants").delete(keys.tenant("alice"))
     Tenants(table("tenants")).create("alice", "", clock.now())
@@ -167,5 +183,5 @@ def test_a_round_without_changes_costs_three_queries_a_tenant(rounds: Rounds) ->
     rounds.world.clock.sleep(HOUR_S)
     requests: list[str] = []
     rounds.world.dynamodb.before = requests.append
-    Sealer(rounds.world.tables, rounds.world.clock).seal(rounds.world.clock.now())
-    assert sorted(requests) == ["get_item", *["put_item"] * 3, *["query"] * (1 + 3 * 4)]
+    go_on(rounds.world, Sealer(rounds.world.tables, rounds.world.clock).steps, SEALING)
+    assert Counter(requests) == {"put_item": 2 + 3, "query": 1 + 1 + 3 * 4}

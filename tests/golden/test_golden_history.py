@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from common.history.job_directory import JobDirectory
+from common.planning.chores import position_in
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.projection.days import DayTotals, date_of
@@ -27,7 +28,7 @@ from common.storage import keys
 from common.storage.table import Tables
 from common.storage.wire import from_wire
 from common.tenants.audit import Audit
-from scheduler.exporter import Exporter
+from scheduler.exporter import Exporter, _Mark
 from tests.worlds import open_world
 
 # 2026-11-21T03:40:00Z, a window; and an hour later.
@@ -100,7 +101,7 @@ def export(tables: Tables) -> Any:
     object.__setattr__(exporter, "tables", tables)
     stored = exporter._state("alice", DAY)
     assert stored
-    return [asdict(stored), asdict(exporter._mark(0, 0))]
+    return [asdict(stored), asdict(_Mark.stored(position_in(tables.due.get(keys.chore("export"))), 0, 0))]
 
 
 def wishes(tables: Tables) -> Any:

@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from common.planning.chores import position_in
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth import truth as checker
-from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Subject
+from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING
 from common.truth.walk import Position
 from scheduler import handler
 from scheduler.reconcile import least_messages, may_wait
 from scheduler.summary import TickSummary
+from tests.scheduler_handler import go_on, put_position
 from tests.truth.damage import change, entry_key, repair_all, send_again, shard_key, small_world, truth_of
 from tests.worlds import World, at, job
 
@@ -84,9 +86,10 @@ def test_ticks_walk_over_everything_in_turn(monkeypatch: pytest.MonkeyPatch) -> 
     world.table("tenants").delete(keys.tenant_listing("bolt"))
     world.table("due").delete(entry_key(world, "daily"))
     truth, rounds = truth_of(world), 0
-    while truth.slice([], world.clock.now() + 60).problems == []:
+    while go_on(world, truth.steps).problems == []:
         rounds += 1
-        if truth.known.position() == Position():
+        item = world.table("due").get(keys.chore("chore"))
+        if Position.stored(position_in(item)) == Position():
             break
     assert rounds >= 5
     assert {("entry-missing", "acme/daily"), ("tenant-unlisted", "bolt")} <= set(listed(world))
@@ -96,7 +99,7 @@ def test_a_slice_that_fails_stops_no_tick(monkeypatch: pytest.MonkeyPatch) -> No
     world = small_world()
     truth = truth_of(world)
     monkeypatch.setattr(checker.Walk, "go", lambda _: 1 / 0)
-    assert truth.slice([Subject("run", "no execution")], world.clock.now() + 60).problems
+    assert go_on(world, truth.steps).errors == ["ZeroDivisionError('division by zero')"]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +131,7 @@ def test_what_a_planner_suspects_is_looked_at_by_the_next_tick(
     summary = TickSummary(served.clock.now(), 0, 0)
     for suspicious in (often, daily):
         summary.suspect(suspicious.group, suspicious.shard)
-    with monkeypatch.context() as stand_ins:
-        stand_ins.setattr(handler, "config", lambda: None)
-        stand_ins.setattr(handler.Tables, "of", lambda _: served.tables)
-        handler.note_suspects(summary)
+    handler.note_suspects(summary)
     served.tick()
     shards = [about for name, about in listed(served) if name == SHARD_COUNT]
     assert shards == [shard_key(served, "daily")["sk"]]
@@ -142,15 +142,17 @@ def test_a_removed_tenant_leaves_the_list_with_the_next_tick() -> None:
     world.clock.move_to(at("2026-11-21T03:28:00Z"))
     change(world, "tenants", keys.tenant("acme"), jobs=77)
     truth = truth_of(world)
-    assert [entry.about.name for entry in truth.slice([], world.clock.now() + 60).listed] == ["acme"]
+    go_on(world, truth.steps)
+    assert [entry.about.name for entry in truth.known.all()] == ["acme"]
     change(world, "tenants", keys.tenant("acme"), state="deleted")
-    assert truth.slice([], world.clock.now() + 60).listed == []
+    go_on(world, truth.steps)
+    assert truth.known.all() == []
 
 
 def test_damaged_items_of_the_list_and_of_the_walk_are_left_out() -> None:
     world = small_world()
     world.table("due").put({"pk": keys.CONTRADICTIONS, "sk": "a", "name": 1})
-    world.table("due").put({**keys.CHECKED, "of": 7, "after": []})
+    put_position(world.table("due"), "chore", {"of": 7, "after": []})
     world.table("tenants").delete(keys.tenant_listing("bolt"))
-    looked = truth_of(world).slice([], world.clock.now() + 60)
-    assert ([entry.name for entry in looked.listed], looked.problems) == (["tenant-unlisted"], [])
+    done = go_on(world, truth_of(world).steps)
+    assert (done.counts, done.problems) == ({"tenant-unlisted": 1}, [])
