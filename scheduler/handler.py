@@ -26,7 +26,6 @@ from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
 from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, Contradiction, Subject, shard_subject
-from eventbridge import keys as group_keys
 from scheduler import wiring
 from scheduler.chores import Parts, chores
 from scheduler.planner import FanOut, SharePlanner
@@ -180,8 +179,6 @@ def log_projected(projected: Projected) -> None:
         )
 
 
-
-
 def log_compared(compared: Compared) -> None:
     """Log what the comparison of planned and recorded executions found."""
     logger = telemetry.logger()
@@ -196,6 +193,8 @@ def is_removal_due(due: Table, tenants: Table) -> bool:
 
     True if this cannot be read: the removal reads it again, and logs the error.
     """
+    from eventbridge import keys as group_keys  # planners do not need it
+
     ended = (due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
     deletions = (
         tenants.query(Query(partition, limit=1)) for partition in (group_keys.DELETIONS, keys.DELETIONS)
@@ -263,9 +262,6 @@ def projector() -> Projector:
     from scheduler.projector import Projector  # planners do not need it
 
     return Projector.of(Tables.of(config()), SystemClock())
-
-
-@cache
 
 
 def _queue() -> ExecutionsQueue:
