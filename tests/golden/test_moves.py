@@ -1,0 +1,135 @@
+"""The conditions and updates of every write to a run's record, as DynamoDB gets them: moves.jsonl.
+
+`UPDATE_GOLDEN=1 pytest tests/golden/test_moves.py` writes the file anew; the difference is for a reviewer. The claim's
+write is the hottest: not a byte of it changes without a measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from common.runs.changes import RunChanges
+from common.runs.callbacks import Callbacks
+from common.runs.claims import Callback, Claim, Settlement
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.run import Run
+from common.storage.table import Table
+from common.storage.wire import from_wire
+from tests.storage.test_run_states import FIRST, INTO, SECOND, WRITES, Write
+from tests.worlds import open_world
+
+GOLDEN: Final = Path(__file__).parent / "moves.jsonl"
+OWN: Final = Claim(FIRST, "message", 1000.0, 1060.0, token="token")
+CALLS_BACK: Final = replace(OWN, callback=Callback("https://x", 60, "secret"))
+
+
+def run_of(runs: Runs) -> Run:
+    run = runs.get(FIRST)
+    assert run
+    return run
+
+
+class NoQueue:
+    def send(self, executions: object) -> None:
+        """The message that brings the end to an executor."""
+
+
+def signs(runs: Runs, changes: RunChanges) -> None:
+    """A target that calls back tells that it goes on, and then its end."""
+    runs.claim(CALLS_BACK)
+    runs.accept(CALLS_BACK, 1100)
+    callbacks: Any = Callbacks(runs._table, NoQueue())  # type: ignore[arg-type]
+    callbacks.goes_on(run_of(runs), {"percent": 50}, 1010)
+    callbacks.ends(run_of(runs), Outcome(ok=False, permanent=True, error="no"), 1020)
+
+
+def settled(runs: Runs, changes: RunChanges) -> None:
+    runs.finish(OWN, Outcome(ok=True), 1002, None, Settlement("end", 1, 1001))
+
+
+# Writes that leave the state as it is, or that follow other writes.
+OTHERS: Final[dict[str, tuple[str, Write]]] = {
+    "claim a call that is answered later": ("none", lambda runs, changes: runs.claim(CALLS_BACK)),
+    "signs of a target": ("none", signs),
+    "settle": ("dispatched", lambda runs, changes: changes.settle(FIRST, "message")),
+    "accept": ("running", lambda runs, changes: runs.accept(OWN, 1100)),
+    "end by a sign": ("running", settled),
+    "note what was started": (
+        "dispatched",
+        lambda runs, changes: changes.note_started(FIRST, "token", ["x"]),
+    ),
+    "ask to stop": ("running", lambda runs, changes: changes.ask_to_stop(run_of(runs), "why", 1001)),
+    "note that it was not stopped": (
+        "running",
+        lambda runs, changes: changes.note_not_stopped(run_of(runs), "no"),
+    ),
+    "note a dead letter": ("failed", lambda runs, changes: changes.note_dead_letter(FIRST, "no queue")),
+}
+
+
+class Recording:
+    """A client that keeps the writes to the runs table."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.writes: list[dict[str, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        if name not in ("put_item", "update_item", "delete_item", "transact_write_items"):
+            return call
+
+        def kept(**request: Any) -> Any:
+            for write in request.get("TransactItems", [{name: request}]):
+                ((kind, arguments),) = write.items()
+                if arguments["TableName"].endswith("-runs"):
+                    self.writes.append({"kind": kind, **_of_interest(arguments)})
+            return call(**request)
+
+        return kept
+
+
+def _of_interest(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    texts = ("UpdateExpression", "ConditionExpression")
+    items = ("ExpressionAttributeValues", "Item")
+    return {name: arguments[name] for name in texts if name in arguments} | {
+        name: from_wire(arguments[name]) for name in items if name in arguments
+    }
+
+
+def written(state: str, write: Write) -> list[dict[str, Any]]:
+    with open_world() as world:
+        table = world.table("runs")
+        INTO[state](Runs(table), RunChanges(table))
+        client = Recording(table.client)
+        recorded = Table(client, table.name)
+        write(Runs(recorded), RunChanges(recorded))
+    return client.writes
+
+
+@pytest.fixture(autouse=True)
+def known_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda *_: "token")
+
+
+def test_each_write_is_the_one_that_was_reviewed() -> None:
+    from common.runs.states import TRANSITIONS
+
+    writes = {
+        f"{change} ({state})": written(state, WRITES[change])
+        for change, moves in TRANSITIONS.items()
+        for state in moves
+    }
+    writes |= {name: written(state, write) for name, (state, write) in OTHERS.items()}
+    lines = [json.dumps({"change": name, "writes": made}) for name, made in writes.items()]
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text("\n".join(lines) + "\n")
+    assert lines == GOLDEN.read_text().splitlines()
