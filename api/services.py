@@ -47,7 +47,6 @@ from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.registration.subscriptions import SubscriptionStore
 from common.runs.callbacks import Callbacks
-from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
 from common.storage import aws
@@ -223,9 +222,9 @@ class Services:
         return cls(
             registry=Registry(store, limits, ScheduleLines()),
             runs=runs,
-            callbacks=Callbacks(tables.runs, queue),
+            callbacks=Callbacks(runs, queue),
             history=History.of(tables, store.index),
-            manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, limits.payload_formats),
+            manual=ManualCommands(store, runs, queue, clock, limits.payload_formats),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
             request_rate=RequestRate(tables.tenants),

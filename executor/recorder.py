@@ -12,7 +12,6 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
-from common.runs.changes import RunChanges
 from common.runs.claims import Claim, Settlement
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
@@ -116,7 +115,6 @@ class Recorder:
     """The only writer of the pipeline's results."""
 
     runs: Runs
-    changes: RunChanges
     overlap: OverlapPolicy
     run_end: RunEnd
     queue: ExecutionsQueue
@@ -156,7 +154,7 @@ class Recorder:
 
     def settle(self, execution: Execution, message_id: str) -> None:
         """Note that the call of this message's attempt was made, so that another delivery does not repeat it."""
-        self.changes.settle(execution, message_id)
+        self.runs.settle(execution, message_id)
 
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
@@ -178,7 +176,7 @@ class Recorder:
     def _wait(self, claim: Claim, wait: Wait) -> Report:
         execution = claim.execution
         if execution.attempt == 1:
-            self.changes.queue(execution, wait.detail, claim.started_at)
+            self.runs.queue(execution, wait.detail, claim.started_at)
         self.postponed.send(replace(execution, not_before_at=wait.until))
         return Report("queued", execution, detail=wait.detail)
 
@@ -242,7 +240,7 @@ class Recorder:
         """Stop what the attempt started, if it can be stopped; the run then ends."""
         problem = self.stops.stop(job, claim.execution, record)
         if problem:
-            self.changes.note_not_stopped(record, problem)
+            self.runs.note_not_stopped(record, problem)
         if problem == "" or record.awaits_callback(claim.execution.attempt):
             return self._by_sign(claim, job, record, is_stopped=problem == "")
         return Report("duplicate", claim.execution, detail="it could not be stopped")
@@ -320,11 +318,11 @@ class Recorder:
     def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:
         try:
             if started:
-                self.changes.note_started(claim.execution, claim.token, started)
+                self.runs.note_started(claim.execution, claim.token, started)
             self.run_end.ended(job, claim.execution)
         except Exception:
             # The message comes again, and then only does what follows the run: the call is not repeated.
-            self.changes.settle(claim.execution, claim.message_id)
+            self.runs.settle(claim.execution, claim.message_id)
             raise
         return Report("dispatched", claim.execution, claim.lateness_s)
 

@@ -23,8 +23,8 @@ from common.jobs.job import DELETED, Job
 from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
-from common.runs.changes import RunChanges
 from common.runs.outcome import STOPPED, Outcome
+from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import FAILED
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -139,7 +139,7 @@ class RunEnd:
 class DeadLetters:
     """`rules` returns each tenant's rules: the queue must still be allowed."""
 
-    changes: RunChanges
+    runs: Runs
     rules: RulesOf
     payload_formats: PayloadFormats
     payload_of: PayloadReader
@@ -202,7 +202,7 @@ class DeadLetters:
     def _note(self, execution: Execution, problem: str) -> None:
         telemetry.logger().error("dead letter not sent", run=execution.execution_id, error=problem)
         try:
-            self.changes.note_dead_letter(execution, problem)
+            self.runs.note_dead_letter(execution, problem)
         except Exception as raised:  # noqa: BLE001  it is logged
             telemetry.logger().error("nor noted in the run", error=shown(str(raised)))
 

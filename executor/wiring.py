@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.events import Events
 from common.planning.queue import ExecutionsQueue
-from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
@@ -59,9 +58,7 @@ def executor(
     run_end = RunEnd(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
-        dead_letters=DeadLetters(
-            RunChanges(tables.runs), rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock
-        ),
+        dead_letters=DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
         removals=removals,
@@ -71,7 +68,6 @@ def executor(
     )
     recorder = Recorder(
         runs=runs,
-        changes=RunChanges(tables.runs),
         overlap=overlap,
         run_end=run_end,
         queue=queue,

@@ -27,7 +27,6 @@ from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.runs.callbacks import Callbacks
-from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
@@ -297,8 +296,8 @@ def make_world(
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
-        callbacks=Callbacks(tables.runs, queue),
-        manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, PAYLOAD_FORMATS),
+        callbacks=Callbacks(runs, queue),
+        manual=ManualCommands(store, runs, queue, clock, PAYLOAD_FORMATS),
         runs=runs,
         index=DueIndex(tables.due),
         planning=planning,

@@ -98,7 +98,7 @@ def call_back(services: Services, request: Request) -> Response:
         answer = services.callbacks.goes_on(record, body.progress(), request.now)
     else:
         answer = services.callbacks.ends(record, body.outcome(), request.now)
-    return Response(callback_view(answer.record, stop=answer.stop))
+    return Response(callback_view(answer.run, stop=answer.stop))
 
 
 @ROUTES.add(

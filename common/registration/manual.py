@@ -31,8 +31,7 @@ from common.planning.execution import (
 from common.planning.queue import ExecutionsQueue
 from common.registration.payload_checks import check_fits
 from common.registration.secret_checks import Named, check_exist, named_by, names
-from common.runs.changes import Commit, RunChanges
-from common.runs.records import Runs
+from common.runs.records import Commit, Runs
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, RETRYING, RUNNING
 from common.storage import keys
@@ -63,7 +62,6 @@ class ManualCommands:
 
     store: JobStore
     runs: Runs
-    changes: RunChanges
     queue: ExecutionsQueue
     clock: Clock
     payload_formats: PayloadFormats
@@ -100,10 +98,10 @@ class ManualCommands:
             own["secrets"] = list(names(named))
         fire_at = self._first_asked(execution, nonce, own, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
-        self.changes.note([execution], now)
+        self.runs.note([execution], now)
         # Sent first: after a crash the job still runs, and a repeated request is the same execution.
         self.queue.send([execution])
-        self.changes.queue(execution, "started by hand", now)
+        self.runs.queue(execution, "started by hand", now)
         return execution
 
     def own_payload(self, tenant: str, job_id: str, trigger_id: str) -> str | None:
@@ -159,7 +157,7 @@ class ManualCommands:
         execution = replace(execution, attempt=record.attempt)
         overdue = record.status == RETRYING and record.next_attempt_at <= now
         commit = self._with_audit("run.retried", [execution], now)
-        if not overdue and not self.changes.reopen(execution, now, commit):
+        if not overdue and not self.runs.reopen(execution, now, commit):
             raise Conflict(f"run {execution_id} is {record.status}; only a failed run can be tried again")
         again = replace(
             execution,
@@ -187,9 +185,13 @@ class ManualCommands:
         detail = _cancelled(note)
         commit = self._with_audit("run.cancelled", [execution], now, note)
         waits = record is not None and record.status == RETRYING
-        cancel = self.changes.cancel_retry if waits else self.changes.cancel
         try:
-            if not cancel(execution, detail, now, commit):
+            is_cancelled = (
+                self.runs.cancel_retry(execution, detail, now, commit)
+                if waits
+                else self.runs.cancel([execution], detail, now, commit)
+            )
+            if not is_cancelled:
                 run = self.runs.get(execution)
                 status = run.status if run else "unknown"
                 raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
@@ -212,7 +214,7 @@ class ManualCommands:
                 "and cannot be told"
             )
         commit = self._with_audit("run.cancelled", [execution], now, note)
-        if not self.changes.ask_to_stop(record, note, now, commit):
+        if not self.runs.ask_to_stop(record, note, now, commit):
             raise Conflict(f"run {execution.execution_id} has ended meanwhile")
         if is_in_aws:
             self.queue.send([record.execution])
@@ -232,7 +234,7 @@ class ManualCommands:
 
         def cancel(batch: Sequence[Execution]) -> Sequence[Execution]:
             commit = self._with_audit("run.cancelled", batch, now, note)
-            return batch if self.changes.cancel_all(batch, _cancelled(note), now, commit) else ()
+            return batch if self.runs.cancel(batch, _cancelled(note), now, commit) else ()
 
         self._change(executions, cancel)
         return executions
@@ -252,7 +254,7 @@ class ManualCommands:
             batch = [execution for execution in batch if execution.fire_at >= now + MIN_NOTICE_S]
             commit = self._with_audit("run.restored", batch, now)
             try:
-                return batch if batch and self.changes.take_back(batch, now, commit) else ()
+                return batch if batch and self.runs.take_back(batch, now, commit) else ()
             finally:
                 # Also after an error: a commit whose answer was lost is done.
                 self._send_late(batch)
@@ -294,7 +296,7 @@ class ManualCommands:
         self, tenant: str, job_id: str, schedule_revision: int, from_at: int
     ) -> list[Execution]:
         until_at = math.floor(self.clock.now()) + SKIPPED_AHEAD_S
-        return self.changes.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MAX_SKIPPED)
+        return self.runs.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MAX_SKIPPED)
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
         """The executions of a job's next fire times within SKIPPED_AHEAD_S; none while it is paused.

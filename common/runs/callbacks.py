@@ -12,19 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import convert
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
 from common.errors import Conflict, Unauthenticated
 from common.planning.execution import Execution, split_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.runs.claims import MAX_CALLBACK_S, callback_hash
+from common.runs.moves import Lost
 from common.runs.outcome import Outcome
+from common.runs.records import Runs
 from common.runs.run import Report, Run
 from common.runs.states import FAILED, RUNNING, SUCCEEDED
-from common.storage import keys
-from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
-from common.storage.wire import Expression, Item
+from common.storage.expressions import change
 
 PROGRESS_CHARS: Final = 200
 
@@ -33,102 +33,75 @@ PROGRESS_CHARS: Final = 200
 class CalledBack:
     """What the target hears: the run's status, until when it must give another sign, and whether it is to stop."""
 
-    record: Run
+    run: Run
     stop: bool = False
 
 
 class Callbacks:
     """Writes what targets tell. `queue` is the executions queue."""
 
-    def __init__(self, runs: Table, queue: ExecutionsQueue) -> None:
+    def __init__(self, runs: Runs, queue: ExecutionsQueue) -> None:
         self._runs = runs
         self._queue = queue
 
     def proven(self, execution_id: str, token: str) -> Run:
         """The record of the run whose newest attempt has this token. Raises Unauthenticated, whatever is wrong."""
         names = split_execution_id(execution_id)
-        item = self._runs.get(keys.run(*names)) if names else None
-        record = Run.from_item(item) if item else None
-        if record is None or record.callback is None:
+        run = self._runs.named(*names) if names else None
+        if run is None or run.callback is None:
             raise Unauthenticated
-        hashed = callback_hash(record.claim_token, token)
-        if not hmac.compare_digest(hashed, record.callback.hash):
+        if not hmac.compare_digest(callback_hash(run.claim_token, token), run.callback.hash):
             raise Unauthenticated
-        return record
+        return run
 
-    def goes_on(self, record: Run, progress: Mapping[str, Any], now: float) -> CalledBack:
+    def goes_on(self, run: Run, progress: Mapping[str, Any], now: float) -> CalledBack:
         """The target works on, with its `progress`. If a person has stopped the run, this ends it.
 
         A run that has ended tells the target to stop.
         """
-        assert record.callback
-        if record.is_to_stop:
-            if record.status == RUNNING:
+        assert run.callback
+        if run.is_to_stop:
+            if run.status == RUNNING:
                 with suppress(Conflict):  # it has told its end before
-                    self._report(record, {"stopped": True}, now)
-            return CalledBack(record, stop=True)
-        until = min(now + record.callback.wait_s, record.started_at + MAX_CALLBACK_S)
-        change = Expression(
-            "SET #lease_until = :until, #expires_at = :expires, #accepted_attempt = :attempt,"
-            " #progress = :progress ADD #signs :one",
-            {
-                ":until": until,
-                ":expires": int(until) + record.callback.kept_s,
-                ":attempt": record.attempt,
-                ":progress": {**progress, "attempt": record.attempt, "at": now},
-                ":one": 1,
-            },
-        )
-        try:
-            item = self._runs.update(record.key, change, _unreported(record, now))
-        except ConditionFailed as conflict:
-            return CalledBack(Run.existing(conflict) or record, stop=True)
-        return CalledBack(Run.from_item(item))
+                    self._report(run, Report(at=now, stopped=True))
+            return CalledBack(run, stop=True)
+        until = min(now + run.callback.wait_s, run.started_at + MAX_CALLBACK_S)
+        told = {
+            "lease_until": until,
+            "expires_at": int(until) + run.callback.kept_s,
+            "accepted_attempt": run.attempt,
+            "progress": {**progress, "attempt": run.attempt, "at": now},
+        }
+        written = self._runs.tell(run, change(told, add={"signs": 1}), now)
+        if isinstance(written, Lost):
+            return CalledBack(written.run or run, stop=True)
+        return CalledBack(written)
 
-    def ends(self, record: Run, outcome: Outcome, now: float) -> CalledBack:
+    def ends(self, run: Run, outcome: Outcome, now: float) -> CalledBack:
         """The target has ended its work. The same end again changes nothing. Raises Conflict: it ended otherwise."""
-        if record.status == (SUCCEEDED if outcome.ok else FAILED):
-            return CalledBack(record)
-        return CalledBack(self._report(record, {"ok": outcome.ok, **outcome.to_item()}, now, outcome))
+        if run.status == (SUCCEEDED if outcome.ok else FAILED):
+            return CalledBack(run)
+        told = outcome.to_item() | {"ok": outcome.ok, "permanent": outcome.permanent, "at": now}
+        return CalledBack(self._report(run, convert(told, Report)))
 
-    def _report(self, record: Run, report: Item, now: float, outcome: Outcome | None = None) -> Run:
+    def _report(self, run: Run, report: Report) -> Run:
         """Write the end down, and send the message by which the executor ends the run. Raises Conflict."""
-        if outcome and outcome.permanent:
-            report = {**report, "permanent": True}
-        change = Expression(
-            "SET #reported_attempt = :attempt, #report = :report ADD #signs :one",
-            {":attempt": record.attempt, ":report": {**report, "at": now}, ":one": 1},
-        )
-        try:
-            record = Run.from_item(self._runs.update(record.key, change, _unreported(record, now)))
-        except ConditionFailed as conflict:
-            stored = Run.existing(conflict)
-            if stored is None or not _is_same_report(stored, record, report):
+        told = {"reported_attempt": run.attempt, "report": to_builtins(report)}
+        written = self._runs.tell(run, change(told, add={"signs": 1}), report.at)
+        if isinstance(written, Lost):
+            if written.run is None or not _is_same_report(written.run, run, report):
+                status = written.run.status if written.run else "gone"
                 raise Conflict(
-                    f"run {record.run_name} of {record.job_id} is {stored.status if stored else 'gone'}, "
-                    "or has reported another end, or its time is over"
-                ) from None
-            record = stored
-        assert record.callback
-        self._queue.send([Execution.decode(record.callback.message)])
-        return record
+                    f"run {run.run_name} of {run.job_id} is {status}, or has reported another end, "
+                    "or its time is over"
+                )
+            written = written.run
+        assert run.callback
+        self._queue.send([Execution.decode(run.callback.message)])
+        return written
 
 
-def _is_same_report(stored: Run, record: Run, report: Item) -> bool:
+def _is_same_report(stored: Run, run: Run, report: Report) -> bool:
     """Whether this end is written already: the answer to the request before may have been lost."""
-    is_reported = stored.claim_token == record.claim_token and stored.reported_attempt == record.attempt
-    return is_reported and stored.report == convert({**report, "at": getattr(stored.report, "at", 0)}, Report)
-
-
-def _unreported(record: Run, now: float) -> Expression:
-    """The condition that the attempt goes on, that its time is not over, and that nobody has told its end."""
-    return Expression(
-        "#status = :running AND #claim_token = :token AND #lease_until >= :now"
-        " AND NOT #reported_attempt = :attempt",
-        {
-            ":running": RUNNING,
-            ":token": record.claim_token,
-            ":now": now,
-            ":attempt": record.attempt,
-        },
-    )
+    is_reported = stored.claim_token == run.claim_token and stored.reported_attempt == run.attempt
+    return is_reported and stored.report is not None and replace(stored.report, at=report.at) == report

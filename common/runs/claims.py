@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import Final
 
 from common.planning.execution import Execution
+from common.runs.moves import By
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.runs.states import FAILED
+from common.storage.expressions import change
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -66,6 +68,11 @@ class Claim:
     slot: str = ""
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    @property
+    def by(self) -> By:
+        """Who makes the moves of this attempt."""
+        return By(self.execution.attempt, self.token, self.message_id, self.started_at)
 
     @property
     def starts_at(self) -> float:
@@ -149,11 +156,7 @@ def accept_update(claim: Claim, until: float) -> Expression:
     }
     if claim.execution.attempt == 1:
         written["lateness_s"] = claim.lateness_s
-    words = [f"#{name} = :{name}" for name in written]
-    words.append("#signs = if_not_exists(#signs, :none)")
-    return Expression(
-        f"SET {', '.join(words)}", {":none": 0} | {f":{name}": value for name, value in written.items()}
-    )
+    return change(written, keep={"signs": 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,12 @@ class Settlement:
 
 
 def finish_update(
-    claim: Claim, outcome: Outcome, status: str, finished_at: float, retry_at: float | None
+    claim: Claim,
+    outcome: Outcome,
+    status: str,
+    finished_at: float,
+    retry_at: float | None,
+    settlement: Settlement | None = None,
 ) -> Expression:
     """The update that ends an attempt and puts the run into `status`. `retry_at`: when the next attempt is due."""
     execution = claim.execution
@@ -179,6 +187,8 @@ def finish_update(
         "duration_s": max(0.0, finished_at - claim.starts_at),
     }
     removed = ["#lease_until"]
+    if settlement:
+        written["claimed_by"] = settlement.message_id
     if claim.called_at is not None:
         written["started_at"] = claim.called_at
         if execution.attempt == 1:

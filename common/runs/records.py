@@ -1,6 +1,6 @@
-"""The run record: one item per execution, written only by conditional writes.
+"""The runs table: one record per execution, written only by conditional writes.
 
-`states.py` has its states and transitions, docs/runs.md its fields.
+`run.py` declares the record, `moves.py` its moves from state to state, `claims.py` what a claim and its end write.
 
 If an executor dies, any message of its `running` run can claim it again after the lease. `claimed_by` is the SQS
 message id. For a `dispatched` run it distinguishes a redelivery, which calls again, from a duplicate.
@@ -8,12 +8,14 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from common.planning.due_entry import Missed
-from common.planning.execution import Execution, split_run_name
+from common.planning.execution import SCHEDULE, Execution, split_run_name
 from common.runs.claims import (
     RETENTION_S,
     Claim,
@@ -24,25 +26,39 @@ from common.runs.claims import (
     finish_update,
     takeover_update,
 )
+from common.runs.moves import MOVES, By, Lost, by_claim_of
 from common.runs.outcome import Outcome
 from common.runs.run import REQUIRED, Run
-from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.runs.states import (
+    CANCELLED,
+    DISPATCHED,
+    FAILED,
+    MISSED,
+    QUEUED,
+    RETRYING,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+)
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import PRESENT, Attribute, Condition, change
 from common.storage.table import Query, Table
+from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 
 # A change of an ended run is noted from this time after it was due on, for the projection of runs.
 CHANGED_AFTER_S: Final = 540
 # The start of a run without a record is noted if it is later than this.
 STARTED_AFTER_S: Final = 12 * 3_600
+# So many records are searched for cancelled ones.
+MAX_RECORDS_READ: Final = 1_000
+_PAGE_RECORDS: Final = 100
 
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A write that was not made, since the run is in another state. `run` is its record; None: it has none."""
-
-    run: Run | None
+# Commits the transaction of a change. A manual change commits its audit entries with it.
+Commit = Callable[[Transaction], None]
+# An update, or a whole record; None deletes the record.
+Write = Expression | Run | None
 
 
 class Runs:
@@ -51,6 +67,51 @@ class Runs:
     def __init__(self, table: Table) -> None:
         self._table = table
 
+    def move(self, name: str, key: keys.Key, write: Write, by: By, status: str = "") -> Item | Lost:
+        """Make a move of `MOVES` as `by`, to `status`. Returns the new item, empty if it was written whole, or Lost.
+
+        A refusal that shows our own token is a success: the answer was lost, and the write was sent again.
+        """
+        try:
+            return self._write(key, write, MOVES[name].condition(by))
+        except ConditionFailed as conflict:
+            run = Run.existing(conflict)
+            is_own = run is not None and status == run.status and by.token == run.claim_token
+            return (conflict.existing or {}) if is_own else Lost(run)
+
+    def _write(self, key: keys.Key, write: Write, condition: Condition) -> Item:
+        if isinstance(write, Expression):
+            return self._table.update(key, write, condition)
+        if write is None:
+            self._table.delete(key, condition)
+        else:
+            self._table.put(write.to_item(), condition)
+        return {}
+
+    def _move_together(
+        self, name: str, writes: Iterable[tuple[keys.Key, Write]], by: By, commit: Commit
+    ) -> bool:
+        """Make a move of several runs: all, or none if one is lost."""
+        tx, condition = Transaction(self._table.client), MOVES[name].condition(by)
+        for key, write in writes:
+            if isinstance(write, Expression):
+                tx.update(self._table, key, write, condition)
+            elif write is None:
+                tx.delete(self._table, key, condition)
+            else:
+                tx.put(self._table, write.to_item(), condition)
+        try:
+            commit(tx)
+        except ConditionFailed:
+            return False
+        return True
+
+    def note(self, executions: Iterable[Execution], now: float) -> None:
+        """Write down runs that begin or change beside the plan, before they do. Raises Busy."""
+        from common.planning.log import ExecutionLog  # most executors never need it
+
+        ExecutionLog(self._table.beside("due"), keys.CHANGED).note(executions, now)
+
     def note_late(self, execution: Execution, since: float, after_s: float, now: float) -> None:
         """Note a change of a run that ticks no longer expect, before it is made. `since`: when the run was due.
 
@@ -58,9 +119,7 @@ class Runs:
         if the run has no record.
         """
         if now - since > after_s:
-            from common.planning.log import ExecutionLog  # most executors never need it
-
-            ExecutionLog(self._table.beside("due"), keys.CHANGED).note([execution], now)
+            self.note([execution], now)
 
     def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Lost | None:
         """Claim the attempt: None if this executor may continue.
@@ -69,21 +128,18 @@ class Runs:
         executor died is claimed again.
         """
         self._note_late_start(claim)
-        lost = self._claimed(claim, claim_update(claim, status), _free(claim))
-        record = lost.run if lost else None
-        if record is None or not takes_over or not _may_have_died(claim, record):
+        key, name = (
+            _key(claim.execution),
+            "claim" if claim.execution.attempt == 1 else "claim the next attempt",
+        )
+        made = self.move(name, key, claim_update(claim, status), claim.by, status)
+        lost = made if isinstance(made, Lost) else None
+        if lost is None or lost.run is None or not takes_over or not _may_have_died(claim, lost.run):
             return lost
-        if record.status == DISPATCHED:
-            self.note_late(claim.execution, record.due_at, CHANGED_AFTER_S, claim.started_at)
-        return self._claimed(claim, takeover_update(claim, status, record), _abandoned(claim))
-
-    def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Lost | None:
-        try:
-            self._table.update(_key(claim.execution), change, condition)
-        except ConditionFailed as conflict:
-            record = Run.existing(conflict)
-            return None if record and _is_own(claim, record) else Lost(record)
-        return None
+        if lost.run.status == DISPATCHED:
+            self.note_late(claim.execution, lost.run.due_at, CHANGED_AFTER_S, claim.started_at)
+        made = self.move("take over", key, takeover_update(claim, status, lost.run), claim.by, status)
+        return made if isinstance(made, Lost) else None
 
     def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Claim first attempts of different executions, with the status of each, in few requests.
@@ -105,16 +161,13 @@ class Runs:
 
         It may have told the end already, or another executor may have taken the attempt over.
         """
-        untold = Expression(
-            "#claim_token = :token AND #status = :running AND NOT #reported_attempt = :attempt",
-            {":token": claim.token, ":running": RUNNING, ":attempt": claim.execution.attempt},
-        )
-        try:
-            return Run.from_item(
-                self._table.update(_key(claim.execution), accept_update(claim, until), untold)
-            )
-        except ConditionFailed as conflict:
-            return Run.existing(conflict)
+        made = self.move("accept", _key(claim.execution), accept_update(claim, until), claim.by)
+        return made.run if isinstance(made, Lost) else Run.from_item(made)
+
+    def tell(self, run: Run, told: Expression, now: float) -> Run | Lost:
+        """Write what a target has told, while its attempt goes on. Returns the record as it is now."""
+        made = self.move("tell", run.key, told, by_claim_of(run, now))
+        return made if isinstance(made, Lost) else Run.from_item(made)
 
     def finish(
         self,
@@ -129,99 +182,71 @@ class Runs:
         With a settlement also if the target has given a sign meanwhile. The run then belongs to its message.
         """
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
-        change = finish_update(claim, outcome, status, finished_at, retry_at)
-        own_claim = Expression(
-            "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
-            {
-                ":mine": claim.message_id,
-                ":attempt": claim.execution.attempt,
-                ":running": RUNNING,
-                ":dispatched": DISPATCHED,
-            },
-        )
-        if settlement:
-            own_claim = own_claim.and_also("#signs = :signs", {":signs": settlement.signs})
-            change = change.also_set("claimed_by", settlement.message_id)
-        try:
-            self._table.update(_key(claim.execution), change, own_claim)
-        except ConditionFailed as conflict:
-            record = Run.existing(conflict)
-            return record is not None and _is_own(claim, record) and record.status == status
-        return True
+        update = finish_update(claim, outcome, status, finished_at, retry_at, settlement)
+        by = replace(claim.by, signs=settlement.signs) if settlement else claim.by
+        return not isinstance(self.move("finish", _key(claim.execution), update, by, status), Lost)
+
+    def settle(self, execution: Execution, message_id: str) -> bool:
+        """Record that this message's dispatched attempt was made: its redelivery does not repeat the call.
+
+        A message of one execution is deleted then. A pack comes again for the part of it that failed.
+        """
+        by = By(execution.attempt, message_id=message_id)
+        settled = change({"settled_attempt": execution.attempt})
+        return not isinstance(self.move("settle", _key(execution), settled, by), Lost)
+
+    def queue(self, execution: Execution, detail: str, now: float) -> bool:
+        """Record that an execution waits for its turn. False if it already has a record."""
+        expires_at = max(int(now), execution.visible_at) + RETENTION_S
+        run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
+        return not isinstance(self.move("queue", run.key, run, By()), Lost)
 
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
     ) -> bool:
         """Record that an execution will not run, and why. False if it already has a record."""
         self.note_late(execution, execution.visible_at, STARTED_AFTER_S, now)
-        item = _skipped(execution, reason, detail, now, retention_s)
-        waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
-        try:
-            self._table.put({**_key(execution), **item}, waiting)
-        except ConditionFailed:
-            return False
-        return True
+        run = Run.skipped(execution, reason, detail, now, int(now) + retention_s)
+        return not isinstance(self.move("skip", run.key, run, By()), Lost)
 
     def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
         """End a run that waits for its next attempt, which will not come. False if it does not wait for this one."""
-        words = (
-            "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
-            " #error_type = :type, #error = :error REMOVE #next_attempt_at"
-        )
-        values = {
-            ":failed": FAILED,
-            ":now": now,
-            ":tenant": execution.tenant,
-            ":type": error_type,
-            ":error": error,
-        }
-        try:
-            self._table.update(_key(execution), Expression(words, values), _waits_for(execution))
-        except ConditionFailed:
-            return False
-        return True
+        update = _failure(execution, error_type, error, now)
+        return not isinstance(self.move("give up", _key(execution), update, By(execution.attempt)), Lost)
 
     def record_missed(self, missed: Missed, now: float) -> bool:
         """Write one record for all missed fire times of a job, under the last of them. False if it exists already.
 
         If the last one already has a record, because it was cancelled, that record also counts the others.
         """
-        execution = Execution(
-            tenant=missed.tenant,
-            job_id=missed.job_id,
-            fire_at=missed.last_fire_at,
-            due_at=missed.last_fire_at,
-            schedule_revision=missed.schedule_revision,
-        )
+        last_at = missed.last_fire_at
+        execution = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
         detail = f"no tick planned it within ten minutes of its fire time; catch_up is {missed.catch_up}"
-        item = _skipped(execution, MISSED, detail, now)
-        item |= {"skipped_count": missed.count, "skipped_from_at": missed.first_fire_at}
-        try:
-            self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
-        except ConditionFailed as conflict:
-            return self._add_missed(execution, missed, detail, Run.existing(conflict))
-        return True
-
-    def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Run | None) -> bool:
-        is_counted = record is not None and record.status == SKIPPED
-        unrecorded = missed.count - self._recorded(missed)
-        change = Expression(
-            "SET #detail = :detail, #skipped_count = :count, #skipped_from_at = :from",
-            {
-                ":detail": f"{record.detail}; {detail}" if record and record.detail else detail,
-                ":count": unrecorded + is_counted,
-                ":from": missed.first_fire_at,
-            },
+        run = Run.skipped(
+            execution,
+            MISSED,
+            detail,
+            now,
+            int(now) + RETENTION_S,
+            skipped_count=missed.count,
+            skipped_from_at=missed.first_fire_at,
         )
-        if (record and record.skipped_count) or unrecorded <= 0:
+        made = self.move("miss", run.key, run, By())
+        return self._add_missed(execution, missed, detail, made.run) if isinstance(made, Lost) else True
+
+    def _add_missed(self, execution: Execution, missed: Missed, detail: str, run: Run | None) -> bool:
+        is_counted = run is not None and run.status == SKIPPED
+        unrecorded = missed.count - self._recorded(missed)
+        if (run and run.skipped_count) or unrecorded <= 0:
             return False
-        try:
-            self._table.update(
-                _key(execution), change, Expression("attribute_not_exists(#skipped_count)", {})
-            )
-        except ConditionFailed:
-            return False
-        return True
+        update = change(
+            {
+                "detail": f"{run.detail}; {detail}" if run and run.detail else detail,
+                "skipped_count": unrecorded + is_counted,
+                "skipped_from_at": missed.first_fire_at,
+            }
+        )
+        return self._noted(execution, update, Attribute("skipped_count").is_absent)
 
     def _recorded(self, missed: Missed) -> int:
         """How many of the missed fire times have a record all the same: they were planned before."""
@@ -232,27 +257,121 @@ class Runs:
         names = (split_run_name(item["sk"]) for item in items)
         return sum(name is not None and name[1:] == (missed.schedule_revision, "") for name in names)
 
+    def note_dead_letter(self, execution: Execution, problem: str) -> None:
+        """Record why an ended run's message is not in its dead-letter queue."""
+        self._noted(execution, change({"dead_letter_error": problem}), PRESENT)
+
+    def note_started(self, execution: Execution, claim_token: str, arns: Sequence[str]) -> None:
+        """Record what a call started, so that it can be stopped."""
+        self._noted(execution, change({"started_arns": list(arns)}), Attribute("claim_token") == claim_token)
+
+    def note_not_stopped(self, run: Run, problem: str) -> None:
+        """Write down why what the attempt started could not be stopped."""
+        self.move("stop", run.key, change({"stop_problem": problem}), by_claim_of(run))
+
+    def _noted(self, execution: Execution, update: Expression, condition: Condition) -> bool:
+        with suppress(ConditionFailed):
+            self._table.update(_key(execution), update, condition)
+            return True
+        return False
+
+    def cancel(
+        self, executions: Sequence[Execution], note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """End executions that have not started: those without a record, and queued ones.
+
+        All of them; False, and none, if one has started.
+        """
+        self.note(executions, now)
+        # The record must last until the execution is due, since it keeps it from running.
+        runs = [
+            Run.skipped(execution, CANCELLED, note, now, max(int(now), execution.due_at) + RETENTION_S)
+            for execution in executions
+        ]
+        return self._move_together("cancel", [(run.key, run) for run in runs], By(), commit)
+
+    def cancelled(
+        self, tenant: str, job_id: str, schedule_revision: int, from_at: int, until_at: int, most: int
+    ) -> list[Execution]:
+        """The fire times of a schedule in [from_at, until_at) that are cancelled, at most so many.
+
+        Looks at the first MAX_RECORDS_READ records there: those of former schedules are among them.
+        """
+        items = self._table.query(
+            Query(
+                keys.runs_of_job(tenant, job_id),
+                sk_between=keys.runs_between(from_at, until_at),
+                limit=MAX_RECORDS_READ,
+                page=_PAGE_RECORDS,
+                attributes=(*REQUIRED, "reason"),
+            )
+        )
+        wanted = (SKIPPED, CANCELLED, SCHEDULE, schedule_revision)
+        executions = (
+            Execution(tenant, job_id, run.fire_at, run.due_at, schedule_revision)
+            for run in map(Run.from_item, items)
+            if (run.status, run.reason, run.trigger, run.schedule_revision) == wanted
+        )
+        return list(islice(executions, most))
+
+    def take_back(
+        self, executions: Sequence[Execution], now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """Delete the records of cancelled executions that are not due yet, so that they run.
+
+        All of them; False, and none, if one is no longer cancelled.
+        """
+        self.note(executions, now)
+        writes = [(_key(execution), None) for execution in executions]
+        return self._move_together("take back a cancellation", writes, By(), commit)
+
+    def cancel_retry(
+        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """End a run that waits for its next attempt. False if it does not wait, or no longer waits."""
+        self.note([execution], now)
+        writes = [(_key(execution), _failure(execution, CANCELLED, note, now))]
+        return self._move_together("cancel the next attempt", writes, By(), commit)
+
+    def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
+        """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
+        self.note([execution], now)
+        update = change(
+            {"status": RETRYING, "next_attempt_at": int(now), "expires_at": int(now) + RETENTION_S},
+            remove=("failed_tenant", "failed_at", "error_type", "error", "lease_until"),
+        )
+        by = By(execution.attempt)
+        return self._move_together("open again by hand", [(_key(execution), update)], by, commit)
+
+    def ask_to_stop(self, run: Run, note: str, now: float, commit: Commit = Transaction.commit) -> bool:
+        """Write down that a person wants this attempt to stop. False if it has ended meanwhile."""
+        self.note([run.execution], now)
+        update = change(
+            {"stop_attempt": run.attempt, "stop": {"at": now, "note": note}},
+            remove=("stop_problem",),
+            add={"signs": 1},
+        )
+        return self._move_together("stop", [(run.key, update)], by_claim_of(run), commit)
+
     def get(self, execution: Execution) -> Run | None:
         """The record of an execution; None if it has none. Raises ValueError: it is unreadable."""
         return self.named(execution.tenant, execution.job_id, execution.run_name)
-
-    def of_executions(self, executions: Sequence[Execution]) -> dict[str, Run]:
-        """The records of one job's executions that exist, by their run names, in one query."""
-        if not executions:
-            return {}
-        first, last = (
-            min(execution.fire_at for execution in executions),
-            max(execution.fire_at for execution in executions),
-        )
-        names = {execution.run_name for execution in executions}
-        partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
-        items = self._table.query(Query(partition, sk_between=keys.runs_between(first, last + 1)))
-        return {item["sk"]: Run.from_item(item) for item in items if item["sk"] in names}
 
     def named(self, tenant: str, job_id: str, run_name: str) -> Run | None:
         """The run of an execution id: `run_name` is the part after tenant and job. Raises ValueError."""
         item = self._table.get(keys.run(tenant, job_id, run_name))
         return Run.from_item(item) if item else None
+
+    def of_executions(self, executions: Sequence[Execution]) -> dict[str, Run]:
+        """The records of one job's executions that exist, by their run names, in one query."""
+        if not executions:
+            return {}
+        fire_times = [execution.fire_at for execution in executions]
+        names = {execution.run_name for execution in executions}
+        partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
+        span = keys.runs_between(min(fire_times), max(fire_times) + 1)
+        items = self._table.query(Query(partition, sk_between=span))
+        return {item["sk"]: Run.from_item(item) for item in items if item["sk"] in names}
 
     def of_job(
         self,
@@ -275,71 +394,16 @@ class Runs:
         return list(map(Run.from_item, self._table.query(query)))
 
 
-def _free(claim: Claim) -> Expression:
-    """The condition of a claim: nobody has claimed the attempt."""
-    if claim.execution.attempt == 1:
-        return Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
-    return _waits_for(claim.execution)
+def _may_have_died(claim: Claim, run: Run) -> bool:
+    """Whether it is worth trying to take the attempt over; the move's condition decides."""
+    is_open = run.status in (RUNNING, DISPATCHED)
+    return is_open and run.attempt == claim.execution.attempt and run.lease_until < claim.started_at
 
 
-def _waits_for(execution: Execution) -> Expression:
-    """The condition that a run waits for this attempt, which is not its first one."""
-    return Expression(
-        "#status = :retrying AND #attempt = :before",
-        {":retrying": RETRYING, ":before": execution.attempt - 1},
-    )
-
-
-def _abandoned(claim: Claim) -> Expression:
-    """The condition of a takeover: the lease of the attempt's claim is over, because its executor died.
-
-    The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
-    executor died, unless `RunChanges.settle` says that the call was made. A target that has accepted or ended the work
-    ends the run by its callback. A message that was redriven from the dead
-    letters has a new id.
-    """
-    return Expression(
-        "#attempt = :attempt AND #lease_until < :now"
-        " AND NOT #accepted_attempt = :attempt AND NOT #reported_attempt = :attempt"
-        " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message"
-        " AND NOT #settled_attempt = :attempt))",
-        {
-            ":attempt": claim.execution.attempt,
-            ":message": claim.message_id,
-            ":now": claim.started_at,
-            ":running": RUNNING,
-            ":dispatched": DISPATCHED,
-        },
-    )
-
-
-def _may_have_died(claim: Claim, record: Run) -> bool:
-    """Whether it is worth trying to take the attempt over; `_abandoned` decides."""
-    is_open = record.status in (RUNNING, DISPATCHED)
-    return is_open and record.attempt == claim.execution.attempt and record.lease_until < claim.started_at
-
-
-def _is_own(claim: Claim, record: Run) -> bool:
-    """Whether this claim wrote the record: the answer was lost, and botocore repeated the write."""
-    return record.claim_token == claim.token
-
-
-def _skipped(
-    execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
-) -> Item:
-    return {
-        "tenant": execution.tenant,
-        "job_id": execution.job_id,
-        "fire_at": execution.fire_at,
-        "due_at": execution.due_at,
-        "schedule_revision": execution.schedule_revision,
-        "trigger": execution.trigger,
-        "status": SKIPPED,
-        "reason": reason,
-        "detail": detail,
-        "finished_at": now,
-        "expires_at": int(now) + retention_s,
-    }
+def _failure(execution: Execution, error_type: str, error: str, now: float) -> Expression:
+    """The update that ends a run without an attempt."""
+    failed = {"status": FAILED, "finished_at": now, "failed_tenant": execution.tenant, "failed_at": now}
+    return change(failed | {"error_type": error_type, "error": error}, remove=("next_attempt_at",))
 
 
 def _key(execution: Execution) -> keys.Key:

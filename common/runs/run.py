@@ -13,7 +13,7 @@ from msgspec import Struct, convert, field, to_builtins
 
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
-from common.runs.states import RETRYING, RUNNING
+from common.runs.states import RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Item
@@ -191,6 +191,14 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
             due_at=execution.due_at,
             **fields,
         )
+
+    @classmethod
+    def skipped(
+        cls, execution: Execution, reason: str, detail: str, now: float, expires_at: int, **fields: Any
+    ) -> Run:
+        """The record of an execution that does not run, and why."""
+        why = {"reason": reason, "detail": detail, "finished_at": now, "expires_at": expires_at}
+        return cls.of(execution, SKIPPED, **why, **fields)
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Run:

@@ -1,8 +1,4 @@
-"""The states of a run and all allowed transitions. Pure; docs/runs.md shows the same table.
-
-The writes in `records.py` and `changes.py` carry these transitions as conditions, since only DynamoDB can compare and
-set. A test makes each write in each state and compares the result with this table.
-"""
+"""The states of a run, and the words of its reasons and triggers. `moves.py` has the moves between the states."""
 
 from __future__ import annotations
 
@@ -24,31 +20,6 @@ SKIPPED: Final = "skipped"
 STATES: Final = (NONE, QUEUED, RUNNING, RETRYING, DISPATCHED, SUCCEEDED, FAILED, SKIPPED)
 # It has ended, unless a person reopens it or a target reports the result of a dispatched run.
 ENDED: Final = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
-
-# Change -> from which state to which.
-TRANSITIONS: Final[dict[str, dict[str, str]]] = {
-    "queue": {NONE: QUEUED},
-    "claim": {NONE: RUNNING, QUEUED: RUNNING},
-    "claim the next attempt": {RETRYING: RUNNING},
-    "claim for a hand-over": {NONE: DISPATCHED, QUEUED: DISPATCHED},
-    "hand over the next attempt": {RETRYING: DISPATCHED},
-    # The same message is delivered again after the lease: its executor died.
-    "take over": {RUNNING: RUNNING, DISPATCHED: RUNNING},
-    "take over a hand-over": {RUNNING: DISPATCHED, DISPATCHED: DISPATCHED},
-    # By the holder of the claim. A dispatched run: if the service refused it, or the target reports the result.
-    "succeed": {RUNNING: SUCCEEDED, DISPATCHED: SUCCEEDED},
-    "fail": {RUNNING: FAILED, DISPATCHED: FAILED},
-    "retry later": {RUNNING: RETRYING, DISPATCHED: RETRYING},
-    "skip": {NONE: SKIPPED, QUEUED: SKIPPED},
-    # Before the next attempt, for example because the job was paused or deleted.
-    "give up": {RETRYING: FAILED},
-    "miss": {NONE: SKIPPED},
-    "cancel": {NONE: SKIPPED, QUEUED: SKIPPED},
-    # Before it was due: the record is deleted.
-    "take back a cancellation": {SKIPPED: NONE},
-    "cancel the next attempt": {RETRYING: FAILED},
-    "open again by hand": {FAILED: RETRYING},
-}
 
 # Why a run was skipped, and the meaning of each reason.
 DELETED_JOB: Final = "deleted"
@@ -87,8 +58,3 @@ TRIGGERS: Final[dict[str, str]] = {
     "backfill": "a backfill of a past range",
     "retry": "a manual retry of a failed run; only in the message: the run keeps its trigger",
 }
-
-
-def after(state: str, change: str) -> str | None:
-    """The state after a change; None if the change is not allowed in this state."""
-    return TRANSITIONS[change].get(state)

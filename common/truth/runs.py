@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.planning.execution import Execution, split_execution_id
-from common.runs.changes import RunChanges
+from common.runs.records import Runs
 from common.runs.stuck import check_record, going_on, is_stuck, record_key, stuck_since
 from common.storage.wire import Item
 from common.texts import UNREADABLE
@@ -41,5 +41,5 @@ class RunChecks:
         return going_on(execution_id.partition(":")[0], execution_id, record, now)
 
     def _send(self, execution: Execution) -> None:
-        RunChanges(self.unplanned.tables.runs).note([execution], self.unplanned.clock.now())
+        Runs(self.unplanned.tables.runs).note([execution], self.unplanned.clock.now())
         self.unplanned.queue.send([execution])

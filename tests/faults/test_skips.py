@@ -37,7 +37,7 @@ def unskip(world: World) -> None:
 
 def cancelled(world: World) -> list[int]:
     now = int(world.clock.now())
-    runs = world.manual.changes.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
+    runs = world.manual.runs.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
     return [run.fire_at for run in runs]
 
 

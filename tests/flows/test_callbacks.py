@@ -177,7 +177,7 @@ def test_the_same_end_twice_is_one_and_another_is_refused(world: World, target: 
     with pytest.raises(Conflict):
         target.ends(BOOM)
     world.deliver()
-    assert target.ends(OK).record.status == "succeeded"
+    assert target.ends(OK).run.status == "succeeded"
     with pytest.raises(Conflict):
         target.ends(BOOM)
     assert target.goes_on().stop

@@ -121,13 +121,13 @@ def test_fire_times_beyond_366_days_are_not_skipped(world: World, further_s: int
 def test_an_unskip_looks_at_so_many_records_of_former_schedules(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("common.runs.changes.MAX_RECORDS_READ", 5)
+    monkeypatch.setattr("common.runs.records.MAX_RECORDS_READ", 5)
     world.registry.create("alice", "job", job(cron="*/10 * * * *"))
     world.manual.skip_next("alice", "job", 5, "")
     world.registry.put("alice", "job", job(cron="5 5 * * *"))
     world.manual.skip_next("alice", "job", 1, "")
     assert world.manual.skipped("alice", "job") == []
-    monkeypatch.setattr("common.runs.changes.MAX_RECORDS_READ", 6)
+    monkeypatch.setattr("common.runs.records.MAX_RECORDS_READ", 6)
     assert [rfc3339(execution.fire_at) for execution in world.manual.skipped("alice", "job")] == [
         "2026-11-21T05:05:00Z"
     ]

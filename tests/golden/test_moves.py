@@ -15,15 +15,15 @@ from typing import Any, Final
 
 import pytest
 
-from common.runs.changes import RunChanges
 from common.runs.callbacks import Callbacks
 from common.runs.claims import Callback, Claim, Settlement
+from common.runs.moves import MOVES
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
 from common.storage.table import Table
 from common.storage.wire import from_wire
-from tests.storage.test_run_states import FIRST, INTO, SECOND, WRITES, Write
+from tests.storage.test_run_states import FIRST, INTO, WRITES, Write
 from tests.worlds import open_world
 
 GOLDEN: Final = Path(__file__).parent / "moves.jsonl"
@@ -42,36 +42,36 @@ class NoQueue:
         """The message that brings the end to an executor."""
 
 
-def signs(runs: Runs, changes: RunChanges) -> None:
+def signs(runs: Runs) -> None:
     """A target that calls back tells that it goes on, and then its end."""
     runs.claim(CALLS_BACK)
     runs.accept(CALLS_BACK, 1100)
-    callbacks: Any = Callbacks(runs._table, NoQueue())  # type: ignore[arg-type]
+    callbacks: Any = Callbacks(runs, NoQueue())  # type: ignore[arg-type]
     callbacks.goes_on(run_of(runs), {"percent": 50}, 1010)
     callbacks.ends(run_of(runs), Outcome(ok=False, permanent=True, error="no"), 1020)
 
 
-def settled(runs: Runs, changes: RunChanges) -> None:
+def settled(runs: Runs) -> None:
     runs.finish(OWN, Outcome(ok=True), 1002, None, Settlement("end", 1, 1001))
 
 
 # Writes that leave the state as it is, or that follow other writes.
 OTHERS: Final[dict[str, tuple[str, Write]]] = {
-    "claim a call that is answered later": ("none", lambda runs, changes: runs.claim(CALLS_BACK)),
+    "claim a call that is answered later": ("none", lambda runs: runs.claim(CALLS_BACK)),
     "signs of a target": ("none", signs),
-    "settle": ("dispatched", lambda runs, changes: changes.settle(FIRST, "message")),
-    "accept": ("running", lambda runs, changes: runs.accept(OWN, 1100)),
+    "settle": ("dispatched", lambda runs: runs.settle(FIRST, "message")),
+    "accept": ("running", lambda runs: runs.accept(OWN, 1100)),
     "end by a sign": ("running", settled),
     "note what was started": (
         "dispatched",
-        lambda runs, changes: changes.note_started(FIRST, "token", ["x"]),
+        lambda runs: runs.note_started(FIRST, "token", ["x"]),
     ),
-    "ask to stop": ("running", lambda runs, changes: changes.ask_to_stop(run_of(runs), "why", 1001)),
+    "ask to stop": ("running", lambda runs: runs.ask_to_stop(run_of(runs), "why", 1001)),
     "note that it was not stopped": (
         "running",
-        lambda runs, changes: changes.note_not_stopped(run_of(runs), "no"),
+        lambda runs: runs.note_not_stopped(run_of(runs), "no"),
     ),
-    "note a dead letter": ("failed", lambda runs, changes: changes.note_dead_letter(FIRST, "no queue")),
+    "note a dead letter": ("failed", lambda runs: runs.note_dead_letter(FIRST, "no queue")),
 }
 
 
@@ -105,30 +105,25 @@ def _of_interest(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def written(state: str, write: Write) -> list[dict[str, Any]]:
+def written(monkeypatch: pytest.MonkeyPatch, state: str, write: Write) -> list[dict[str, Any]]:
     with open_world() as world:
         table = world.table("runs")
-        INTO[state](Runs(table), RunChanges(table))
+        monkeypatch.setattr("secrets.token_hex", lambda *_: "token")
+        INTO[state](Runs(table))
         client = Recording(table.client)
         recorded = Table(client, table.name)
-        write(Runs(recorded), RunChanges(recorded))
+        monkeypatch.setattr("secrets.token_hex", lambda *_: "another")
+        write(Runs(recorded))
     return client.writes
 
 
-@pytest.fixture(autouse=True)
-def known_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("secrets.token_hex", lambda *_: "token")
-
-
-def test_each_write_is_the_one_that_was_reviewed() -> None:
-    from common.runs.states import TRANSITIONS
-
+def test_each_write_is_the_one_that_was_reviewed(monkeypatch: pytest.MonkeyPatch) -> None:
     writes = {
-        f"{change} ({state})": written(state, WRITES[change])
-        for change, moves in TRANSITIONS.items()
-        for state in moves
+        f"{name}: {state} to {to}": written(monkeypatch, state, write)
+        for (name, to), write in WRITES.items()
+        for state in MOVES[name].sources
     }
-    writes |= {name: written(state, write) for name, (state, write) in OTHERS.items()}
+    writes |= {name: written(monkeypatch, state, write) for name, (state, write) in OTHERS.items()}
     lines = [json.dumps({"change": name, "writes": made}) for name, made in writes.items()]
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text("\n".join(lines) + "\n")

@@ -9,7 +9,6 @@ from msgspec.structs import asdict
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.changes import RunChanges
 from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, RETENTION_S, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
@@ -93,19 +92,19 @@ def test_a_run_that_is_opened_again_is_kept_again(runs: Runs, tables: dict[str, 
     runs.claim(claim)
     runs.finish(claim, Outcome(ok=False), DUE + 1, None)
     # DynamoDB may take days to remove an expired item; until then it can be opened.
-    assert RunChanges(tables["runs"]).reopen(FIRST, DUE + 2 * DAY_S)
+    assert runs.reopen(FIRST, DUE + 2 * DAY_S)
     assert expires_at(runs) > DUE + 3 * DAY_S
 
 
 def test_a_cancellation_is_kept_until_its_time_is_past(runs: Runs, tables: dict[str, Table]) -> None:
-    assert RunChanges(tables["runs"]).cancel(FIRST, "not then", DUE - 60 * DAY_S)
+    assert runs.cancel([FIRST], "not then", DUE - 60 * DAY_S)
     assert expires_at(runs) == DUE + RETENTION_S
     assert runs.claim(Claim(FIRST, "m", DUE, DUE + 30)) is not None
 
 
 def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dict[str, Table]) -> None:
     later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
-    assert RunChanges(tables["runs"]).queue(later, "waits", DUE)
+    assert runs.queue(later, "waits", DUE)
     assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
 
 
@@ -126,7 +125,7 @@ def test_a_lock_outlives_its_lease_and_its_queued_run(tables: dict[str, Table]) 
 def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
-    RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)
+    runs.cancel([FIRST], "cancelled by hand", DUE - 60)
     missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
@@ -149,7 +148,7 @@ def test_where_the_last_has_run_the_others_are_counted_without_it(runs: Runs) ->
 def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
-    RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)
+    runs.cancel([FIRST], "cancelled by hand", DUE - 60)
     assert not runs.record_missed(Missed("alice", "job", 1, 1, DUE, DUE, "none"), DUE + 3_600)
     (record,) = runs.of_job("alice", "job", limit=10)
     assert not record.skipped_count

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from common.runs.changes import RunChanges
 from common.runs.claims import Callback
 from common.runs.outcome import Outcome
 from common.runs.run import Run
@@ -42,7 +41,7 @@ def without_unset(stored: Item) -> Item:
 
 @pytest.mark.parametrize("state", sorted(set(INTO) - {"none"}))
 def test_what_is_written_in_each_state_is_read_and_written_unchanged(world: World, state: str) -> None:
-    INTO[state](world.runs, RunChanges(world.table("runs")))
+    INTO[state](world.runs)
     (stored,) = world.run_items("alice", "job")
     run = Run.from_item(stored)
     assert (run.status, run.execution_id, run.execution.fire_at) == (state, FIRST.execution_id, FIRST.fire_at)
