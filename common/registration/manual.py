@@ -185,13 +185,9 @@ class ManualCommands:
         detail = _cancelled(note)
         commit = self._with_audit("run.cancelled", [execution], now, note)
         waits = record is not None and record.status == RETRYING
+        cancel = self.runs.cancel_retries if waits else self.runs.cancel
         try:
-            is_cancelled = (
-                self.runs.cancel_retry(execution, detail, now, commit)
-                if waits
-                else self.runs.cancel([execution], detail, now, commit)
-            )
-            if not is_cancelled:
+            if not cancel([execution], detail, now, commit):
                 run = self.runs.get(execution)
                 status = run.status if run else "unknown"
                 raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")

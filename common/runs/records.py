@@ -325,12 +325,12 @@ class Runs:
         writes = [(_key(execution), None) for execution in executions]
         return self._move_together("take back a cancellation", writes, By(), commit)
 
-    def cancel_retry(
-        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    def cancel_retries(
+        self, executions: Sequence[Execution], note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
-        """End a run that waits for its next attempt. False if it does not wait, or no longer waits."""
-        self.note([execution], now)
-        writes = [(_key(execution), _failure(execution, CANCELLED, note, now))]
+        """End runs that wait for their next attempts: all of them; False, and none, if one does not wait."""
+        self.note(executions, now)
+        writes = [(_key(each), _failure(each, CANCELLED, note, now)) for each in executions]
         return self._move_together("cancel the next attempt", writes, By(), commit)
 
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:

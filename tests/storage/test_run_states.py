@@ -77,7 +77,7 @@ WRITES: dict[tuple[str, str], Write] = {
     ),
     ("give up", FAILED): lambda runs: runs.give_up(SECOND, "paused", "", 1002),
     ("cancel", SKIPPED): lambda runs: runs.cancel([FIRST], "", 1002),
-    ("cancel the next attempt", FAILED): lambda runs: runs.cancel_retry(FIRST, "", 1002),
+    ("cancel the next attempt", FAILED): lambda runs: runs.cancel_retries([FIRST], "", 1002),
     ("take back a cancellation", NONE): lambda runs: runs.take_back([FIRST], 1000.0),
     ("open again by hand", RETRYING): lambda runs: runs.reopen(FIRST, 1002),
 }
