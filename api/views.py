@@ -57,7 +57,7 @@ def job_view(job: Job, now: float, excluded: Excluded) -> dict[str, Any]:
         "job_id": job.job_id,
         **definition_of(job),
         "schedule_resolved": schedule_view(job.schedule),
-        "schedule_words": describe(job.schedule, job.schedule_given.get("max_runs")),
+        "schedule_words": describe(job.schedule, job.spec.schedule.get("max_runs")),
         "state": job.state,
         "note": job.note,
         "revision": job.revision,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL

@@ -77,7 +77,7 @@ class ExecutorStub:
         executions, now = [], int(time.time())
         for number in range(first, first + count):
             job = workload.job(number)
-            item = job.to_item() | {"target": dict(job.target) | {"invocation": self._invocation}}
+            item = job.to_item() | {"target": dict(job.spec.target) | {"invocation": self._invocation}}
             self._jobs[f"JOB#{job.job_id}"] = to_wire({"pk": job.tenant, "sk": f"JOB#{job.job_id}", **item})
             executions.append(Execution(job.tenant, job.job_id, now, now, 1))
         packs = [Pack(tuple(executions[n : n + pack])) for n in range(0, count, pack)]

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from common.jobs.job import Job
+from common.jobs.job import ACTIVE, Job
+from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.planning.due_entry import DueEntry
 from common.registration.schedule_text import parse_schedule
@@ -51,18 +52,21 @@ def job(number: int) -> Job:
     return Job(
         tenant=tenant,
         job_id=job_id,
-        schedule_given=fields,
+        spec=JobSpec(
+            schedule=dict(fields), target=_TARGET, name=f"Report {number}", tags=["reports", "billing"]
+        ),
         schedule=schedule,
-        target=_TARGET,
         payload=StoredText.of(
             {"report": "daily", "customer": rng.randrange(10**6), "formats": ["pdf", "csv"]}
         ),
-        name=f"Report {number}",
-        tags=("reports", "billing"),
         effective_at=DAY - 10**6,
         created_at=DAY - 10**6,
         updated_at=DAY - 10**6,
         group=group_key(schedule),
+        shard=0,
+        state=ACTIVE,
+        revision=1,
+        schedule_revision=1,
     )
 
 

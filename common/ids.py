@@ -1,4 +1,4 @@
-"""The grammar of ids: of tenants, jobs, calendars and secrets, and of the names of manual runs and backfills.
+"""The grammar of ids (of tenants, jobs, calendars, secrets, manual runs and backfills), of names and of notes.
 
 `common/planning/execution.py` has the grammar of execution ids, which contain these ids.
 """
@@ -16,6 +16,9 @@ SECRET_NAME_CHARS = 64
 PACE_KEY_CHARS = 64
 # The name that a client gives to a manual run or a backfill.
 NONCE_CHARS = 32
+# Names and notes that people write.
+NAME_CHARS = 200
+NOTE_CHARS = 500
 
 # An id starts with a letter or digit, so `.`, `..` and command options cannot be ids.
 _FIRST, _REST = "[A-Za-z0-9]", "[A-Za-z0-9._-]"
@@ -42,3 +45,21 @@ def check_id(field: str, text: object, longest: int) -> str:
             accepted=f"1 to {longest} of A-Z a-z 0-9 . _ - that begin with a letter or digit",
         )
     return text
+
+
+def check_name(name: object) -> str:
+    """A name; empty if it is None. Raises InvalidInput."""
+    if name is None:
+        return ""
+    if not isinstance(name, str) or len(name) > NAME_CHARS:
+        raise InvalidInput(
+            "name", "must be a name", value=name, accepted=f"text of up to {NAME_CHARS} characters"
+        )
+    return name
+
+
+def check_note(note: object) -> str:
+    """A note. Raises InvalidInput."""
+    if not isinstance(note, str) or len(note) > NOTE_CHARS:
+        raise InvalidInput("note", "must be a note", value=note, accepted=f"text of up to {NOTE_CHARS} chars")
+    return note

@@ -6,8 +6,10 @@ The job of such a line keeps what EventBridge's API must return of the schedule.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from common.errors import InvalidInput
 from common.jobs.job import PAUSED, Job
@@ -51,7 +53,7 @@ class ScheduleLines:
         name, group = schedule["Name"], self.group_in(schedule)
         if (job_id := job_id_of(group, name)) != new.job_id:
             raise InvalidInput("job_id", "is not the one of the schedule", value=new.job_id, accepted=job_id)
-        expected = definition_of(request, new.target.get("schedule_arn", ""))
+        expected = definition_of(request, new.spec.target.get("schedule_arn", ""))
         actual = definition if "anchor" in expected["schedule"] else _unanchored(definition)
         if not same_json(expected, actual):
             raise InvalidInput(
@@ -70,7 +72,7 @@ class ScheduleLines:
         if (origin := schedule_of(job)) is None:
             return None
         try:
-            request = stored_request(store.texts, job.tenant, job.to_item())
+            request = stored_request(store.texts, job)
         except Inexpressible:
             return None
         state = "DISABLED" if job.state == PAUSED else "ENABLED"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from common.errors import InvalidInput
-from common.jobs.job import DELETED, FORMER_REQUESTS, Job, exists
+from common.jobs.job import DELETED, Job, exists
 from common.jobs.stored_text import StoredText
 
 KIND: Final = "eventbridge"
@@ -22,9 +24,9 @@ MAX_KNOWN: Final = 32
 # Of the payload of a request, and of its other fields. An item has at most 400 KB.
 MAX_BYTES: Final = 272 * 1024
 
-# The attributes of a job that a schedule determines.
+# The fields of a job that a schedule determines.
 _JOB_FIELDS: Final = (
-    "schedule_given",
+    "schedule",
     "target",
     "payload",
     "retry",
@@ -35,7 +37,7 @@ _JOB_FIELDS: Final = (
 _NOT_STORED: Final = ("Name", "GroupName", "ClientToken", "State")
 
 # One encoder for all: json.dumps makes one for each value.
-_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
+_SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 Origin = Mapping[str, Any]
 
@@ -49,7 +51,7 @@ def schedule_of(job: Job | None) -> Origin | None:
 def requests_of(job: Job | None) -> Origin:
     """The requests about a job of this id, as `known`."""
     origin = (job.origin if job else None) or {}
-    return {"known": origin.get("known", origin.get(FORMER_REQUESTS, ""))}
+    return {"known": origin.get("known", "")}
 
 
 def kept_origin(old: Job | None, new: Job, now: float) -> Origin | None:
@@ -62,9 +64,9 @@ def kept_origin(old: Job | None, new: Job, now: float) -> Origin | None:
         if new.state == DELETED:
             return of_deleted(origin)
         changed_elsewhere = old is not None and origin is old.origin and "written" not in origin
-        return with_hashes(origin, old.to_item()) if old and changed_elsewhere else origin
+        return with_hashes(origin, old) if old and changed_elsewhere else origin
     former = still_known(requests_of(old), now)
-    return {FORMER_REQUESTS: former} if former else None
+    return {"known": former} if former else None
 
 
 def origin_of(
@@ -93,9 +95,9 @@ def origin_of(
     return origin | {"request": text}
 
 
-def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
-    """The origin with `written`, before another API changes the job for the first time. `item` is the job's."""
-    return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items())}
+def with_hashes(origin: Origin, job: Job) -> Origin:
+    """The origin with `written`, before another API changes the job for the first time."""
+    return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(job).items())}
 
 
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
@@ -121,9 +123,10 @@ def is_known(origin: Origin | None, token: str) -> bool:
     return origin is not None and f"{token}@" in origin["known"]
 
 
-def texts_of_request(item: Mapping[str, Any]) -> list[StoredText]:
-    """The texts that `request_in` needs, in its order. `item` is the job's."""
-    return [StoredText.from_attribute(text) for text in (item["origin"]["request"], item["payload"])]
+def texts_of_request(job: Job) -> list[StoredText]:
+    """The texts that `request_in` needs, in its order. The job is a schedule."""
+    request = (job.origin or {})["request"]
+    return [request if isinstance(request, StoredText) else StoredText(request), job.payload]
 
 
 def request_in(request_text: str, payload: str) -> dict[str, Any]:
@@ -142,22 +145,18 @@ def target_arn_in(origin: Origin) -> str:
     return str(json.loads(origin["request"])["Target"]["Arn"])
 
 
-def changed_parts(origin: Origin, item: Callable[[], Mapping[str, Any]]) -> Sequence[str]:
-    """The fields of the job that changed since the request. `item` returns the job's item."""
+def changed_parts(job: Job) -> Sequence[str]:
+    """The fields of the job that changed since the request. The job is a schedule."""
+    origin = job.origin or {}
     if "written" not in origin:
         return ()
-    written, now = origin["written"], _hashes(item())
-    if isinstance(written, str):  # earlier versions wrote a map
-        written = dict(part.split("=") for part in written.split())
-    return [
-        {"schedule_given": "schedule"}.get(part, part)
-        for part in _JOB_FIELDS
-        if written.get(part, "") != now.get(part, "")
-    ]
+    written, now = dict(part.split("=") for part in origin["written"].split()), _hashes(job)
+    return [part for part in _JOB_FIELDS if written[part] != now[part]]
 
 
-def _hashes(item: Mapping[str, Any]) -> dict[str, str]:
-    return {part: _hash(item[part]) for part in _JOB_FIELDS if item.get(part) is not None}
+def _hashes(job: Job) -> dict[str, str]:
+    fields = {**to_builtins(job.spec), "payload": job.payload.attribute}
+    return {part: _hash(fields[part]) for part in _JOB_FIELDS}
 
 
 def _hash(value: Any) -> str:

@@ -58,7 +58,7 @@ class ScheduleInput:
 
     def render(self, job: Job, payload: str, execution: Execution) -> str:
         """The Input for one attempt."""
-        arn = job.target["schedule_arn"]
+        arn = job.spec.target["schedule_arn"]
         text = json.loads(payload)
         return input_text(text, arn, execution.fire_at, execution.execution_id, execution.attempt)
 
@@ -72,9 +72,13 @@ class ScheduleInput:
         arn, text = _universal_request(job, read)
         if text is not None:
             body = input_text(
-                text, job.target["schedule_arn"], execution.fire_at, execution.execution_id, execution.attempt
+                text,
+                job.spec.target["schedule_arn"],
+                execution.fire_at,
+                execution.execution_id,
+                execution.attempt,
             )
-        return LetterParts(execution_id, arn or str(job.target["arn"]), body, "MaximumEventAgeInSeconds")
+        return LetterParts(execution_id, arn or str(job.spec.target["arn"]), body, "MaximumEventAgeInSeconds")
 
 
 # By the field of a job's target that chooses the format.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
+
+from msgspec import to_builtins
 
 from common.jobs.job import Job
 from common.jobs.large_texts import LargeTexts
@@ -11,12 +12,12 @@ from eventbridge.origin import changed_parts, request_in, texts_of_request
 from eventbridge.unmapping import with_changes
 
 
-def stored_request(texts: LargeTexts, tenant: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """The request that made the job, with what other APIs changed since. `item` is the job's, and has an origin.
+def stored_request(texts: LargeTexts, job: Job) -> dict[str, Any]:
+    """The request that made the job, which is a schedule, with what other APIs changed since.
 
     Raises Inexpressible, MissingText, Busy.
     """
-    changed = changed_parts(item["origin"], lambda: Job.from_item(item).to_item())
-    request_text, payload = texts.texts(tenant, item["job_id"], texts_of_request(item))
+    changed = changed_parts(job)
+    request_text, payload = texts.texts(job.tenant, job.job_id, texts_of_request(job))
     fields = request_in(request_text, payload)
-    return with_changes(fields, changed, item, payload) if changed else fields
+    return with_changes(fields, changed, to_builtins(job.spec), payload) if changed else fields

@@ -72,14 +72,14 @@ IN_TARGET: Final = ("target", "payload", "retry", "dead_letter")
 
 
 def with_changes(
-    request_fields: Mapping[str, Any], changed: Sequence[str], item: Mapping[str, Any], payload: str
+    request_fields: Mapping[str, Any], changed: Sequence[str], spec: Mapping[str, Any], payload: str
 ) -> dict[str, Any]:
-    """The request with the members that say what changed. `item` is the job's. Raises Inexpressible."""
-    parts = request_parts({**item, "schedule": item["schedule_given"], "payload": json.loads(payload)})
+    """The request with the members that say what changed. `spec` is the job's. Raises Inexpressible."""
+    parts = request_parts({**spec, "payload": json.loads(payload)})
     target = dict(request_fields["Target"])
     fields = {**request_fields, "Target": target}
     if set(changed) & {"target", "payload"}:
-        if item["target"]["kind"] == "aws_operation":
+        if spec["target"]["kind"] == "aws_operation":
             # A templated target is here an operation with all its parameters.
             changed = (*changed, "target", "payload")
             for name in (*_REPLACED["target"], *OTHER_PARAMETERS):

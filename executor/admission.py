@@ -56,15 +56,21 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
             return Skip(states.PAUSED_JOB, "the job was paused and resumed after this fire time")
     elif not is_for_job(execution, job):
         return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
-    too_old_s = now - execution.aged_from_at - job.retry.max_age_s
+    too_old_s = now - execution.aged_from_at - job.spec.retry.max_age_s
     if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
         return Skip(
             states.MISFIRE,
-            f"{too_old_s:.0f} s beyond the retry policy's max_age_s of {job.retry.max_age_s} s",
+            f"{too_old_s:.0f} s beyond the retry policy's max_age_s of {job.spec.retry.max_age_s} s",
         )
     late_s = now - execution.due_at
-    if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
-        return Skip(states.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
+    if (
+        job.spec.start_deadline_s is not None
+        and execution.attempt == 1
+        and late_s > job.spec.start_deadline_s
+    ):
+        return Skip(
+            states.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.spec.start_deadline_s} s"
+        )
     return None
 
 
@@ -87,17 +93,17 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
         return Skip(states.DELETED_JOB, "the tenant was deleted")
     if job is None:
         return None
-    target = job.target.get("arn") or job.target.get("url")
-    if is_minute8_resource(job.target):
+    target = job.spec.target.get("arn") or job.spec.target.get("url")
+    if is_minute8_resource(job.spec.target):
         return Skip(states.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
-    if not is_allowed(job.target, rules.allowed_targets):
-        with_role = f" with {job.target['role_arn']}" if job.target.get("role_arn") else ""
+    if not is_allowed(job.spec.target, rules.allowed_targets):
+        with_role = f" with {job.spec.target['role_arn']}" if job.spec.target.get("role_arn") else ""
         return Skip(
             states.TARGET_NOT_ALLOWED,
             f"the platform does not allow the tenant the target {target}{with_role}",
         )
     for hold in holds:
-        if is_held(job.target, (hold.pattern,)):
+        if is_held(job.spec.target, (hold.pattern,)):
             return Skip(states.HELD, f"the platform holds {target}{f': {hold.note}' if hold.note else ''}")
     return None
 
@@ -112,7 +118,7 @@ def admit_without_lock(job: Job, execution: Execution, lock: Item, now: float) -
     detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
     until = int(going_until if is_going else now + _RECHECK_S) + 1
     must_run = execution.attempt > 1 or execution.trigger == BACKFILL
-    if job.overlap == "skip" and not must_run:
+    if job.spec.overlap == "skip" and not must_run:
         return Skip(states.OVERLAP, detail)
     if _is_place_free(lock, execution, now):
         return Wait(until, detail, queues_up=True)

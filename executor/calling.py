@@ -108,7 +108,7 @@ def _call(
     payload = _payload(claimed.attempt, payload_of)
     if isinstance(payload, Outcome):
         return Called(claimed, payload, began_at)
-    outgoing.reset(may_be_repeated=claimed.attempt.job.on_crash != "fail")
+    outgoing.reset(may_be_repeated=claimed.attempt.job.spec.on_crash != "fail")
     outcome = yield from _outcome(claimed.attempt, payload, formats, secrets)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
@@ -129,11 +129,10 @@ def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
 def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: JobSecrets) -> Steps[Outcome]:
     """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
     kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
-    target, redacted = job.target, _as_it_is
+    target, redacted = job.spec.target, _as_it_is
     try:
         sent = event(job, payload, execution, attempt.claim, formats)
-        is_plain = format_of(job.target, formats) is None  # an Input of EventBridge's API is sent as it is
-        if job.secrets or (is_plain and job.may_name_secrets(payload)):
+        if job.secrets:
             filled = secrets.filled(job, sent)
             if isinstance(filled, Outcome):
                 return filled
@@ -147,7 +146,7 @@ def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: 
         failed = redacted(Outcome(ok=False, error_type=type(error).__name__, error=shown(str(error))))
         telemetry.logger().warning(
             "unforeseen error of a call",
-            kind=job.target["kind"],
+            kind=job.spec.target["kind"],
             type=failed.error_type,
             error=failed.error,
             **execution.log_fields,
@@ -180,12 +179,12 @@ def event(
     }
     if claim and claim.callback:
         context["callback"] = {"url": claim.callback.url, "token": claim.callback.token}
-    if claim and job.target.get("invocation") == "Event":
+    if claim and job.spec.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = claim.token
-    if payload_format := format_of(job.target, formats):
+    if payload_format := format_of(job.spec.target, formats):
         payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):
-        timezone = job.schedule_given.get("timezone", "UTC")
+        timezone = job.spec.schedule.get("timezone", "UTC")
         payload = render(payload, values_for(execution, timezone))
     return {"payload": payload, "minute8": context}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from common.cache import FairCache
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
-from common.jobs.job import CORRUPT, PAYLOAD_PATCH, Job
+from common.jobs.job import CORRUPT, Job
+from common.jobs.spec import PAYLOAD_PATCH
 from common.jobs.stored_text import StoredText
 from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
@@ -91,7 +94,7 @@ class DueJobs:
 
         No schedule fired what a person starts. Nor does one if it has changed since: then no patch applies.
         """
-        schedules = job.schedule_given.get("schedules")
+        schedules = job.spec.schedule.get("schedules")
         if not schedules or execution.trigger_id.startswith((MANUAL_PREFIX, OWN_PAYLOAD_PREFIX)):
             return job
         # Most jobs have one schedule, and their executions compute no times.
@@ -104,7 +107,7 @@ class DueJobs:
             with suppress(MissingCalendar):
                 excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
         place = first_firing(job.schedule, execution.fire_at, excluded=excluded)
-        return job if place is None else replace(job, schedule_given=schedules[place])
+        return job if place is None else replace(job, spec=replace(job.spec, schedule=schedules[place]))
 
     def overridden(self, execution: Execution, job: Job) -> Job | Skip:
         """The job with what a person requested for this run: a payload of its own, or that its backfill ends.
@@ -140,7 +143,7 @@ class Payloads:
         Raises MissingText, Busy, and whatever else a read raises.
         """
         text = self._stored(job)
-        if (patch := job.schedule_given.get(PAYLOAD_PATCH)) is None:
+        if (patch := job.spec.schedule.get(PAYLOAD_PATCH)) is None:
             return text
         from common.jobs.payload_patch import patched_text  # few jobs have a patch
 

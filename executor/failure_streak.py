@@ -54,7 +54,7 @@ class FailureStreak:
                 self._publish_paused(job)
             return
         count = self._store.failures.add(job, execution.run_name)
-        if job.pause_after_failures is not None and count >= job.pause_after_failures:
+        if job.spec.pause_after_failures is not None and count >= job.spec.pause_after_failures:
             self._pause(job, count)
 
     def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> None:
@@ -104,7 +104,8 @@ class FailureStreak:
 
 def responsible(job: Job | None) -> dict[str, str]:
     """The owner and the runbook that a job names, for an event."""
-    return {name: value for name in ("owner", "runbook") if (value := getattr(job, name, ""))}
+    names = {"owner": job.spec.owner, "runbook": job.spec.runbook} if job else {}
+    return {name: value for name, value in names.items() if value}
 
 
 def _about(execution: Execution) -> dict[str, object]:

@@ -49,13 +49,17 @@ class Stops:
         if job is None:
             return "the job was deleted, and with it what to call"
         started = record.started_arns
-        if job.target["kind"] != "step_functions" and not started:
+        if job.spec.target["kind"] != "step_functions" and not started:
             return None
         rules = self.rules.rules(job.tenant, self.clock.now())
-        if not rules or not is_allowed(job.target, rules.allowed_targets) or is_minute8_resource(job.target):
+        if (
+            not rules
+            or not is_allowed(job.spec.target, rules.allowed_targets)
+            or is_minute8_resource(job.spec.target)
+        ):
             return "the platform does not allow the tenant the target (any more)"
         event = {"minute8": _context(execution)}
-        outcome = aws_services.stop(job.target, event, started, _TIMEOUT_S)
+        outcome = aws_services.stop(job.spec.target, event, started, _TIMEOUT_S)
         return "" if outcome.ok else f"{outcome.error_type}: {outcome.error}"
 
 

@@ -38,7 +38,7 @@ class OverlapPolicy:
 
     def take(self, job: Job, claim: Claim) -> Item | None:
         """None if the execution may continue, else the lock that others hold."""
-        if job.overlap == "allow":
+        if job.spec.overlap == "allow":
             return None
         lock = self._locks.take(claim)
         if lock and self._free_ended(claim, lock):
@@ -58,12 +58,12 @@ class OverlapPolicy:
 
     def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
         """Keep the lock: the run has not ended, and another attempt follows."""
-        if job.overlap != "allow":
-            self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_RETENTION_S)
+        if job.spec.overlap != "allow":
+            self._locks.keep(execution, next_attempt_at + job.spec.timeout_s + _PLACE_RETENTION_S)
 
     def ended(self, job: Job | None, execution: Execution) -> Execution | None:
         """Free the lock of an ended run. Returns the execution that waited for it, to be enqueued at once."""
-        if job is None or job.overlap == "allow":
+        if job is None or job.spec.overlap == "allow":
             return None
         return self._locks.release(execution)
 

@@ -165,10 +165,10 @@ class Executor:
         job, retention_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
         if isinstance(job, Skip):
             return Decided(Claim(execution, message_id, now, now, retention_s=retention_s), loaded.job, job)
-        kind = self.kinds[job.target["kind"]]
+        kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
-        is_awaited = kind.is_awaited(job.target) or callback is not None
-        timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
+        is_awaited = kind.is_awaited(job.spec.target) or callback is not None
+        timeout_s = job.spec.timeout_s if is_awaited else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
             execution,
@@ -177,7 +177,7 @@ class Executor:
             lease_until,
             retention_s=retention_s,
             callback=callback,
-            slot=job.concurrency.key if job.concurrency else "",
+            slot=job.spec.concurrency.key if job.spec.concurrency else "",
         )
         return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
 
@@ -197,10 +197,10 @@ class Executor:
 
     def _callback_of(self, job: Job, execution: Execution) -> Callback | None:
         """What the attempt's target needs to call back; None: its answer is the end."""
-        if job.callback_timeout_s is None:
+        if job.spec.callback_timeout_s is None:
             return None
         url = f"{self.api_url}/v1/runs/{execution.execution_id}/callback"
-        return Callback(url, job.callback_timeout_s)
+        return Callback(url, job.spec.callback_timeout_s)
 
     def _job_to_call(self, loaded: Loaded, rules: TenantRules | None, now: float) -> Job | Skip:
         execution, job = loaded.execution, loaded.job
@@ -218,7 +218,7 @@ class Executor:
             self._leave_slot(attempt, slot)
             return Decided(attempt.claim, attempt.job, verdict)
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
-        is_called_once = attempt.job.on_crash == "fail"
+        is_called_once = attempt.job.spec.on_crash == "fail"
         lost = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
         if lost is None:
             if slot and not slot.is_new:  # of its executor that died
@@ -257,7 +257,7 @@ class Executor:
 
     def _take_slot(self, attempt: Admitted) -> Slot | Skip | Wait | ClaimConflict | None:
         """The attempt's slot of its concurrency key; None if the job has none. Otherwise why it has no slot."""
-        claim, concurrency = attempt.claim, attempt.job.concurrency
+        claim, concurrency = attempt.claim, attempt.job.spec.concurrency
         if concurrency is None:
             return None
         slot: Slot | Skip | Wait = self.slots.take(concurrency, claim)
@@ -310,8 +310,8 @@ def _is_plain(loaded: Loaded) -> bool:
         and execution.trigger == SCHEDULE
         and execution.attempt == 1
         and not execution.not_before_at
-        and job.overlap == "allow"
-        and job.concurrency is None
+        and job.spec.overlap == "allow"
+        and job.spec.concurrency is None
         and not job.schedule.named_calendars
     )
 

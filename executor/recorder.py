@@ -286,7 +286,7 @@ class Recorder:
         """Classify the result: success, retry, or permanent failure."""
         execution, now, next_at = claim.execution, self.clock.now(), None
         if job and not outcome.ok:
-            next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, now)
+            next_at = retry_at(job.spec.retry, execution, outcome, execution.aged_from_at, now)
         finished_at = settlement.ended_at if settlement else now
         if not self._while_leased(
             claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from common.jobs.job import Retry
+from common.jobs.spec import Retry
 from common.planning.execution import Execution
 
 if TYPE_CHECKING:

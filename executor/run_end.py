@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
+from msgspec import structs
 
 from common import telemetry
 from common.clock import Clock
@@ -82,7 +83,7 @@ class RunEnd:
         if outcome.error_type == STOPPED:
             return None
         self.failure_streak.failed(job, execution, outcome)
-        condition = exhausted(job.retry, execution, outcome) if job else ""
+        condition = exhausted(job.spec.retry, execution, outcome) if job else ""
         return self.dead_letters.send(job, execution, outcome.error_type, outcome.error, condition)
 
     def skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
@@ -129,7 +130,7 @@ class RunEnd:
             self.queue.send([waiting])
         if (
             job
-            and job.after_completion == "delete"
+            and job.spec.after_completion == "delete"
             and self.ended_jobs.run_ended(job, execution, self.clock.now())
         ):
             self.removals.ask_soon()
@@ -154,7 +155,7 @@ class DeadLetters:
         `execution` is of the last attempt; `exhausted` the condition of the retry policy that ended the run. Returns
         the code of the error that kept the message back; an empty text if it was sent; None if the job names no queue.
         """
-        if job is None or job.dead_letter is None:
+        if job is None or job.spec.dead_letter is None:
             return None
         code = ""
         try:
@@ -187,16 +188,16 @@ class DeadLetters:
         rules = self.rules.rules(job.tenant, self.clock.now())
         if rules and is_allowed(queue, rules.allowed_targets) and not is_minute8_resource(queue):
             return ""
-        return f"the platform does not allow the tenant the queue {job.dead_letter}"
+        return f"the platform does not allow the tenant the queue {job.spec.dead_letter}"
 
     def _parts(self, job: Job, execution: Execution, event: Event) -> LetterParts:
         """The body is the one that the target would have received, unless the format has another."""
-        body = message_body(job.target, event) or "{}"
-        if payload_format := format_of(job.target, self.payload_formats):
+        body = message_body(job.spec.target, event) or "{}"
+        if payload_format := format_of(job.spec.target, self.payload_formats):
             return payload_format.letter(
-                job, execution, body, lambda text: self.payload_of(replace(job, payload=text))
+                job, execution, body, lambda text: self.payload_of(structs.replace(job, payload=text))
             )
-        called = str(job.target.get("arn") or job.target.get("url"))
+        called = str(job.spec.target.get("arn") or job.spec.target.get("url"))
         return LetterParts(execution.execution_id, called, body)
 
     def _note(self, execution: Execution, problem: str) -> None:
@@ -223,7 +224,7 @@ def attributes(
         "IS_PAYLOAD_TRUNCATED": "false",
         "RETRY_ATTEMPTS": str(max(0, execution.attempt - 1)),
         "SCHEDULED_TIME": rfc3339(execution.fire_at),
-        "SCHEDULE_ARN": str(job.target.get("schedule_arn") or job.key),
+        "SCHEDULE_ARN": str(job.spec.target.get("schedule_arn") or job.key),
         "TARGET_ARN": parts.target_arn,
     }
     return {
@@ -250,5 +251,5 @@ def _send(job: Job, event: Event, parts: LetterParts, message_attributes: dict[s
 
 def _queue(job: Job) -> dict[str, Any]:
     """The queue as a target, with the role of the job's own target: that role may be needed to write to the queue."""
-    role = {name: job.target[name] for name in ("role_arn", "external_id") if name in job.target}
-    return {"kind": "sqs", "arn": job.dead_letter, **role}
+    role = {name: job.spec.target[name] for name in ("role_arn", "external_id") if name in job.spec.target}
+    return {"kind": "sqs", "arn": job.spec.dead_letter, **role}

@@ -121,7 +121,7 @@ def spans_of(noted: Recorded, received_at: float, sent_at: float | None, queue_u
 
 
 def _call(called: Called, run: SpanId, ended_at: float) -> Span:
-    claim, outcome, kind = called.claim, called.outcome, called.claimed.attempt.job.target["kind"]
+    claim, outcome, kind = called.claim, called.outcome, called.claimed.attempt.job.spec.target["kind"]
     attributes: dict[str, str | int | float | bool] = {
         "minute8.target": kind,
         "minute8.status": "ok" if outcome.ok else "throttled" if outcome.throttled else "failed",

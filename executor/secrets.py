@@ -87,7 +87,7 @@ class JobSecrets:
 
         try:
             payload = filled_json(event["payload"], value_of)
-            target = _target(job.target, value_of)
+            target = _target(job.spec.target, value_of)
         except _Stopped as stopped:
             return stopped.outcome
         known = {name: value for name, value in read.items() if value is not None}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from common.clock import Clock
-from common.jobs.job import Concurrency
+from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from common.jobs.job import PAYLOAD_PATCH, Job
+from common.jobs.job import Job
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
 from common.runs.claims import Claim
@@ -152,8 +152,7 @@ class Claimed:
         A large payload is read and prepared in its own thread, and so are secrets.
         """
         attempt, job = self.attempt, self.attempt.job
-        texts = f"{job.payload.text}{job.schedule_given.get(PAYLOAD_PATCH)}"
-        is_at_hand = not job.payload.is_large and not job.may_name_secrets(texts)
+        is_at_hand = not job.payload.is_large and not job.secrets
         return not attempt.is_awaited and attempt.kind.in_steps is not None and is_at_hand
 
 
@@ -202,7 +201,11 @@ class Called:
     def verdict(self) -> Dispatched | Accepted | Outcome:
         """The verdict to record. A service that accepted an event has ended the attempt."""
         attempt, outcome = self.claimed.attempt, self.outcome
-        if outcome.ok and attempt.claim.callback and (outcome.accepted or "url" not in attempt.job.target):
+        if (
+            outcome.ok
+            and attempt.claim.callback
+            and (outcome.accepted or "url" not in attempt.job.spec.target)
+        ):
             return Accepted()
         return Dispatched(outcome.started) if outcome.ok and not attempt.is_awaited else outcome
 
@@ -210,7 +213,9 @@ class Called:
     def takes_requests(self) -> bool:
         """Whether recording the call takes requests. The claim is the record of an event that was accepted."""
         attempt = self.claimed.attempt
-        is_recorded = self.outcome.ok and not self.outcome.started and attempt.job.after_completion == "keep"
+        is_recorded = (
+            self.outcome.ok and not self.outcome.started and attempt.job.spec.after_completion == "keep"
+        )
         return attempt.is_awaited or not is_recorded
 
 

@@ -18,8 +18,9 @@ from common.history.health import HEALTH_ATTRIBUTES, JobHealth
 from common.history.run_lists import MAX_RETRIES, retries_in
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Alert, Job
+from common.jobs.job import ACTIVE, DELETED, Job
 from common.jobs.muted_groups import MutedGroups
+from common.jobs.spec import Alert
 from common.notices.alerts import Record, alert_problems, read_from
 from common.notices.message import JobContext
 from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
@@ -116,7 +117,7 @@ class ProblemReader:
         """Name and tags of jobs; a job that does not exist has neither."""
         unique_ids = sorted(set(job_ids))
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in unique_ids], consistent=False)
-        stored = {item["job_id"]: _labels(item) for item in items if item["state"] != DELETED}
+        stored = {job.job_id: _labels(job) for job in readable(items) if job.state != DELETED}
         return dict.fromkeys(unique_ids, JobLabels()) | stored
 
     def ended(self, tenant: str, problems: Sequence[Problem]) -> list[str]:
@@ -158,12 +159,12 @@ class ProblemReader:
         health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
         search, older_runs = Search(after_job=following), 0
         for job in jobs:
-            labels, newest = JobLabels(job.name, tuple(job.tags)), health[job.job_id].outcomes
+            labels, newest = _labels(job), health[job.job_id].outcomes
             if (run := health[job.job_id].overdue) is not None:
                 search.problems.append((_overdue(job.job_id, run.due_at, run.fire_at), labels))
-            if alerts and job.alert:
-                runs, complete = self._runs_for(job, job.alert, newest, alerts.since)
-                problems = alert_problems(job, job.alert, runs, alerts.since, now, alerts.kept_s)
+            if alerts and job.spec.alert:
+                runs, complete = self._runs_for(job, job.spec.alert, newest, alerts.since)
+                problems = alert_problems(job, job.spec.alert, runs, alerts.since, now, alerts.kept_s)
                 search.problems += [(problem, labels) for problem in problems]
                 search.complete = search.complete and complete
                 older_runs += max(0, len(runs) - len(newest))
@@ -212,7 +213,6 @@ class ProblemReader:
                 after=keys.job(tenant, after_job) if after_job else None,
                 limit=MAX_READ_JOBS + 1,
                 page=MAX_EXAMINED_JOBS + 1,
-                attributes=("pk", "sk", *WITHOUT_PAYLOAD),
                 consistent=False,
             )
         )
@@ -228,11 +228,8 @@ class ProblemReader:
     def contexts(self, tenant: str, problems: Sequence[Problem]) -> dict[str, JobContext]:
         """By the problem's key: the error of the last run, and the job's owner and runbook."""
         job_ids = sorted({problem.job_id for problem in problems})
-        jobs = {
-            item["job_id"]: item
-            for item in self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids], consistent=False)
-            if item["state"] != DELETED
-        }
+        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids], consistent=False)
+        jobs = {job.job_id: job for job in readable(items) if job.state != DELETED}
         failed = {
             (problem.job_id, problem.run_name)
             for problem in problems
@@ -265,13 +262,13 @@ def _of_schedule(run: Item) -> bool:
     return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
 
 
-def _labels(item: Item) -> JobLabels:
-    return JobLabels(item.get("name", ""), tuple(item.get("tags", ())))
+def _labels(job: Job) -> JobLabels:
+    return JobLabels(job.spec.name, tuple(job.spec.tags))
 
 
-def _context(tenant: str, problem: Problem, job: Item | None, run: Item | None) -> JobContext:
+def _context(tenant: str, problem: Problem, job: Job | None, run: Item | None) -> JobContext:
     error_type, error = error_of(run) if run else ("", "")
     names_run = run is not None or problem.kind in (TOO_LONG, TOO_SHORT)
     execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if names_run else ""
-    responsible = {name: str((job or {}).get(name, "")) for name in ("owner", "runbook")}
-    return JobContext(execution_id, error_type, error, **responsible)
+    owner, runbook = (job.spec.owner, job.spec.runbook) if job else ("", "")
+    return JobContext(execution_id, error_type, error, owner, runbook)

@@ -160,7 +160,7 @@ def all_ended(job: Job, runs: Sequence[Run], now: int, excluded: Excluded) -> bo
 
 
 def _is_to_be_deleted(job: Job) -> bool:
-    return job.after_completion == "delete" and job.state == ACTIVE
+    return job.spec.after_completion == "delete" and job.state == ACTIVE
 
 
 def _delete_unless_changed(looked_at: Job, old: Job | None, now: float) -> Job:

@@ -51,7 +51,7 @@ def register(stage: Stage, name: str) -> str:
     _allow(Tenants(Table(stage.client("dynamodb"), f"minute8-{name}-tenants")), arn)
     with suppress(NotFound):
         existing = stage.store.get(TENANT, JOB_ID)
-        if existing.state == ACTIVE and existing.target["arn"] == arn:
+        if existing.state == ACTIVE and existing.spec.target["arn"] == arn:
             return "registered already"
     if stage.registry.put(TENANT, JOB_ID, definition(arn)).state != ACTIVE:
         stage.store.resume(TENANT, JOB_ID)

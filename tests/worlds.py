@@ -17,7 +17,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import structs
+
 from common.jobs.ended import EndedJobs
+from common.jobs.job import ACTIVE, Job
+from common.jobs.spec import JobSpec
 from common.jobs.store import JobStore, job_store
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
@@ -33,6 +37,7 @@ from common.storage.table import Query, Table, Tables
 from common.tenants.rules_cache import RulesOf
 from common.tenants.secrets import SecretKey
 from common.tenants.webhook_secrets import WebhookSecrets
+from common.timing.schedule import Schedule
 from common.timing.slots import EVERYWHERE
 from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
@@ -84,6 +89,29 @@ def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]
     schedule = {name: fields.pop(name) for name in timing if name in fields}
     target = {"kind": "lambda", "arn": ARN, "invocation": invocation}
     return {"schedule": schedule, "target": target, **fields}
+
+
+def plain_job(tenant: str, job_id: str, schedule: Schedule, *, effective_at: int = 0, **spec: Any) -> Job:
+    """A job that no store has made; `spec` are fields of its definition."""
+    return Job(
+        tenant=tenant,
+        job_id=job_id,
+        spec=JobSpec(**{"schedule": {}, "target": {}} | spec),
+        schedule=schedule,
+        state=ACTIVE,
+        revision=1,
+        schedule_revision=1,
+        effective_at=effective_at,
+        created_at=0,
+        updated_at=0,
+        group="",
+        shard=0,
+    )
+
+
+def with_spec(job: Job, **changes: Any) -> Job:
+    """The job with other fields of its definition."""
+    return structs.replace(job, spec=structs.replace(job.spec, **changes))
 
 
 def put_in_directory(due: Table, sk: str, jobs: object = 1) -> None:

@@ -32,7 +32,7 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
-from common.jobs.job import CORRUPT, WITHOUT_PAYLOAD, Job, existing, exists
+from common.jobs.job import CORRUPT, Job, existing, exists
 from common.planning.execution import execution_id
 from common.registration import bulk
 from common.runs.states import RETRYING
@@ -302,7 +302,7 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
     list_name = f"many:{request.path}:{job_filter.list_name}"
     last = read_cursor(request.tenant, list_name, body.cursor)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
-    stored = services.store.read_on(request.tenant, last, MAX_JOBS_READ + 1, attributes=WITHOUT_PAYLOAD)
+    stored = services.store.read_on(request.tenant, last, MAX_JOBS_READ + 1)
     for seen, job in enumerate(stored):
         if seen == MAX_JOBS_READ:
             return done.reply(write_cursor(request.tenant, list_name, last))

@@ -261,12 +261,12 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
         note = services.tenants.get(request.tenant).note
         words = f": {note}" if note else ""
         reasons.append(Reason(SUSPENDED, f"The platform has suspended the tenant{words}.", {"note": note}))
-    if not is_allowed(job.target, rules.allowed_targets):
-        target = job.target.get("arn") or job.target.get("url")
+    if not is_allowed(job.spec.target, rules.allowed_targets):
+        target = job.spec.target.get("arn") or job.spec.target.get("url")
         text = f"The platform does not allow the tenant the target {target}."
         reasons.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
     for hold in services.known_tenants.holds(request.now):
-        if is_held(job.target, (hold.pattern,)):
+        if is_held(job.spec.target, (hold.pattern,)):
             note = f": {hold.note}" if hold.note else ""
             reasons.append(
                 Reason(HELD, f"The platform holds the job's target{note}.", {"pattern": hold.pattern})

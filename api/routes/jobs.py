@@ -6,12 +6,14 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from http import HTTPStatus
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
+
+from msgspec import structs
 
 from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
@@ -219,7 +221,7 @@ def list_jobs(services: Services, request: Request) -> Response:
             break
         if exists(job):
             jobs.append(job)
-            unread = replace(job, payload=NO_PAYLOAD)
+            unread = structs.replace(job, payload=NO_PAYLOAD)
             page.append(job_view(unread, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode()) + job.payload.bytes
             places.append(place)
@@ -407,9 +409,9 @@ class JobFilter:
         return (
             exists(job)
             and self.state in ("", job.state)
-            and (not self.tag or self.tag in job.tags)
-            and any(text.startswith(self.name_prefix) for text in (job.job_id, job.name))
-            and self.target in ("", job.target.get("arn"), job.target.get("url"))
+            and (not self.tag or self.tag in job.spec.tags)
+            and any(text.startswith(self.name_prefix) for text in (job.job_id, job.spec.name))
+            and self.target in ("", job.spec.target.get("arn"), job.spec.target.get("url"))
         )
 
 

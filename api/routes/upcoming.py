@@ -31,7 +31,7 @@ from common.timing.schedule import Schedule, Timing
 
 if TYPE_CHECKING:
     from api.shapes.upcoming import PreviewRequest
-    from common.jobs.job import ScheduledJob
+    from common.jobs.job import Job
     from common.preview.zone_releases import Moved
 
 PAGE: Final = 100
@@ -278,7 +278,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
 
     after = after_job_id(request, "clock-changes")
     jobs, after_job = services.history.upcoming.jobs(request.tenant, after)
-    moved: list[tuple[ScheduledJob, tuple[int, str]]] = []
+    moved: list[tuple[Job, tuple[int, str]]] = []
     budget = CpuBudget()
     for number, job in enumerate(jobs):
         if number and budget.is_spent:
@@ -331,7 +331,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     list_name = f"tzdata-changes:{since}"
     jobs, after_job = services.history.upcoming.jobs(request.tenant, after_job_id(request, list_name))
     timings: set[Timing] = set()
-    changes: list[tuple[ScheduledJob, Moved]] = []
+    changes: list[tuple[Job, Moved]] = []
     budget = CpuBudget()
     for number, job in enumerate(jobs):
         timings.update(compared(job.schedule, since))

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from common.errors import InvalidInput
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, check_id, id_pattern
-from common.texts import NOTE_CHARS, check_note
+from common.ids import JOB_ID_CHARS, NONCE_CHARS, NOTE_CHARS, check_id, check_note, id_pattern
 from common.timing.durations import parse_instant
 
 

@@ -26,8 +26,8 @@ from api.shapes.base import (
     Timezone,
     Trigger,
 )
+from common.ids import NOTE_CHARS
 from common.registration.definition import JobDefinition
-from common.texts import NOTE_CHARS
 
 
 class NewJob(JobDefinition):

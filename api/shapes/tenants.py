@@ -18,9 +18,8 @@ from api.shapes.base import (
     checked,
 )
 from common.errors import InvalidInput
-from common.ids import TENANT_ID_CHARS, id_pattern
+from common.ids import NAME_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.credential import ROLES
-from common.texts import NAME_CHARS
 
 _Name = Annotated[
     str | None, StringConstraints(max_length=NAME_CHARS), Field(description="A name for people.")

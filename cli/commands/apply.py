@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
+from msgspec import to_builtins
 
 from cli.fire_changes import (
     Consequences,
@@ -21,7 +22,7 @@ from cli.options import ExitCode, with_options
 from cli.output import console, field_text, print_json, problem_lines, schedule_words
 from cli.session import session
 from common.errors import InvalidInput
-from common.jobs.job import Retry
+from common.jobs.spec import Retry
 from common.planning.execution import job_key
 from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
@@ -61,7 +62,7 @@ class Step:
 def with_defaults(name: str, value: Any) -> Any:
     """A field as the API stores it: what is left out of `retry` and `target` has its default."""
     if name == "retry":
-        return asdict(Retry()) | (value or {})
+        return to_builtins(Retry()) | (value or {})
     if name == "target" and isinstance(value, Mapping):
         return _TARGET_DEFAULTS.get(str(value.get("kind")), {}) | dict(value)
     return value

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cli.sources.crontab import kubernetes_cron
 from cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of
-from common.jobs.job import MAX_ATTEMPTS
+from common.jobs.spec import MAX_ATTEMPTS
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy

@@ -30,7 +30,7 @@ from common.history.schedule_history import (
 from common.jobs.calendars import Calendars
 from common.jobs.corrupt import readable
 from common.jobs.former_jobs import load_jobs
-from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
+from common.jobs.job import DELETED, Job
 from common.jobs.skips import MAX_SKIPPED
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
@@ -330,7 +330,6 @@ class ExpectedRuns:
                 sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
                 where=existing,
                 page=MAX_JOBS + 2,
-                attributes=WITHOUT_PAYLOAD,
             )
         )
         jobs = readable(items)

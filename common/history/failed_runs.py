@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
-from common.jobs.job import DELETED
+from common.jobs.job import DELETED, read_spec
 from common.jobs.muted_groups import GroupKey, Muted
 from common.projection.totals import HOUR_S
 from common.runs.outcome import last_attempt
@@ -143,8 +143,8 @@ class FailedRuns:
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
         filters = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
-        items = self._jobs.get_many(filters, attributes=("job_id", "state", "tags"))
-        tagged = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
+        items = self._jobs.get_many(filters, attributes=("job_id", "state", "spec"))
+        tagged = {item["job_id"]: tag in read_spec(item).tags for item in items if item["state"] != DELETED}
         return dict.fromkeys(job_ids, False) | tagged
 
 

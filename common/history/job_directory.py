@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from common.clock import CpuBudget
 from common.errors import Busy
 from common.jobs.corrupt import BROKEN
-from common.jobs.job import DELETED
+from common.jobs.job import DELETED, read_spec
 from common.storage import keys
 from common.storage.portions import Portions
 from common.storage.table import Query, Table
@@ -42,7 +42,7 @@ _UNUSED_S: Final = 30 * DAY_S
 _PORTION_BYTES: Final = 250_000
 # Directories with so many jobs in all stay in memory, some 20 MB.
 _REMEMBERED_JOBS: Final = 40_000
-_ATTRIBUTES: Final = ("job_id", "name", "tags", "target", "state", "revision", "schedule")
+_ATTRIBUTES: Final = ("job_id", "spec", "state", "revision", "schedule")
 
 
 def tags_text(tags: Iterable[str]) -> str:
@@ -70,11 +70,12 @@ class ListedJob(NamedTuple):
     @classmethod
     def of_item(cls, item: Mapping[str, Any]) -> ListedJob:
         """From a job's item, of which these attributes are needed."""
-        target = item["target"]
+        spec = read_spec(item)
+        target = spec.target
         return cls(
             job_id=item["job_id"],
-            name=item.get("name", ""),
-            tags=tags_text(item.get("tags", ())),
+            name=spec.name,
+            tags=tags_text(spec.tags),
             kind=target.get("kind", ""),
             address=target.get("arn") or target.get("url") or "",
             state=item["state"],

@@ -58,10 +58,10 @@ class JobSearch:
 
     def still_matches(self, job: Job) -> bool:
         """The same for the job itself, with `failing`."""
-        target = job.target
+        target = job.spec.target
         address = str(target.get("arn") or target.get("url") or "")
-        tags, kind = tags_text(job.tags), str(target.get("kind"))
-        listed = ListedJob(job.job_id, job.name, tags, kind, address, job.state, job.revision, "")
+        tags, kind = tags_text(job.spec.tags), str(target.get("kind"))
+        listed = ListedJob(job.job_id, job.spec.name, tags, kind, address, job.state, job.revision, "")
         return self.matches(listed) and (not self.failing or job.is_failing)
 
 

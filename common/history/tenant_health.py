@@ -19,7 +19,7 @@ from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
-from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
+from common.jobs.job import ACTIVE, DELETED, Job
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -76,7 +76,6 @@ class TenantHealth:
             sk_prefix=keys.JOB_PREFIX,
             where=existing,
             page=MAX_JOBS + 1,
-            attributes=WITHOUT_PAYLOAD,
         )
         items = islice(self.jobs_table.query(query), MAX_JOBS + 1)
         jobs = list(readable(items))

@@ -9,15 +9,14 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
 
 from common.clock import CpuBudget
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.corrupt import BROKEN
-from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
+from common.jobs.corrupt import readable
+from common.jobs.job import ACTIVE, Job
 from common.planning.pace import PaceForecast, forecast
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -82,7 +81,7 @@ class DensityPage:
     """The density of some jobs, and what they share by key. `after_job` is the last job, empty if none is left."""
 
     density: Density
-    jobs: Sequence[ScheduledJob]
+    jobs: Sequence[Job]
     paces: Mapping[str, PacedJobs]
     concurrency: Mapping[str, KeyedJobs]
     after_job: str
@@ -121,7 +120,7 @@ class Upcoming:
         return page, UpcomingCursor(last_job) if last_job else None
 
     def _chunk(
-        self, jobs: Sequence[ScheduledJob], cursor: UpcomingCursor, start: int, end: int
+        self, jobs: Sequence[Job], cursor: UpcomingCursor, start: int, end: int
     ) -> tuple[list[Iterator[UpcomingExecution]], str]:
         """The executions of as many jobs as there is time for, and the last one's id; empty if that are all.
 
@@ -144,7 +143,7 @@ class Upcoming:
         jobs, last_job = self.jobs(tenant, after_job)
         density = Density(max(start, math.ceil(now)), end)
         calendars = RememberedCalendars(Calendars(self._jobs))
-        counted: list[ScheduledJob] = []
+        counted: list[Job] = []
         paces: dict[str, PacedJobs] = {}
         keyed: dict[str, KeyedJobs] = {}
         paced = 0
@@ -155,7 +154,8 @@ class Upcoming:
                 continue
             pace = job.schedule.pace
             due: list[int] = []
-            if pace or job.concurrency:
+            concurrency = job.spec.concurrency
+            if pace or concurrency:
                 begin = max(density.start, job.effective_at)
                 due = list(due_times(job.schedule, job.key, begin, end, excluded))
                 counts = by_minute(due)
@@ -167,10 +167,9 @@ class Upcoming:
             density.add(counts)
             counted.append(job)
             paced += len(due)
-            if job.concurrency and due:
-                limit = int(job.concurrency["limit"])
-                places = keyed.setdefault(job.concurrency["key"], KeyedJobs(limit))
-                places.limit = min(places.limit, limit)
+            if concurrency and due:
+                places = keyed.setdefault(concurrency.key, KeyedJobs(concurrency.limit))
+                places.limit = min(places.limit, concurrency.limit)
                 places.due.update(due)
             if pace and due:
                 shared = paces.setdefault(pace.key, PacedJobs(pace.per_second))
@@ -178,31 +177,17 @@ class Upcoming:
                 shared.due += ((at, pace.tolerance_s) for at in due)
         return DensityPage(density, counted, paces, keyed, last_job)
 
-    def jobs(self, tenant: str, after_job: str) -> tuple[list[ScheduledJob], str]:
+    def jobs(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
-        items = self._jobs.query(
-            Query(
-                tenant,
-                sk_prefix=keys.JOB_PREFIX,
-                after=after,
-                limit=MAX_JOBS + 1,
-                attributes=("sk", *SCHEDULED_JOB_ATTRIBUTES),
-            )
-        )
-        read, jobs = list(items), list[ScheduledJob]()
-        for item in read[:MAX_JOBS]:
-            with suppress(*BROKEN):  # lists of jobs name those that cannot be read
-                job = ScheduledJob.from_item(item)
-                if type(job.effective_at) is int and keys.job(job.tenant, job.job_id)["sk"] == item["sk"]:
-                    jobs.append(job)
+        items = self._jobs.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MAX_JOBS + 1))
+        read = list(items)
+        jobs = readable(read[:MAX_JOBS])  # lists of jobs name those that cannot be read
         last_job = read[MAX_JOBS - 1]["sk"].removeprefix(keys.JOB_PREFIX) if len(read) > MAX_JOBS else ""
         return [job for job in jobs if job.state == ACTIVE], last_job
 
 
-def _coming(
-    job: ScheduledJob, start: int, end: int, calendars: RememberedCalendars
-) -> Iterator[UpcomingExecution]:
+def _coming(job: Job, start: int, end: int, calendars: RememberedCalendars) -> Iterator[UpcomingExecution]:
     excluded = _excluded(job, calendars)
     if excluded is None:
         return
@@ -210,7 +195,7 @@ def _coming(
         yield UpcomingExecution(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
-def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> Excluded | None:
+def _excluded(job: Job, calendars: RememberedCalendars) -> Excluded | None:
     try:
         return calendars.excluded(job.tenant, job.schedule)
     except MissingCalendar:  # it cannot be planned

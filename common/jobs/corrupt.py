@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from common.jobs.job import ACTIVE, CORRUPT, DELETED, NO_PAYLOAD, PAUSED, Job
+from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, Job
+from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.storage import keys
 from common.storage.wire import Expression
@@ -16,10 +17,6 @@ from common.timing.schedule import AtTiming, Schedule
 
 # What reading a stored item of wrong types raises.
 BROKEN: Final = (*UNREADABLE, AttributeError, OverflowError)
-_NUMBERS: Final = (
-    *("revision", "schedule_revision", "effective_at", "created_at", "updated_at", "shard", "timeout_s"),
-)
-_TEXTS: Final = ("tenant", "job_id", "group", "note", "name", "owner", "runbook", "catch_up", "overlap")
 _NEVER: Final = Schedule(AtTiming(0))
 
 
@@ -48,21 +45,9 @@ def _problem(job: Job, item: Mapping[str, Any]) -> str:
         json.loads(job.payload.text)
     if "pk" in item and (item["pk"], item["sk"].partition("#")[2]) != (job.tenant, job.job_id):
         return f"it says that it is {job.tenant}/{job.job_id}"[:300]
-    if job.state not in (ACTIVE, PAUSED, DELETED):
-        return f"its state is {job.state!r}"[:300]
-    if job.state == ACTIVE and not job.group:
-        return "it is active and has no group"
-    wrong = _of_wrong_types(job)
-    return f"of another type than they should be: {', '.join(wrong)}" if wrong else ""
-
-
-def _of_wrong_types(job: Job) -> list[str]:
-    wrong = [name for name in _NUMBERS if type(getattr(job, name)) is not int]
-    wrong += [name for name in _TEXTS if not isinstance(getattr(job, name), str)]
-    wrong += [name for name in ("target", "schedule_given") if not isinstance(getattr(job, name), Mapping)]
-    if not all(isinstance(tag, str) for tag in job.tags):
-        wrong.append("tags")
-    return wrong
+    if job.state == CORRUPT:
+        return "its state is 'corrupt'"
+    return "it is active and has no group" if job.state == ACTIVE and not job.group else ""
 
 
 def _corrupt(item: Mapping[str, Any], problem: str) -> Job:
@@ -70,16 +55,18 @@ def _corrupt(item: Mapping[str, Any], problem: str) -> Job:
     return Job(
         tenant=item["pk"],
         job_id=item["sk"].removeprefix(keys.JOB_PREFIX),
-        schedule_given={},
+        spec=JobSpec(schedule={}, target={}),
         schedule=_schedule(item),
-        target={},
         payload=_payload(item),
         state=CORRUPT,
         note=problem,
         revision=_number(item, "revision"),
         schedule_revision=_number(item, "schedule_revision"),
-        group=group if isinstance(group := item.get("group"), str) else "",
+        effective_at=0,
+        created_at=0,
+        updated_at=0,
         shard=_number(item, "shard"),
+        group=group if isinstance(group := item.get("group"), str) else "",
     )
 
 

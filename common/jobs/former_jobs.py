@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from common.jobs.job import DELETED, FORMER_REQUESTS, Job
+from common.jobs.job import DELETED, Job
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression, Item
@@ -21,28 +21,16 @@ FORMER_KEPT_S: Final = 410 * DAY_S
 _STORED_FIELDS: Final = (
     "tenant",
     "job_id",
+    "spec",
     "schedule",
-    "target",
-    "overlap",
-    "dead_letter",
-    "owner",
-    "runbook",
+    "payload",
     "revision",
     "schedule_revision",
     "effective_at",
     "created_at",
     "updated_at",
     "origin",
-    FORMER_REQUESTS,
 )
-_DEFAULTS: Final = {
-    "schedule_given": {},
-    "timeout_s": 60,
-    "retry": {},
-    "catch_up": "latest",
-    "group": "",
-    "shard": 0,
-}
 
 # Tenant and job id.
 JobName = tuple[str, str]
@@ -60,7 +48,7 @@ def former_item(job: Job) -> Item:
 
 def former_job(item: Mapping[str, Any]) -> Job | None:
     """The deleted job of such an item. None for an item that only says that runs may be left."""
-    return Job.from_item({**_DEFAULTS, **item, "state": DELETED}) if "revision" in item else None
+    return Job.from_item({**item, "state": DELETED, "group": "", "shard": 0}) if "revision" in item else None
 
 
 def as_deleted(old: Job | None) -> Expression:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
+from msgspec import structs
+
 from common.errors import Conflict
 from common.jobs.job import Job, exists
 from common.jobs.stored_text import StoredText
@@ -58,7 +60,10 @@ class LargeTexts:
     def with_stored_payloads(self, jobs: Sequence[Job]) -> list[Job | None]:
         """The same; None: the text is not stored, since somebody has deleted it. Raises Busy."""
         texts = self._read((job.tenant, job.job_id, job.payload) for job in jobs)
-        return [replace(job, payload=text) if text else None for job, text in zip(jobs, texts, strict=True)]
+        return [
+            structs.replace(job, payload=text) if text else None
+            for job, text in zip(jobs, texts, strict=True)
+        ]
 
     def texts(self, tenant: str, job_id: str, texts: Sequence[StoredText]) -> list[str]:
         """These texts of the job. Raises MissingText, Busy."""

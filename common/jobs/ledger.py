@@ -13,6 +13,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
@@ -30,27 +32,8 @@ from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule
 
 COUNTED: Final = ("jobs", "executions_per_day")
-# Attributes of a job's item that are internal; the audit leaves them out.
-_NOT_AUDITED: Final = frozenset(
-    {
-        "tenant",
-        "job_id",
-        "schedule",
-        "group",
-        "shard",
-        "effective_at",
-        "created_at",
-        "updated_at",
-        "expires_at",
-        "failures_in_row",
-        "is_failing",
-        "skips",
-        "secrets",
-        "runs_before",
-        "origin",
-        "former_requests",
-    }
-)
+# What the audit keeps of a job besides its definition.
+_AUDITED: Final = ("state", "note", "revision", "schedule_revision")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +168,12 @@ def _action(old: Job | None, new: Job) -> str:
 
 
 def _audited(job: Job) -> dict[str, Any]:
-    item = job.to_item()
-    return {name: value for name, value in item.items() if name not in _NOT_AUDITED}
+    """What the audit compares: the definition, with where a large payload is, and the job's state."""
+    return {
+        **to_builtins(job.spec),
+        "payload": job.payload.attribute,
+        **{name: getattr(job, name) for name in _AUDITED},
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from common.jobs.job import ACTIVE, DELETED, NO_PAYLOAD, PAUSED, Job
 from common.timing.fires import count_fires
@@ -37,9 +38,9 @@ def counted_on(old: Job | None, new: Job, now: float) -> Job:
 
     A paused job has none that come. The count ends with `max_runs`, or the job.
     """
-    if new.schedule_given.get("max_runs") is None:
+    if new.spec.schedule.get("max_runs") is None:
         return replace(new, runs_before=0) if new.runs_before else new
-    before = old if old and old.state != DELETED and old.schedule_given.get("max_runs") is not None else None
+    before = old if old and old.state != DELETED and old.spec.schedule.get("max_runs") is not None else None
     if before and (before.state, before.effective_at) == (new.state, new.effective_at):
         return replace(new, runs_before=before.runs_before)
     counted = before.runs_before if before else 0
@@ -48,7 +49,7 @@ def counted_on(old: Job | None, new: Job, now: float) -> Job:
     return replace(
         new,
         runs_before=counted,
-        schedule=limited(new.schedule, new.schedule_given, counted, new.effective_at),
+        schedule=limited(new.schedule, new.spec.schedule, counted, new.effective_at),
     )
 
 

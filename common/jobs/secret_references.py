@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from common.jobs.job import MAX_SECRET_REFERENCES as MAX_REFERENCES
-from common.jobs.job import SECRET_MARK as MARK
 from common.jobs.placeholders import in_strings
 
-__all__ = ["MARK", "MAX_REFERENCES", "ValueOf", "filled", "filled_json", "references"]
+# What a reference to a secret begins with, and the most of a job. Each can add 4 KB to a call.
+MARK: Final = "secret://"
+MAX_REFERENCES: Final = 20
 _REFERENCE: Final = re.compile(MARK + r"([A-Za-z0-9._-]*)")
 
 # The value by its name; None: the reference stays as it is.

@@ -6,11 +6,12 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from common.jobs.job import Job
 from common.planning.directory import Directory
-from common.planning.pace import pace_of
+from common.planning.pace import pace_number, pace_of
 from common.storage.transactions import Transaction
 
 _log = logging.getLogger("minute8.job_store")
@@ -31,10 +32,10 @@ class ShardChoice:
         """The jobs with their shards; jobs of one group and pace get the same shard. Raises TransactionConflict."""
         group_shards = {}
         for old, new in moved:
-            kind = new.group, new.pace_number
+            kind = new.group, _pace(new)
             if new.group and not _stays(old, new) and kind not in group_shards:
                 group_shards[kind] = self._directory.pick(
-                    new.group, self._rng, conflicts, pace=new.pace_number, consistent=self._tries > 0
+                    new.group, self._rng, conflicts, pace=_pace(new), consistent=self._tries > 0
                 )
         self._tries += 1
         unlisted = [choice for choice in group_shards.values() if not choice.is_open]
@@ -45,7 +46,7 @@ class ShardChoice:
             if old and _stays(old, new):
                 new = replace(new, shard=old.shard)
             elif new.group:
-                new = replace(new, shard=group_shards[new.group, new.pace_number].shard.shard)
+                new = replace(new, shard=group_shards[new.group, _pace(new)].shard.shard)
             placed.append((old, new))
         return placed
 
@@ -84,4 +85,9 @@ def moves(old: Job | None, new: Job) -> bool:
 def _stays(old: Job | None, new: Job) -> bool:
     if old is None or not new.group or old.group != new.group:
         return False
-    return pace_of(old.shard) == new.pace_number
+    return pace_of(old.shard) == _pace(new)
+
+
+def _pace(job: Job) -> int:
+    """The number of the job's pace, by which its shard is found; 0 without one."""
+    return pace_number(job.tenant, job.schedule.pace)

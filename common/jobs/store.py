@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
@@ -107,25 +109,13 @@ class JobStore:
         exist = Expression("#state <> :deleted", {":deleted": DELETED})
         return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, limit=limit, where=exist))
 
-    def read_on(
-        self,
-        tenant: str,
-        after: str,
-        limit: int,
-        *,
-        page: int | None = None,
-        attributes: tuple[str, ...] = (),
-    ) -> Iterator[Job]:
+    def read_on(self, tenant: str, after: str, limit: int, *, page: int | None = None) -> Iterator[Job]:
         """The jobs after the id `after`, at most `limit`, with deleted ones that earlier versions left for 15 days.
 
-        Damaged ones are `corrupt`. So it reads `limit` items at most. A request reads `page` jobs, or 1 MB; of each
-        job these `attributes`, or all.
+        Damaged ones are `corrupt`. So it reads `limit` items at most. A request reads `page` jobs, or 1 MB.
         """
         after_key = keys.job(tenant, after) if after else None
-        jobs = Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, limit=limit)
-        return self._read(
-            replace(jobs, page=page, attributes=("pk", "sk", *attributes) if attributes else ())
-        )
+        return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, limit=limit, page=page))
 
     def _read(self, jobs: Query) -> Iterator[Job]:
         return map(stored_job, self.jobs.query(jobs))
@@ -210,7 +200,7 @@ class JobStore:
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
-        new = replace(new, is_failing=False, failures_in_row=0, skips=kept_skips(old, new))
+        new = structs.replace(new, is_failing=False, failures_in_row=0, skips=kept_skips(old, new))
         for guard in self.guards:
             new = guard.revised(old, new, now)
         return counted_on(old, new, now)
@@ -312,7 +302,7 @@ class JobStore:
 
 def _is_first_http(old: Job | None, new: Job) -> bool:
     """Whether the job begins to call an endpoint, so that the tenant needs a secret to sign with."""
-    return new.target.get("kind") == "http" and (old is None or old.target.get("kind") != "http")
+    return new.spec.target.get("kind") == "http" and (old is None or old.spec.target.get("kind") != "http")
 
 
 def _starts_anew(old: Job | None, new: Job) -> bool:

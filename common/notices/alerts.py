@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from common.jobs.job import Alert, Job
+from common.jobs.job import Job
+from common.jobs.spec import Alert
 from common.notices.subscription import NO_SUCCESS, TOO_LONG, TOO_SHORT, Problem
 from common.runs.states import FAILED, RETRYING, RUNNING, SUCCEEDED
 from common.timing.instants import compact_time

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from common.ids import check_name
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
@@ -28,7 +29,6 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.tenants.audit import AWS, Audit
 from common.tenants.states import IS_THERE
-from common.texts import check_name
 from common.timing.instants import DAY_S
 
 # A revoked key is refused after this time at the latest, plus the time of one read.

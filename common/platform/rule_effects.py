@@ -43,7 +43,9 @@ def effects_of(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
             effects.complete = False
             break
         effects.jobs_read += 1
-        if is_allowed(job.target, was.allowed_targets) and not is_allowed(job.target, will.allowed_targets):
+        if is_allowed(job.spec.target, was.allowed_targets) and not is_allowed(
+            job.spec.target, will.allowed_targets
+        ):
             effects.not_allowed[_reached(job)] += 1
         interval_s = _interval_s(job.schedule)
         if interval_s is not None:
@@ -65,8 +67,8 @@ def overused(after: Tenant) -> dict[str, dict[str, int]]:
 
 
 def _reached(job: Job) -> str:
-    target = str(job.target.get("arn") or job.target.get("url"))
-    return f"{target} with {job.target['role_arn']}" if job.target.get("role_arn") else target
+    target = str(job.spec.target.get("arn") or job.spec.target.get("url"))
+    return f"{target} with {job.spec.target['role_arn']}" if job.spec.target.get("role_arn") else target
 
 
 def _interval_s(schedule: Schedule) -> int | None:

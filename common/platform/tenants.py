@@ -8,7 +8,7 @@ from typing import Any
 
 from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
-from common.ids import TENANT_ID_CHARS, check_id
+from common.ids import TENANT_ID_CHARS, check_id, check_name, check_note
 from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import expressions, keys
 from common.storage.conflicts import retry_if_changed
@@ -19,7 +19,6 @@ from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, TenantRules, changed
 from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
-from common.texts import check_name, check_note
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from msgspec import convert, structs, to_builtins
+
 from common.errors import InvalidInput
-from common.jobs.job import ACTIVE, Alert, Concurrency, Job, Retry, exists
+from common.jobs.job import ACTIVE, Job, exists
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.revisions import next_second
+from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
 from common.registration import target_definitions
@@ -34,26 +37,9 @@ def build_job(
     return Job(
         tenant=tenant,
         job_id=job_id,
-        schedule_given=written,
+        spec=_spec(definition, written),
         schedule=schedule,
-        target=target_definitions.stored(definition.target),
         payload=StoredText.of(definition.payload),
-        timeout_s=definition.timeout_s,
-        callback_timeout_s=definition.callback_timeout_s,
-        retry=Retry(**definition.retry.model_dump()),
-        start_deadline_s=definition.start_deadline_s,
-        catch_up=definition.catch_up,
-        overlap=definition.overlap,
-        pause_after_failures=definition.pause_after_failures,
-        on_crash=definition.on_crash,
-        after_completion=definition.after_completion,
-        dead_letter=definition.dead_letter,
-        alert=_alert(definition),
-        concurrency=Concurrency(**definition.concurrency.model_dump()) if definition.concurrency else None,
-        owner=definition.owner,
-        runbook=definition.runbook,
-        name=definition.name,
-        tags=tuple(definition.tags),
         state=state,
         note=before.note if before else "",
         revision=old.revision + 1 if old else 1,
@@ -62,21 +48,24 @@ def build_job(
         created_at=before.created_at if before else int(now),
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
+        shard=0,
         origin=before.origin if before else None,
         secrets=names(named_secrets(definition, limits.payload_formats)),
     )
+
+
+def _spec(definition: JobDefinition, written: Mapping[str, Any]) -> JobSpec:
+    """What the job keeps of the definition. An alert without any threshold is none."""
+    fields = definition.model_dump(exclude={"payload"})
+    own = {"schedule": written, "target": target_definitions.stored(definition.target)}
+    spec = convert(fields | own, JobSpec)
+    return spec if spec.alert is None or spec.alert.thresholds else structs.replace(spec, alert=None)
 
 
 def named_secrets(definition: JobDefinition, formats: PayloadFormats) -> tuple[Named, ...]:
     """The secrets that the job names. Raises InvalidInput."""
     target = target_definitions.stored(definition.target)
     return named_by(target, definition.payload, definition.schedule.patches(), formats)
-
-
-def _alert(definition: JobDefinition) -> Alert | None:
-    """None without any threshold."""
-    alert = Alert(**definition.alert.model_dump()) if definition.alert else None
-    return alert if alert and alert.to_item() else None
 
 
 def _schedule(
@@ -88,12 +77,7 @@ def _schedule(
     """
     written = definition.schedule.written()
     target = target_definitions.stored(definition.target)
-    # A version without paces may have stored the schedule without its pace.
-    if (
-        before
-        and before.schedule_given == written
-        and ("pace" in written) == (before.schedule.pace is not None)
-    ):
+    if before and before.spec.schedule == written:
         return _paced_by(before.schedule, written, target), written
     schedule = parse_schedule(
         written,
@@ -105,7 +89,7 @@ def _schedule(
     if not limits.past_at:
         _check_future(schedule, written, before.schedule.parts if before else (), now)
     if before:
-        schedule = anchored_as(before.schedule, before.schedule_given, schedule, written)
+        schedule = anchored_as(before.schedule, before.spec.schedule, schedule, written)
     return _paced_by(schedule, written, target), written
 
 
@@ -140,45 +124,31 @@ def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
     return old.schedule_revision if same_times else old.schedule_revision + 1
 
 
-_DEFINED = tuple(JobDefinition.model_fields)
-
-
 def definition_of(job: Job) -> dict[str, Any]:
     """The job as a client could have written it, for `parse_definition`. Its payload must have been read."""
-    return {name: _plain(value) for name, value in _fields(job).items()}
+    return {**_fields(job.spec), "payload": job.payload.value}
 
 
 def old_if_same(old: Job, new: Job) -> Job:
     """The new job, or the object `old` if their definitions are the same, and mean the same."""
-    # A version without paces may have stored the schedule without its pace.
-    same = old.schedule == new.schedule and old.secrets == new.secrets and not changed_fields(old, new)
-    return old if same else new
+    return new if old.schedule != new.schedule or changed_fields(old, new) else old
 
 
 def changed_fields(old: Job, new: Job) -> tuple[str, ...]:
     """The fields of the definition that differ. No payload is read."""
-    before, after = _fields(old), _fields(new)
-    return tuple(name for name in after if not _same(before[name], after[name]))
+    before, after = _fields(old.spec), _fields(new.spec)
+    changed = [name for name in after if not same_json(before[name], after[name])]
+    return (*changed, "payload") if old.payload != new.payload else tuple(changed)
 
 
-def _fields(job: Job) -> dict[str, Any]:
-    return {name: getattr(job, name) for name in _DEFINED} | {"schedule": job.schedule_given}
-
-
-def _same(value: Any, other: Any) -> bool:
-    if isinstance(value, StoredText):
-        return bool(value == other)
-    return same_json(_plain(value), _plain(other))
+def _fields(spec: JobSpec) -> dict[str, Any]:
+    """The fields of a definition, with a whole number for a whole factor."""
+    fields: dict[str, Any] = to_builtins(spec)
+    if (factor := spec.retry.factor) == int(factor):
+        fields["retry"]["factor"] = int(factor)
+    return fields
 
 
 def same_json(value: Any, other: Any) -> bool:
     """Whether both are the same JSON. Unlike Python's ==, true is not 1, and 1 is not 1.0."""
     return json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, StoredText):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return list(value) if isinstance(value, tuple) else value

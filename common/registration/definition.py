@@ -23,15 +23,15 @@ from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
-from common.jobs.job import MAX_ATTEMPTS, PAYLOAD_PATCH, Retry
+from common.ids import NAME_CHARS
 from common.jobs.payload_formats import PayloadFormats
+from common.jobs.spec import MAX_ATTEMPTS, PAYLOAD_PATCH, Retry
 from common.registration import target_definitions
 from common.registration.payload_checks import PayloadChecks
 from common.registration.problems import invalid_input
 from common.registration.schedule_text import TOLERANCE_S
 from common.registration.several_schedules import MAX_SCHEDULES
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
-from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 
 # The time that the executor needs around a call: locking, claiming, recording.

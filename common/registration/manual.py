@@ -80,8 +80,8 @@ class ManualCommands:
         named: tuple[Named, ...] = ()
         if payload is not None:
             value = json.loads(payload)
-            check_fits(job.target, value, self.payload_formats)
-            named = named_by(job.target, value, (), self.payload_formats)
+            check_fits(job.spec.target, value, self.payload_formats)
+            named = named_by(job.spec.target, value, (), self.payload_formats)
             check_exist(self.store.ledger.table, tenant, named)
         now = self.clock.now()
         execution = Execution(
@@ -201,7 +201,7 @@ class ManualCommands:
         """Have the target of a run stop: in AWS at once, else with its next sign. Raises Conflict: there is no way."""
         is_in_aws = bool(record.started_arns)
         with suppress(NotFound):  # what a deleted job called is not known any more
-            target = self.store.get(execution.tenant, execution.job_id).target
+            target = self.store.get(execution.tenant, execution.job_id).spec.target
             is_in_aws = is_in_aws or target["kind"] == "step_functions"
         calls_back = record.status == RUNNING and record.callback is not None
         if not is_in_aws and not calls_back:

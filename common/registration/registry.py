@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from common.errors import AlreadyExists, InvalidInput
-from common.ids import JOB_ID_CHARS, check_id
+from common.ids import JOB_ID_CHARS, check_id, check_note
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
@@ -22,7 +24,6 @@ from common.registration.secret_checks import check_exist, names
 from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
-from common.texts import check_note
 
 Decide = Callable[[Job | None, Callable[[], Job], float], Job]
 
@@ -66,7 +67,7 @@ class Registry:
         limits = replace(self.limits, past_at=True, spread_s=self.default_spread_s(tenant))
         definition = parse_definition(raw, limits)
         job = build_job(tenant, created.job_id, definition, None, created.created_at, limits)
-        return replace(
+        return structs.replace(
             job,
             revision=created.revision,
             schedule_revision=created.schedule_revision,
@@ -158,7 +159,7 @@ class InitialState:
 
     def applied_to(self, job: Job) -> Job:
         """The new job in this state."""
-        return replace(job, state=PAUSED, note=self.note, group="") if self.state == PAUSED else job
+        return structs.replace(job, state=PAUSED, note=self.note, group="") if self.state == PAUSED else job
 
 
 def split_initial_state(raw: object) -> tuple[object, InitialState]:

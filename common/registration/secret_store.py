@@ -9,7 +9,6 @@ from typing import Final
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
 from common.jobs.guards import named_secrets
-from common.jobs.secret_references import references
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
@@ -84,20 +83,12 @@ class SecretStore:
         deletion = NamedDeletion(
             of=named_secrets(self.tenants),
             jobs=self.jobs,
-            read=("secrets", "target", "payload", "schedule_given"),
-            is_named=_is_named,
+            read=("secrets",),
+            is_named=lambda job, secret: secret in job.get("secrets", ()),
             audit_view=lambda item: {"revision": item["revision"]},
             advice="change them before, or put another value",
         )
         deletion.delete(tenant, name, now, self.audited)
-
-
-def _is_named(job: Item, secret: str) -> bool:
-    """Of a job without a list of secrets its texts count: a version before secrets may have written it."""
-    if names := job.get("secrets"):
-        return secret in names
-    texts = f"{job['target']}{job['payload']}{job['schedule_given']}"
-    return any(reference[1] == secret for reference in references(texts))
 
 
 def _unchanged(before: Secret | None) -> Expression:

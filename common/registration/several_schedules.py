@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from common.errors import InvalidInput
-from common.jobs.job import PAYLOAD_PATCH
+from common.jobs.spec import PAYLOAD_PATCH
 from common.timing.schedule import ManyTiming, Schedule
 
 MAX_SCHEDULES: Final = 10

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, check_id, id_pattern
-from common.jobs.job import SECRET_MARK
 from common.jobs.ledger import require_active
+from common.jobs.secret_references import MARK
 from common.notices.message import test_body
 from common.notices.store import Subscriptions, unchanged
 from common.notices.subscription import (
@@ -106,12 +106,12 @@ def check_subscription(definition: SubscriptionDefinition, limits: Limits) -> No
         )
     if isinstance(definition.target, WebhookAddress):
         check_url(definition.target.url, limits)
-        if SECRET_MARK in definition.target.url:
+        if MARK in definition.target.url:
             raise InvalidInput(
                 "target.url",
                 "cannot name a secret",
                 value=definition.target.url,
-                accepted=f"{SECRET_MARK} in jobs alone",
+                accepted=f"{MARK} in jobs alone",
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, NotFound
+from common.ids import check_note
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
@@ -20,7 +21,6 @@ from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import check_pattern
 from common.tenants.rules_cache import held_targets, holds_of
-from common.texts import check_note
 
 MAX_HOLDS: Final = 100
 

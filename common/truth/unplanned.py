@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
+from msgspec import structs
+
 from common.clock import Clock
 from common.jobs.calendars import Calendars
 from common.jobs.job import Job
@@ -58,7 +60,7 @@ class Unplanned:
         due = newest_fires(job.schedule, since, until, _MAX_FIRES, excluded=excluded)
         unplanned = self._without_logged(job, self._without_recorded(job, due))
         late = [fire_at for fire_at in unplanned if fire_at >= now - MISSED_AFTER_S]
-        older, most = unplanned[: len(unplanned) - len(late)], max_caught_up(job.catch_up)
+        older, most = unplanned[: len(unplanned) - len(late)], max_caught_up(job.spec.catch_up)
         caught_up = older[-most:] if most else []
         self._record_missed(job, due, set(older[: len(older) - len(caught_up)]), now)
         entry = job.due_entry()
@@ -119,7 +121,7 @@ class Unplanned:
                 Missed(
                     *(job.tenant, job.job_id, job.schedule_revision),
                     *(len(fire_times), fire_times[0], last),
-                    job.catch_up,
+                    job.spec.catch_up,
                 ),
                 now,
             )
@@ -136,4 +138,4 @@ class Unplanned:
 
 def since(job: Job, planned_until: int) -> Job:
     """The job as if it took effect when what was planned ends."""
-    return replace(job, effective_at=max(job.effective_at, planned_until))
+    return structs.replace(job, effective_at=max(job.effective_at, planned_until))

@@ -7,12 +7,14 @@ such as an owner or an overlap rule, are left out with a note.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from common.errors import InvalidInput
-from common.jobs.job import Retry
+from common.jobs.spec import Retry
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, moment
 from eventbridge.names import DEFAULT_GROUP, job_id_of, names_in
@@ -110,7 +112,7 @@ def _notes(line: Mapping[str, Any]) -> Iterator[str]:
         # A field that this version of the command does not know is named if it has any value.
         if (name in _OWN and line[name] != _OWN[name]) or (name not in _OWN and line[name]):
             yield f"{name} is left out: AWS's schedules have no such field"
-    waits, usual_waits = line.get("retry") or {}, asdict(Retry())
+    waits, usual_waits = line.get("retry") or {}, to_builtins(Retry())
     if any(waits.get(name, usual_waits[name]) != usual_waits[name] for name in _WAITS):
         yield "the waits of retry are left out: AWS chooses its own"
 

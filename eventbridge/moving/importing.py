@@ -20,7 +20,7 @@ from cli.sources.source_job import (
     payload_of,
 )
 from common.errors import InvalidInput
-from common.texts import NAME_CHARS
+from common.ids import NAME_CHARS
 from eventbridge.import_lines import check_schedule
 from eventbridge.mapping import definition_of, instant, moment
 from eventbridge.moving.rules import is_rule, rule_jobs

@@ -75,9 +75,9 @@ def test_the_canary_is_registered_once(stage: Stage) -> None:
     first = stage.store.get(handler.TENANT, handler.JOB_ID)
     assert canary.register(stage, "prod") == "registered already"
     assert stage.store.get(handler.TENANT, handler.JOB_ID) == first
-    assert first.target["arn"].endswith(f":function:{FUNCTION}")
+    assert first.spec.target["arn"].endswith(f":function:{FUNCTION}")
     tenant = Tenants(Table(stage.client("dynamodb"), "minute8-prod-tenants")).get(handler.TENANT)
-    assert tenant.rules.allowed_targets == (first.target["arn"],)
+    assert tenant.rules.allowed_targets == (first.spec.target["arn"],)
     assert "canary" in tenant.name
 
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from api.shapes.jobs import Job
 from common.ids import PACE_KEY_CHARS
-from common.jobs.job import Retry
 from common.jobs.placeholders import RENDERED_BYTES
+from common.jobs.spec import Retry
 from common.registration import schedule_text
 from common.registration.definition import (
     ExcludeDefinition,

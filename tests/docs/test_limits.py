@@ -9,7 +9,7 @@ import pytest
 
 from api.http import requests, routing
 from api.routes import bulk
-from common import ids, texts
+from common import ids
 from common.jobs import placeholders
 from common.platform import api_keys
 from common.registration import (
@@ -43,7 +43,7 @@ BOUNDS = {
     "dates of a calendar": calendar_sources.MAX_DATES,
     "`source` of a calendar": calendar_sources.MAX_SOURCE_CHARS,
     "iCalendar text, where it is resolved": icalendar_dates.MAX_BYTES // KIB,
-    "name, note": texts.NAME_CHARS,
+    "name, note": ids.NAME_CHARS,
     "ids of jobs, calendars; nonces": ids.JOB_ID_CHARS,
     "URL; headers of an `http` target": web_address.URL_CHARS,
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,

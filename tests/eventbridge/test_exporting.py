@@ -279,9 +279,9 @@ def test_two_schedules_never_share_a_name_in_terraform(tmp_path: Path) -> None:
 def test_a_templated_target_that_minute8_changed_is_the_operation_with_all_its_parameters() -> None:
     request = {"Name": "a", "ScheduleExpression": "rate(1 day)", "FlexibleTimeWindow": OFF, "Target": STREAM}
     definition = definition_of(request, f"arn:aws:scheduler:{ACCOUNT}:schedule/default/a")
-    item = {"schedule_given": definition["schedule"], "target": definition["target"]}
+    spec = {"schedule": definition["schedule"], "target": definition["target"]}
     changed = json.loads(definition["payload"]) | {"PartitionKey": "other"}
-    fields = with_changes(request, ("payload",), item, json.dumps(json.dumps(changed)))
+    fields = with_changes(request, ("payload",), spec, json.dumps(json.dumps(changed)))
     assert fields["Target"] == {
         "Arn": "arn:aws:scheduler:::aws-sdk:kinesis:putRecord",
         "RoleArn": ROLE,

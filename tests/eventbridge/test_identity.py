@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from common.errors import InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
@@ -131,8 +132,8 @@ def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
     assume("ü" not in json.dumps(request.get("Description", "")))
     job = stored_job(group, name, request)
     assert job.origin is not None
-    assert request_in(*(text.text or "" for text in texts_of_request(job.to_item()))) == request
-    assert not changed_parts(with_hashes(job.origin, job.to_item()), job.to_item)
+    assert request_in(*(text.text or "" for text in texts_of_request(job))) == request
+    assert not changed_parts(structs.replace(job, origin=with_hashes(job.origin, job)))
     assert (job.origin["group"], job.origin["name"]) == (group, name)
 
 

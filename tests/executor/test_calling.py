@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from common.clock import SystemClock
 from common.jobs.job import Job
@@ -74,7 +74,9 @@ def test_an_end_of_the_process_is_no_outcome(stored: Job) -> None:
 
 
 def test_a_job_whose_event_cannot_be_made_fails_too(stored: Job) -> None:
-    unknown_zone = replace(stored, schedule_given={"cron": "0 9 * * *", "timezone": "Mars/Olympus"})
+    unknown_zone = replace(
+        stored, spec=replace(stored.spec, schedule={"cron": "0 9 * * *", "timezone": "Mars/Olympus"})
+    )
     unknown_zone = replace(unknown_zone, payload=StoredText.of("{{fire_date}}"))
     outcome = called(unknown_zone, AssertionError("not called"))
     assert (outcome.ok, outcome.error_type) != (True, "AssertionError")

@@ -11,6 +11,7 @@ from common.jobs.job import Job
 from common.planning.execution import BACKFILL, Execution
 from common.timing.schedule import EveryTiming, Schedule
 from executor.admission import Skip, Wait, admit_without_lock
+from tests.worlds import plain_job
 
 NOW = 1_800_000_000
 EXECUTION = Execution("alice", "report", NOW, NOW, 1)
@@ -23,7 +24,7 @@ OVER = {"queued": "third", "queued_until": NOW - 1}
 
 def a_job(overlap: Any) -> Job:
     schedule = Schedule(EveryTiming(60, 0))
-    return Job("alice", "report", {}, schedule, {}, overlap=overlap)
+    return plain_job("alice", "report", schedule, overlap=overlap)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.tenants.webhook_secrets import new_secret, signature
 from common.timing.schedule import CronTiming, Schedule
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import event
 from executor.targets.events import event_body
-from tests.worlds import at
+from tests.worlds import at, plain_job
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "targets.md").read_text()
 SECRETS = (new_secret(), new_secret())
@@ -82,8 +81,8 @@ console.log(JSON.stringify(calls.map(([headers, body]) => verify({json.dumps(SEC
 def test_the_event_is_the_one_that_targets_get(attempt: int) -> None:
     schedule = Schedule(CronTiming("30 2 * * *", "Europe/Paris"))
     payload = {"customer": 7, "day": "{{fire_date}}"}
-    job = Job("acme", "nightly-report", {"cron": "30 2 * * *"}, schedule, {"kind": "lambda"})
+    job = plain_job("acme", "nightly-report", schedule, target={"kind": "lambda"})
     fire_at = at("2026-11-21T01:30:00Z")
     execution = Execution("acme", "nightly-report", fire_at, fire_at, 4, attempt)
-    body = event_body(job.target, event(job, json.dumps(payload), execution, None, PAYLOAD_FORMATS))
+    body = event_body(job.spec.target, event(job, json.dumps(payload), execution, None, PAYLOAD_FORMATS))
     assert json.loads(block("json", '"minute8": {')) == json.loads(body)

@@ -7,18 +7,18 @@ import html
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from common.tenants.secrets import MAX_BYTES, MIN_CHARS
 from executor.secrets import Filled, JobSecrets, Redaction
-from tests.worlds import World, job
+from tests.worlds import World, job, with_spec
 
 SECRETS = st.text(min_size=MIN_CHARS, max_size=60).filter(
     lambda text: len(text.replace("\\", "").strip()) >= MIN_CHARS and text.isprintable()
@@ -144,7 +144,7 @@ def filled(world: World) -> Callable[..., Any]:
     stored = world.registry.put("alice", "job", job(cron="0 9 * * *"))
 
     def fill(**target: Any) -> Any:
-        named = replace(stored, target={**HTTP, **target}, secrets=("nobody", *KNOWN))
+        named = structs.replace(with_spec(stored, target={**HTTP, **target}), secrets=("nobody", *KNOWN))
         return secrets.filled(named, {"payload": "null", "minute8": {}})
 
     return fill

@@ -106,7 +106,7 @@ def test_a_deletion_beside_other_changes() -> None:
                 assert died[name] is None or isinstance(died[name], Minute8Error), died
                 kept = stored_job(world)
                 if name == "reschedule" and died[name] is None:
-                    assert kept and kept.schedule_given["at"] == LATER
+                    assert kept and kept.spec.schedule["at"] == LATER
                 assert stored_job(world, "once-1") is None
                 assert counted(world) == ((1, 1) if kept else (0, 0))
                 index_is_right(world)

@@ -64,7 +64,7 @@ def minutes(*numbers: int) -> list[int]:
 
 
 def is_done(world: World) -> None:
-    jobs = {stored.job_id: stored.schedule_given for stored in world.store.list_jobs("alice")}
+    jobs = {stored.job_id: stored.spec.schedule for stored in world.store.list_jobs("alice")}
     assert jobs == {job_id: text["schedule"] for job_id, text in DEFINITIONS.items()}
     assert counted(world) == (4, (8 + 7 + 8) * 24 + 1)
 

@@ -185,7 +185,7 @@ def test_while_it_is_being_deleted_only_new_names_are_refused(stage: Stage, kind
     assert stage.attempt(kind.delete)
     with pytest.raises(Conflict, match=f"{kind.word} 'feasts' is being deleted; to keep it, store it again"):
         world.registry.put("alice", "new", kind.naming)
-    assert world.registry.put("alice", "old", kind.naming | {"name": "changed"}).name == "changed"
+    assert world.registry.put("alice", "old", kind.naming | {"name": "changed"}).spec.name == "changed"
     world.store.pause("alice", "old")
     world.store.resume("alice", "old")
     with pytest.raises(StillNamed):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.jobs.job import Concurrency
+from common.jobs.spec import Concurrency
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome

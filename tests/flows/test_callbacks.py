@@ -387,4 +387,4 @@ def test_where_a_job_may_have_callbacks(world: World, fields: dict[str, Any], re
         assert error.value.field == refused
     else:
         world.registry.create(*KEY, definition)
-        assert world.store.get(*KEY).completion == "callback"
+        assert world.store.get(*KEY).spec.completion == "callback"

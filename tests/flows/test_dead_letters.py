@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.errors import InvalidInput
 from common.platform.tenants import Tenants
@@ -177,7 +178,9 @@ def test_a_universal_target_sends_the_letter_of_the_guide(world: World, queue: Q
 
     world.target.answer = answers
     world.store.change(
-        "alice", "once", lambda old, now: replace(created, origin=origin, revision=created.revision + 1)
+        "alice",
+        "once",
+        lambda old, now: structs.replace(created, origin=origin, revision=created.revision + 1),
     )
     world.run_until("2026-11-21T03:16:00Z")
     attributes = queue.attributes()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from common.jobs.job import Job
 from common.runs.outcome import Outcome
-from tests.worlds import World, job
+from tests.worlds import World, job, with_spec
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
 WORKS = Outcome(ok=True)
@@ -85,9 +84,9 @@ def test_the_store_starts_the_count_anew_whatever_the_change_keeps(world: World)
     failing = world.store.get("alice", "job")
     assert failing.failures_in_row == 2
     assert Job.from_item(failing.to_item()) == failing
-    kept = replace(failing, name="Renamed", revision=failing.revision + 1)
+    kept = structs.replace(with_spec(failing, name="Renamed"), revision=failing.revision + 1)
     changed = world.store.change("alice", "job", lambda old, now: kept)
-    assert (changed.name, changed.failures_in_row) == ("Renamed", 0)
+    assert (changed.spec.name, changed.failures_in_row) == ("Renamed", 0)
     assert world.store.get("alice", "job") == changed
 
 

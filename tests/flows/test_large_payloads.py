@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.jobs.job import Job
 from common.jobs.large_texts import SUPERSEDED_KEPT_S, MissingText
@@ -140,7 +140,9 @@ def test_a_process_keeps_the_payloads_that_it_has_read(world: World) -> None:
 def test_jobs_with_texts_that_are_gone_say_so(world: World) -> None:
     world.registry.create("alice", "job", job(at=DUE, payload=payload_of(5_000)))
     stored = world.store.get("alice", "job")
-    elsewhere = replace(stored, payload=StoredText.from_attribute({"bytes": 9_999, "sha256": "0" * 64}))
+    elsewhere = structs.replace(
+        stored, payload=StoredText.from_attribute({"bytes": 9_999, "sha256": "0" * 64})
+    )
     with pytest.raises(MissingText, match=r"job 'job' of 'alice' is damaged: .*its large text is not stored"):
         world.store.texts.with_payloads([elsewhere])
     with pytest.raises(LookupError):

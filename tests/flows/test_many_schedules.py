@@ -71,7 +71,7 @@ def test_the_patch_is_kept_as_it_was_written(world: World) -> None:
     patch = {"a": None, "b": {"c": None, "d": 0.12345}, "": [None, 1e30]}
     written = put(world, QUARTER | {"payload_patch": patch}, payload={"a": 1})
     stored = world.store.get("alice", "job")
-    assert stored.schedule_given["schedules"][0]["payload_patch"] == patch
+    assert stored.spec.schedule["schedules"][0]["payload_patch"] == patch
     assert definition_of(stored)["schedule"] == {"schedules": [QUARTER | {"payload_patch": patch}]}
     assert put(world, QUARTER | {"payload_patch": patch}, payload={"a": 1}).revision == written.revision
 

@@ -248,7 +248,7 @@ def test_another_target_is_another_pace(world: World) -> None:
     after = world.registry.put("alice", "job0", other)
     assert before.schedule.pace and after.schedule.pace
     assert (before.schedule.pace.key, after.schedule.pace.key) == (
-        before.target["arn"],
+        before.spec.target["arn"],
         other["target"]["arn"],
     )
     assert after.schedule_revision == before.schedule_revision + 1
@@ -265,20 +265,6 @@ def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(world
         shown = entry.schedule.to_item()
         assert shown.pop("pace") == {"key": job()["target"]["arn"], "per_second": 2, "tolerance_s": 60}
         assert shown == {"cron": "25 * * * *"}
-
-
-def test_a_job_that_an_older_version_stored_gets_its_pace_back_when_it_is_put_again(world: World) -> None:
-    register(world, 1)
-    key = keys.job("alice", "job0")
-    item = world.table("jobs").get(key)
-    assert item
-    schedule = {name: value for name, value in item["schedule"].items() if name != "pace"}
-    world.table("jobs").put({**item, "schedule": schedule})
-    assert world.store.get("alice", "job0").schedule.pace is None
-    register_again = job(cron="25 * * * *", pace={"per_second": 2})
-    assert world.registry.put("alice", "job0", register_again).schedule.pace
-    tick(world)
-    assert len(sent(world)) == 1
 
 
 def test_a_tenant_with_a_pace_for_each_job_does_not_slow_the_registrations_of_others(world: World) -> None:

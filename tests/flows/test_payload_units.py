@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from common.jobs.job import WITHOUT_PAYLOAD
 from common.storage import keys
 from common.storage.metering import Meter, MeteredClient, metered
 from common.storage.table import Query
@@ -62,7 +61,7 @@ def units_with(size: int) -> dict[str, float]:
 
 
 def look_of_the_notifier(world: World) -> list[Any]:
-    query = Query("alice", sk_prefix=keys.JOB_PREFIX, consistent=False, attributes=WITHOUT_PAYLOAD)
+    query = Query("alice", sk_prefix=keys.JOB_PREFIX, consistent=False)
     return list(world.table("jobs").query(query))
 
 

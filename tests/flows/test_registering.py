@@ -77,7 +77,7 @@ def test_create_twice_is_refused_and_changes_nothing(world: World) -> None:
     world.registry.create("alice", "job", job(cron="0 3 * * *"))
     with pytest.raises(AlreadyExists):
         world.registry.create("alice", "job", job(cron="0 4 * * *"))
-    assert world.store.get("alice", "job").schedule_given == {"cron": "0 3 * * *"}
+    assert world.store.get("alice", "job").spec.schedule == {"cron": "0 3 * * *"}
 
 
 def test_a_change_against_an_old_revision_is_refused(world: World) -> None:

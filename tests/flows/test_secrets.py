@@ -11,7 +11,6 @@ import pytest
 from common.errors import Conflict, InvalidInput, NotFound
 from common.registration.secret_store import MAX_TENANT_SECRETS, SecretStore
 from common.runs.outcome import Outcome
-from common.storage import keys
 from executor.completion import complete_batch
 from executor.secrets import JobSecrets
 from tests.flows.test_outcomes import EXHAUSTED, Destination
@@ -172,49 +171,6 @@ def test_what_a_function_says_later_is_not_kept(secret: World) -> None:
     ]
     assert sorted(error[:8] for error in errors) == ["bad p4ss", "not kept", "not kept"]
     assert [run["attempts"][-1]["error_type"] for run in secret.run_items(*KEY)] == ["ValueError"]
-
-
-def without_list(world: World, job_id: str = "job") -> None:
-    """As an earlier version writes a job that it changes after a rollback: it drops what it does not know."""
-    item = world.table("jobs").get(keys.job("alice", job_id))
-    assert item
-    del item["secrets"]
-    world.table("jobs").put(item)
-
-
-@pytest.mark.parametrize("size", [1, 2_000])
-@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
-def test_a_job_that_an_earlier_version_has_written_gets_its_secret(
-    secret: World, invocation: str, size: int
-) -> None:
-    seen = payloads(secret, lambda value: Outcome(ok=True, log_tail=f"got {value}", request_id=value))
-    payload = ["Bearer secret://token", "secret://nobody", "x" * size]
-    secret.secrets.put("alice", "nobody", "for now it exists", secret.clock.now())
-    secret.registry.create(*KEY, job(at=DUE, payload=payload, invocation=invocation))
-    without_list(secret)
-    secret.table("tenants").delete(keys.secret("alice", "nobody"))
-    secret.run_until(DUE)
-    assert seen == [[f"Bearer {VALUE}", "secret://nobody", "x" * size]]
-    assert ("has_secrets" in secret.target.calls[0][1]) == (invocation == "Event")
-    assert "p4ss" not in everything(secret)
-    if size == 1:
-        with pytest.raises(Conflict, match="named by jobs: job"):
-            secret.secrets.delete("alice", "token", secret.clock.now())
-
-
-def test_texts_of_an_earlier_version_that_only_look_like_references_are_sent_as_they_are(
-    secret: World,
-) -> None:
-    seen, kms = payloads(secret), secret.secret_key.kms
-    kms.refuses = "ThrottlingException"
-    texts = {"few": ["secret://", "secret://x/y"], "many": ["secret://token"] * 21}
-    for job_id, payload in texts.items():
-        secret.registry.create("alice", job_id, job(at=DUE, payload="plain"))
-        item = secret.table("jobs").get(keys.job("alice", job_id))
-        assert item
-        secret.table("jobs").put(item | {"payload": json.dumps(payload)})
-    secret.run_until(DUE)
-    assert sorted(seen, key=len) == [*texts.values()]
 
 
 @pytest.mark.parametrize("change", ["put", "delete"])

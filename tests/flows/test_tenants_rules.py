@@ -11,7 +11,7 @@ from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
-from tests.worlds import ARN, World, at, job
+from tests.worlds import ARN, World, at, job, with_spec
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
@@ -105,9 +105,9 @@ def test_minute8s_own_functions_are_never_called(ruled: World) -> None:
     """A job that was stored before registration refused such targets."""
     own = "arn:aws:lambda:us-east-1:123456789012:function:minute8-test-scheduler"
     ruled.registry.create("alice", "own", job(cron="* * * * *"))
-    stored = ruled.table("jobs").get(keys.job("alice", "own"))
-    assert stored
-    ruled.table("jobs").put(stored | {"target": stored["target"] | {"arn": own}})
+    stored = ruled.store.get("alice", "own")
+    changed = with_spec(stored, target={**stored.spec.target, "arn": own})
+    ruled.table("jobs").put({**keys.job("alice", "own"), **changed.to_item()})
     change(ruled, allowed_targets=["*"])
     ruled.run_until("2026-11-21T03:13:30Z")
     assert ruled.statuses("alice", "own") == ["skipped(target_not_allowed)"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.jobs.job import Retry
+from common.jobs.spec import Retry
 from common.planning.execution import Execution
 from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.runs.outcome import Outcome

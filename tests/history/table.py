@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import json
+
 from common.history.run_lists import Bounds, TenantRuns
 from common.history.runs_cursor import RunsCursor
+from common.jobs.spec import JobSpec
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item, from_wire
@@ -19,6 +22,8 @@ DAY = 86_400
 # 2026-11-21T00:00:00Z
 MIDNIGHT = 1_795_219_200
 NOW = MIDNIGHT + 12 * 3_600
+
+SPEC = json.encode(JobSpec(schedule={}, target={})).decode()
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Tenancy:
             if former:
                 self.jobs.put(keys.former_job(tenant, job_id))
             else:
-                item = {"created_at": created_at, "state": "active", "payload": "x" * 100}
+                item = {"created_at": created_at, "state": "active", "payload": "x" * 100, "spec": SPEC}
                 self.jobs.put({**keys.job(tenant, job_id), "job_id": job_id, **item})
 
     def add_run(

@@ -12,7 +12,7 @@ from common.history.schedule_history import ALWAYS, DueInstant, schedule_history
 from common.jobs.job import Job
 from common.tenants.audit import Entry
 from common.timing.schedule import CronTiming, Schedule
-from tests.worlds import at
+from tests.worlds import at, plain_job
 
 NOW = at("2026-11-21T12:00:00Z")
 HOUR, DAY = 3_600, 86_400
@@ -116,7 +116,11 @@ def old_entry(ago_s: int, action: str, **fields: Any) -> Entry:
     return Entry("id", NOW - ago_s, "key", action, "j", fields.get("before", {}), fields.get("after", {}))
 
 
-JOB = Job("alice", "j", {"cron": "* * * * *"}, MINUTELY, {}, effective_at=NOW - 100 * HOUR)
+def a_job(schedule: Schedule, ago_s: int) -> Job:
+    return plain_job("alice", "j", schedule, effective_at=NOW - ago_s)
+
+
+JOB = a_job(MINUTELY, 100 * HOUR)
 
 
 def test_entries_of_an_earlier_version_show_pauses_but_not_former_schedules() -> None:
@@ -141,7 +145,7 @@ def test_a_change_of_something_else_begins_no_schedule_version() -> None:
 
 def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
     named = Schedule(MINUTELY.timing, calendars=("holidays",))
-    job = Job("alice", "j", {}, named, {}, effective_at=NOW - 100 * HOUR)
+    job = a_job(named, 100 * HOUR)
 
     def changed(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
         return frozenset(), NOW - HOUR if names else ALWAYS
@@ -157,7 +161,7 @@ def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
     ago_s: int, known_from_at: float
 ) -> None:
     named = Schedule(MINUTELY.timing, calendars=("holidays",))
-    job = Job("alice", "j", {}, named, {}, effective_at=NOW - ago_s)
+    job = a_job(named, ago_s)
     created = [old_entry(ago_s, "job.created")]
     history = schedule_history(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
     assert history.known_from_at == known_from_at

@@ -125,7 +125,7 @@ def test_only_what_the_platform_allows_can_be_registered(
     assert "the platform allows this tenant" in str(refused.value)
     assert (target.get("url") or target["arn"]) in str(refused.value) and ARN in refused.value.accepted
     edit(world, allowed_targets=["*"])
-    assert registry.create("alice", "a", definition).target["kind"] == target["kind"]
+    assert registry.create("alice", "a", definition).spec.target["kind"] == target["kind"]
 
 
 def test_shortest_interval_and_payload(world: World, registry: Registry) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.jobs.job import Alert, Job
+from common.jobs.job import Job
+from common.jobs.spec import Alert
 from common.notices.alerts import LATE_RUN_S, alert_problems, read_from
 from common.notices.grouping import MAX_REPORTED, MAX_WAITING, Digest, may_report
 from common.notices.message import JobContext, body, described
@@ -42,7 +43,7 @@ KINDS = ["too_long", "too_short", "no_success", "recoveries"]
 
 def stored_job(alert: Alert) -> Job:
     with open_world("2026-11-21T00:00:00Z") as world:
-        return world.registry.put("alice", "j", job(cron="0 * * * *", alert={**alert.to_item()}))
+        return world.registry.put("alice", "j", job(cron="0 * * * *", alert=alert.thresholds))
 
 
 def run(started: float, took: float | None = None, status: str = "succeeded", **more: Any) -> dict[str, Any]:
@@ -141,10 +142,10 @@ def test_the_largest_and_smallest_thresholds_are_stored_and_none_is_no_alert(wor
         {"longer_than_s": 1, "shorter_than_s": 1, "no_success_for_s": 60},
     ):
         world.registry.put("alice", "j", job(cron="0 * * * *", alert=alert))
-        assert world.store.get("alice", "j").alert == Alert(**alert)
+        assert world.store.get("alice", "j").spec.alert == Alert(**alert)
     for nothing in ({}, {"longer_than_s": None}, None):
         world.registry.put("alice", "j", job(cron="0 * * * *", alert=nothing, invocation="Event"))
-        assert world.store.get("alice", "j").alert is None
+        assert world.store.get("alice", "j").spec.alert is None
 
 
 def test_a_time_without_success_that_outlives_the_runs_is_refused(world: World) -> None:

@@ -17,11 +17,12 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
+from common.timing.schedule import AtTiming, Schedule
 from notifier import problem_reader
 from notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
-from tests.worlds import Killed, World, delete_as_before, job
+from tests.worlds import Killed, World, delete_as_before, job, plain_job
 
 
 def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
@@ -81,20 +82,19 @@ def test_a_search_for_overdue_jobs_reads_a_bounded_number_of_deleted_ones(
 def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Stage) -> None:
     """Every text as long as it may be, of the characters that take most bytes."""
     world = stage.world
-    stage.subscribe(group_s=0, tag="x" * 200, name_prefix="x" * 200)
+    stage.subscribe(group_s=0, tag="x" * 64, name_prefix="x" * 200)
     for nth in range(grouping.MAX_WAITING):
         job_id = f"{nth:03d}" + "j" * 125
-        world.table("jobs").put(
-            {
-                **keys.job("alice", job_id),
-                "job_id": job_id,
-                "state": "active",
-                "name": "x" * 200,
-                "tags": ["x" * 200],
-                "owner": "\x00" * 200,
-                "runbook": "https://" + "r" * 492,
-            }
+        stored = plain_job(
+            "alice",
+            job_id,
+            Schedule(AtTiming(0)),
+            name="x" * 200,
+            tags=["x" * 64],
+            owner="\x00" * 200,
+            runbook="https://" + "r" * 492,
         )
+        world.table("jobs").put({**keys.job("alice", job_id), **stored.to_item(), "group": "at|0"})
     world.clock.sleep(1)
     for nth in range(grouping.MAX_WAITING):
         failed_runs(world, "alice", f"{nth:03d}" + "j" * 125, 1, "\x01" * 400)

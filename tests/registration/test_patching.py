@@ -53,8 +53,8 @@ def test_a_factor_is_stored_as_it_was_sent(world: World, factor: float) -> None:
     definition = job(cron="0 3 * * *", retry={"factor": factor})
     created = world.registry.create(T, "report", definition)
     stored = world.store.get(T, "report")
-    assert stored.retry.factor == factor
-    assert identical(stored.retry.factor, created.retry.factor)
+    assert stored.spec.retry.factor == factor
+    assert identical(stored.spec.retry.factor, created.spec.retry.factor)
     assert put_line(world, "report", definition).result == "unchanged"
 
 

@@ -89,18 +89,6 @@ def test_how_often_a_job_may_name_secrets(secrets: World) -> None:
         put(secrets, payload=["secret://payload " * (MAX_REFERENCES - 1)], target=HTTP)
 
 
-def test_a_job_from_before_that_is_put_again_names_its_secret(secrets: World) -> None:
-    """What an earlier version stored as a plain text is sent as it is, until the job is put again."""
-    before = put(secrets, payload="secret://payload")
-    item = secrets.table("jobs").get({"pk": "alice", "sk": "JOB#job"})
-    assert item
-    del item["secrets"]
-    secrets.table("jobs").put(item)
-    assert secrets.store.get("alice", "job").secrets == ()
-    again = put(secrets, payload="secret://payload")
-    assert (again.secrets, again.revision) == (("payload",), before.revision + 1)
-
-
 def test_an_input_of_eventbridge_is_sent_as_it_is(secrets: World) -> None:
     target = {
         **job(every=60)["target"],

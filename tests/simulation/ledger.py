@@ -50,7 +50,7 @@ class Ledger:
         return lives[-1] if lives and lives[-1].ends == FOREVER else None
 
     def began(self, job: Job) -> None:
-        life = Life(job.job_id, job.schedule_revision, job.schedule, job.catch_up, job.effective_at)
+        life = Life(job.job_id, job.schedule_revision, job.schedule, job.spec.catch_up, job.effective_at)
         self.lives.setdefault(job.job_id, []).append(life)
 
     def ended(self, job_id: str, now: float) -> None:

@@ -147,7 +147,7 @@ class Simulation:
         if moved and job.state == ACTIVE:
             self.ledger.began(job)
         elif alive and not moved:
-            alive.catch_up = job.catch_up
+            alive.catch_up = job.spec.catch_up
         self.seen.changes["created" if before is None else "changed"] += 1
 
     def _stored(self, job_id: str) -> Job | None:

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import InvalidInput, ItemTooLarge
-from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS
+from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NAME_CHARS, NONCE_CHARS, NOTE_CHARS, TENANT_ID_CHARS
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import IdempotencyKey
 from common.planning.execution import Execution
@@ -23,7 +23,6 @@ from common.storage.keys import Key
 from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.storage.wire import MAX_ITEM_BYTES, Expression, item_bytes, item_to_wire, to_wire
-from common.texts import NAME_CHARS, NOTE_CHARS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
 

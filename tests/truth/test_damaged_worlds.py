@@ -58,7 +58,7 @@ def delete_job(scene: Scene) -> None:
 
 
 def corrupt_job(scene: Scene) -> None:
-    broken = {"schedule": "?", "revision": "new", "target": [], "state": "on"}
+    broken = {"schedule": "?", "revision": "new", "spec": "{}", "state": "on"}
     name = scene.rng.choice(sorted(broken))
     scene.change_job(scene.job(), JOB_CORRUPT, **{name: broken[name]})
 
@@ -68,8 +68,12 @@ def roll_job_back(scene: Scene) -> None:
     item = scene.job()
     stored = scene.world.store.get(item["tenant"], item["job_id"])
     scene.world.clock.sleep(1)  # the audit sorts by milliseconds
-    definition = {"schedule": dict(stored.schedule_given), "target": dict(stored.target), "name": "changed"}
-    definition |= {"catch_up": stored.catch_up}
+    definition = {
+        "schedule": dict(stored.spec.schedule),
+        "target": dict(stored.spec.target),
+        "name": "changed",
+    }
+    definition |= {"catch_up": stored.spec.catch_up}
     if stored.payload.reference:
         definition["payload"] = "x" * 3_000
     scene.world.registry.put(stored.tenant, stored.job_id, definition)
