@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from common import telemetry
 from common.events import PACE_EXCEEDED, Events
 from common.planning.directory import Shard
 from common.planning.due_entry import DueEntry
@@ -20,6 +21,8 @@ from common.planning.execution import Execution
 from common.planning.pace import PacedExecution, PaceName, PaceReservations, PaceSlice, pace_of
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.wire import Item
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from scheduler.summary import TickSummary
 
@@ -47,10 +50,14 @@ class PaceCarryover:
         reserved: defaultdict[PaceName, Counter[int]] = defaultdict(Counter)
         between = keys.begins_between(start - MAX_CARRYOVER_S, start)
         for item in self._table.query(Query(keys.pace_carryover(pace, start)["pk"], sk_between=between)):
-            for tenant, key, seconds in json.loads(item["taken"]):
-                for after_s, count in seconds:
-                    if (second := item["end"] + after_s) >= start:
-                        reserved[PaceName(tenant, key)][second] += count
+            try:
+                taken = list(_taken(item))
+            except UNREADABLE as error:  # the pace is exceeded in these seconds, and the others are planned
+                telemetry.logger().error("unreadable carryover", key=keys.key_of(item), problem=repr(error))
+                continue
+            for name, second, count in taken:
+                if second >= start:
+                    reserved[name][second] += count
         return reserved
 
     def store(self, pace: int, end: int, first: Shard, reserved: Reserved) -> None:
@@ -66,6 +73,16 @@ class PaceCarryover:
             key = keys.pace_carryover(pace, end, first.group, first.shard)
             text = json.dumps(carried, separators=(",", ":"))
             self._table.put({**key, "end": end, "taken": text, "expires_at": end + _CARRYOVER_TTL_S})
+
+
+def _taken(item: Item) -> Iterator[tuple[PaceName, int, int]]:
+    """Each second of a record with the executions of a pace that are due at it."""
+    end = item["end"]
+    for tenant, key, seconds in json.loads(item["taken"]):
+        for after_s, count in seconds:
+            if not isinstance(key, str) or {type(end), type(after_s), type(count)} != {int}:
+                raise TypeError(f"{key!r}: {count!r} executions {after_s!r} s after {end!r}"[:300])
+            yield PaceName(tenant, key), end + after_s, count
 
 
 @dataclass(frozen=True, slots=True)

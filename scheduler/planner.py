@@ -30,6 +30,7 @@ from common.planning.shares import (
     Share,
     ShareDraft,
     Shares,
+    UnreadableItem,
     decode,
     divide,
     encode,
@@ -241,7 +242,10 @@ class WindowPlanner:
 
     def _quarantine_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
         def add(number: int) -> None:
-            if share := fan_out.shares.load(mark.planning_until, number):
+            share = fan_out.shares.load(mark.planning_until, number)
+            if isinstance(share, UnreadableItem):
+                self.planner.quarantine.add_unreadable_share(*share, summary.now)
+            elif share:
                 self.planner.quarantine.add_share(
                     share, "no planner got through it before the next tick", summary.now
                 )
@@ -316,7 +320,10 @@ class SharePlanner:
                 self._plan_quarantined(name, summary)
             return summary
         summary = TickSummary(now=now, start=work.end, end=work.end, planning_until=work.end)
-        if share := self.shares.load(work.end, work.number):
+        share = self.shares.load(work.end, work.number)
+        if isinstance(share, UnreadableItem):
+            self.planner.quarantine.add_unreadable_share(*share, summary.now)
+        elif share:
             summary.start = share.window.start
             if not self._plan(share, encode(work.end, work.number), summary):
                 return summary

@@ -63,15 +63,22 @@ class SkipRecorder:
         self.bad_entries += 1
         if len(self.bad) < MAX_REPORTED_ENTRIES:
             self.bad.append(entry)
-            self._buffer(
-                lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now)
-            )
+            self._buffer(lambda: self._report(entry))
+        if entry.key:
+            self._staying.append(entry.key)
+        if not entry.names_a_job:
+            return
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
         self._unplanned.append(execution)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
-        if entry.key:
-            self._staying.append(entry.key)
+
+    def _report(self, entry: BadEntry) -> None:
+        """Name the entry, and the item if it stays, to the operator."""
+        name = f"{entry.tenant}#{entry.job_id}"
+        if entry.key and not entry.names_a_job:
+            name = f"{entry.key['pk']}#{entry.key['sk']}"
+        self.quarantine.add_entry(name, entry.problem, self.now, stays=entry.key is not None)
 
     def _renew(self, entry: BadEntry) -> None:
         """Renew the entry's record in the quarantine. Else it would expire though the entry still cannot be read."""
@@ -81,9 +88,7 @@ class SkipRecorder:
             and self._renewed < MAX_REPORTED_ENTRIES
         ):
             self._renewed += 1
-            self._buffer(
-                lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now)
-            )
+            self._buffer(lambda: self._report(entry))
             self._staying.append(entry.key)
 
     def refused(self, execution: Execution, reason: str) -> None:

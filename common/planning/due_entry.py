@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
+from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS, is_id
 from common.storage import keys
 from common.timing.schedule import Schedule
 
 CatchUp = Literal["none", "latest", "all"]
+_CATCH_UPS: Final = get_args(CatchUp)
 # The attribute of an unreadable item that says when a tick reported it.
 REPORTED: Final = "reported_at"
 
@@ -47,6 +49,8 @@ class DueEntry:
     def decode(cls, text: str) -> DueEntry:
         """The inverse of `encode`. Raises ValueError, KeyError or TypeError on anything else."""
         tenant, job_id, schedule, effective_at, schedule_revision, catch_up = json.loads(text)
+        if type(effective_at) is not int or type(schedule_revision) is not int or catch_up not in _CATCH_UPS:
+            raise TypeError(f"not a due entry: {text[-100:]!r}")
         return cls(tenant, job_id, Schedule.from_item(schedule), effective_at, schedule_revision, catch_up)
 
 
@@ -64,10 +68,17 @@ class BadEntry:
     key: keys.Key | None = None
     reported_at: int = 0
 
+    @property
+    def names_a_job(self) -> bool:
+        """Whether the item's key is that of a job, which then gets a run with the problem."""
+        return is_id(self.tenant, TENANT_ID_CHARS) and is_id(self.job_id, JOB_ID_CHARS)
+
     @classmethod
     def staying(cls, item: Mapping[str, Any], tenant: str, job_id: str, problem: str) -> BadEntry:
         """The bad entry of an item that stays."""
-        return cls(tenant, job_id, problem, keys.key_of(item), int(item.get(REPORTED, 0)))
+        key, reported_at = keys.key_of(item), item.get(REPORTED, 0)
+        problem = f"{key['pk']} {key['sk']}: {problem}"
+        return cls(tenant, job_id, problem, key, reported_at if type(reported_at) is int else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
 # A mark within this of what a tick can plan now is not moved back: the clock that reads it may be behind.
-_MAX_CLOCK_ERROR_S: Final = 7_200
+MAX_CLOCK_ERROR_S: Final = 7_200
 # Windows of a day: of one that ended longer ago nothing is caught up.
 _MAX_WINDOWS_READ: Final = 144
 
@@ -79,7 +79,7 @@ class Mark:
     moved_back_at: float = 0
     moved_back_from: int = 0
 
-    def is_ahead(self, now: float, clock_error_s: float = _MAX_CLOCK_ERROR_S) -> bool:
+    def is_ahead(self, now: float, clock_error_s: float = MAX_CLOCK_ERROR_S) -> bool:
         """Whether no tick can have planned so far: somebody wrote the item, or a clock was wrong."""
         return self.planning_until > planning_end(now + clock_error_s)
 
@@ -125,7 +125,13 @@ class DueIndex:
     # The mark
 
     def mark(self) -> Mark | None:
-        """The mark; None in a new deployment."""
+        """The mark; None in a new deployment, and if it cannot be read: the next tick writes it anew."""
+        with suppress(*UNREADABLE):
+            return self.read_mark()
+        return None
+
+    def read_mark(self) -> Mark | None:
+        """The mark; None in a new deployment. Raises UNREADABLE."""
         item = self._table.get(keys.MARK)
         return _mark(item) if item else None
 
@@ -140,7 +146,7 @@ class DueIndex:
         """
         begin = planning_end(now)
         try:
-            if mark := self.mark():
+            if mark := self.read_mark():
                 return self.move_back(mark, now) if mark.is_ahead(now) else mark
         except UNREADABLE:
             self._delete_unreadable()
@@ -167,7 +173,9 @@ class DueIndex:
 
     def _delete_unreadable(self) -> None:
         item = self._table.get(keys.MARK) or {}
-        as_read = {name: item[name] for name in ("planned_until", "planning_until") if name in item}
+        as_read = {
+            name: item[name] for name in ("planned_until", "planning_until") if item.get(name) is not None
+        }
         words = " AND ".join(["attribute_exists(pk)", *(f"#{name} = :{name}" for name in as_read)])
         with suppress(ConditionFailed):  # another tick was faster
             self._table.delete(
@@ -266,7 +274,8 @@ class DueIndex:
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         query = Query(partition, attributes=("sk", "entry"), after=start, consistent=consistent)
         for item in self._table.query(query):
-            yield _decode_entry(item)
+            tenant, _, job_id = item["sk"].partition("#")
+            yield _decode_entry(item, tenant, job_id)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
         """Add the entry to `tx`, in this shard of its group."""
@@ -289,7 +298,7 @@ class DueIndex:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
             for item in self._table.query(Query(partition)):
-                entry = _decode_entry(item)
+                entry = _decode_entry(item, *keys.tenant_and_job(item["sk"]))
                 if isinstance(entry, BadEntry):
                     yield BadEntry.staying(item, entry.tenant, entry.job_id, entry.problem)
                 else:
@@ -311,12 +320,17 @@ class DueIndex:
 
 
 def _mark(item: Item) -> Mark:
-    if not all(isinstance(item[name], int) for name in ("planned_until", "planning_until")):
-        raise TypeError(
-            f"the mark is no instant: {item['planned_until']!r}, {item['planning_until']!r}"[:200]
+    """Raises KeyError, TypeError, ValueError."""
+    for name in ("planned_until", "planning_until", "tries", "divided_until", "division"):
+        if type(item.get(name, 0)) is not int:
+            raise TypeError(f"the mark's {name} is no whole number: {item[name]!r}"[:200])
+    if not 0 < item["planned_until"] <= item["planning_until"]:
+        raise ValueError(
+            f"the mark ends before it begins: {item['planned_until']}, {item['planning_until']}"[:200]
         )
-    # The mark of an old version has no instant: its open window was decided when it began.
-    decided_at = float(item.get("decided_at") or item["planned_until"])
+    decided_at = float(item["decided_at"]) if "decided_at" in item else float(item["planned_until"])
+    if item["planned_until"] < item["planning_until"] <= decided_at:
+        raise ValueError(f"the mark's window was decided at {decided_at}, after its end")
     return Mark(
         planned_until=item["planned_until"],
         planning_until=item["planning_until"],
@@ -332,11 +346,17 @@ def _mark(item: Item) -> Mark:
     )
 
 
-def _decode_entry(item: Item) -> DueEntry | BadEntry:
+def _decode_entry(item: Item, tenant: str, job_id: str) -> DueEntry | BadEntry:
+    """The entry of the job that the item's key names."""
     try:
-        return DueEntry.decode(item["entry"])
+        entry = DueEntry.decode(item["entry"])
+        if entry.tenant != tenant or entry.job_id != job_id:
+            raise ValueError(f"of another job: {entry.tenant!r}, {entry.job_id!r}")
+        if not job_id:
+            raise ValueError("its key names no job")
+        return entry
     except Exception as error:  # noqa: BLE001  an error must not stop the other entries
-        return BadEntry(*keys.tenant_and_job(item["sk"]), f"unreadable due entry: {error!r}"[:500])
+        return BadEntry(tenant, job_id, f"unreadable due entry: {error!r}"[:500])
 
 
 def entry_position(entry: DueEntry | BadEntry) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from common.errors import Minute8Error, NotFound
 from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
-from common.timing.instants import compact_time, parse_compact
+from common.timing.instants import LAST_AT, compact_time, parse_compact
 
 MESSAGE_VERSION = 1
 # Our own messages have at most some 600 bytes; longer ones are not parsed.
@@ -128,12 +128,14 @@ class Execution:
         return body + "}"
 
     @classmethod
-    def decode(cls, body: str) -> Execution:
-        """Read a message of any version ever written.
+    def decode(cls, body: object) -> Execution:
+        """Read a message, or whatever else somebody has put in its place.
 
         Raises:
             UnreadableMessage: the body is not an execution.
         """
+        if not isinstance(body, str):
+            raise UnreadableMessage(f"not a text: {body!r}"[:300])
         if len(body) > _MAX_BODY:
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
@@ -244,6 +246,6 @@ def _text(value: object, *, allow_empty: bool = False) -> str:
 
 
 def _integer(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"not a whole number: {value!r}")
+    if type(value) is not int or not 0 <= value <= LAST_AT:
+        raise ValueError(f"not a whole number up to {LAST_AT}: {value!r}"[:200])
     return value

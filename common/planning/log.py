@@ -21,6 +21,7 @@ import hashlib
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -29,6 +30,7 @@ from common.planning.execution import Execution
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
 
@@ -234,20 +236,22 @@ class PlannedWindows:
 
     def newest(self, limit: int) -> list[PlannedWindow]:
         """The last windows, the newest first."""
-        return [
-            _window(item) for item in self._table.query(Query(keys.WINDOWS, newest_first=True, limit=limit))
-        ]
+        windows = []
+        for item in self._table.query(Query(keys.WINDOWS, newest_first=True, limit=limit)):
+            with suppress(*UNREADABLE):  # it is for people, and others follow it
+                windows.append(_window(item))
+        return windows
 
 
 def _window(item: Item) -> PlannedWindow:
     return PlannedWindow(
-        start=item["start"],
+        start=int(item["start"]),
         end=int(item["sk"]),
         began_at=float(item["began_at"]),
         ended_at=float(item["ended_at"]),
-        planned=item.get("planned", 0),
-        missed=item.get("missed", 0),
-        bad_entries=item.get("bad", 0),
-        ticks=item.get("ticks", 0),
-        planners=item.get("planners", 0),
+        planned=int(item.get("planned", 0)),
+        missed=int(item.get("missed", 0)),
+        bad_entries=int(item.get("bad", 0)),
+        ticks=int(item.get("ticks", 0)),
+        planners=int(item.get("planners", 0)),
     )

@@ -15,7 +15,7 @@ from typing import Final
 from common.clock import Clock
 from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution, UnreadableMessage, split_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -109,14 +109,22 @@ class Postponed:
         yield accepted
 
 
+def _key(execution: Execution) -> keys.Key:
+    return keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
+
+
 def _item(execution: Execution) -> Item:
-    key = keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
-    return {**key, "body": execution.encode(), "expires_at": execution.visible_at + _TTL_S}
+    return {**_key(execution), "body": execution.encode(), "expires_at": execution.visible_at + _TTL_S}
 
 
 def _read(item: Item) -> Execution | BadEntry:
+    """The execution that the item's key names."""
     try:
-        return Execution.decode(item.get("body", ""))
+        execution = Execution.decode(item.get("body"))
+        if _key(execution)["sk"] != item["sk"]:
+            raise UnreadableMessage(f"its key does not name its execution {execution.execution_id}")
+        return execution
     except UnreadableMessage as error:
-        tenant, job_id = item["sk"].split("#")[1].split(":")[:2]
+        _, _, name = item["sk"].partition("#")
+        tenant, job_id, _ = split_execution_id(name.rpartition("#")[0]) or ("", "", "")
         return BadEntry.staying(item, tenant, job_id, f"unreadable postponed execution: {error}")

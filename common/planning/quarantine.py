@@ -19,14 +19,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.planning.due_entry import REPORTED
-from common.planning.due_index import Window
+from common.planning.due_index import MAX_CLOCK_ERROR_S, Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
+from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
+from common.timing.windows import planning_end
 
 GROUP: Final = "group"
 SHARE: Final = "share"
@@ -38,6 +40,7 @@ _MAX_REASON_CHARS: Final = 500
 # The record of a bad entry is renewed before it expires.
 _ENTRY_TTL_S: Final = DAY_S
 RENEWED_AFTER_S: Final = _ENTRY_TTL_S - 3 * 3_600
+RENEWED_WITHIN_S: Final = _ENTRY_TTL_S
 # As long as postponed executions. Pending entries have no TTL of their own.
 _REPORTED_TTL_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.
@@ -57,6 +60,8 @@ class QuarantinedRecord:
     end_at: int = 0
     tries: int = 0
     shards: int = 0
+    # An entry that each tick finds, until somebody puts or deletes it.
+    stays: bool = False
 
 
 class Quarantine:
@@ -90,11 +95,24 @@ class Quarantine:
         with suppress(ConditionFailed):
             tx.commit()
 
-    def add_entry(self, tenant: str, job_id: str, reason: str, now: float) -> None:
-        """Report that an entry could not be planned; repeated reports are one record."""
+    def add_unreadable_share(self, item: Item, reason: str, now: float) -> None:
+        """Set aside the record of a share that cannot be read, as it is, in one transaction with it."""
+        tx = Transaction(self._table.client)
+        tx.delete(self._table, keys.key_of(item), Expression("attribute_exists(pk)", {}))
+        record = {**item, "end": keys.end_of_share(item["sk"]), "reason": reason, "seen_at": int(now)}
+        tx.put(self._table, {**record, **keys.set_aside(SHARE, item["sk"])})
+        with suppress(ConditionFailed):
+            tx.commit()
+
+    def add_entry(self, name: str, reason: str, now: float, *, stays: bool = False) -> None:
+        """Report that an entry could not be planned; repeated reports are one record.
+
+        The name is tenant#job_id, or else the item's key. `stays`: an item that each tick finds unreadable.
+        """
         self._table.put(
             {
-                **keys.set_aside(ENTRY, f"{tenant}#{job_id}"),
+                **keys.set_aside(ENTRY, name),
+                "stays": stays or None,
                 "reason": reason[:_MAX_REASON_CHARS],
                 "seen_at": int(now),
                 "expires_at": int(now) + _ENTRY_TTL_S,
@@ -103,7 +121,7 @@ class Quarantine:
 
     def add_log(self, window: int, reason: str, now: float) -> None:
         """Report that a portion of a window's log is missing. The name has no tenant."""
-        self.add_entry("", f"log-{window}", reason, now)
+        self.add_entry(f"#log-{window}", reason, now)
 
     def add_step(self, chore: str, name: str, reason: str, now: float) -> None:
         """Report a step of a chore that is passed over. The name has no tenant."""
@@ -131,26 +149,34 @@ class Quarantine:
         return self._between(ENTRY, ENTRY)
 
     def _between(self, first: str, last: str) -> Iterator[QuarantinedRecord]:
-        attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
+        attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts", "stays")
         between = keys.begins_between(first, last)
         for item in self._table.query(Query(keys.QUARANTINE, sk_between=between, attributes=attributes)):
             yield _record(item)
 
     def take(self, name: str, now: float) -> Share | None:
-        """Begin to plan the record of this sort key; None if it is planned.
+        """Begin to plan the record of this sort key; None if it is planned, or cannot be read.
 
         The try is counted first, since the record may end the planner.
         """
-        begin = Expression(
-            "SET #decided_at = if_not_exists(#decided_at, :now) ADD #tries :one", {":now": now, ":one": 1}
-        )
+        key: keys.Key = {"pk": keys.QUARANTINE, "sk": name}
+        item = self._table.get(key) or {}
+        if "shards" not in item:
+            return None
+        share: Share | None = None
+        change: Item = {"tries": _whole(item, "tries") + 1}
         try:
-            item = self._table.update(
-                {"pk": keys.QUARANTINE, "sk": name}, begin, Expression("attribute_exists(#shards)", {})
-            )
+            share = _taken(item, now)
+            change["decided_at"] = share.window.decided_at
+        except UNREADABLE as error:
+            change["reason"] = f"unreadable: {error!r}"[:_MAX_REASON_CHARS]
+        words = "SET " + ", ".join(f"#{name} = :{name}" for name in change)
+        values = {f":{name}": value for name, value in change.items()}
+        try:
+            self._table.update(key, Expression(words, values), Expression("attribute_exists(#shards)", {}))
         except ConditionFailed:
             return None
-        return share_of(item, item["end"])
+        return share
 
     def release(self, share: Share) -> None:
         """Delete the record: its executions are enqueued. It stays if later windows were set aside meanwhile."""
@@ -163,7 +189,10 @@ class Quarantine:
         item = self._table.get(record.key)
         if item is None:
             return []
-        share = share_of(item, item["end"])
+        try:
+            share = share_of(item, item["end"])
+        except UNREADABLE:
+            return [record.key["sk"]]
         if len(share.shards) == 1:
             return [record.key["sk"]]
         size = -(-len(share.shards) // SPLIT_PARTS)
@@ -178,6 +207,15 @@ class Quarantine:
         except (ConditionFailed, TransactionConflict):  # a planner just got further with it
             return [record.key["sk"]]
         return [keys.set_aside(SHARE, name)["sk"] for name in names]
+
+
+def _taken(item: Item, now: float) -> Share:
+    """The share of a record, which is decided at its first try. Raises KeyError, TypeError, ValueError."""
+    share = share_of({"decided_at": now, **item}, item["end"])
+    latest = now + MAX_CLOCK_ERROR_S
+    if share.window.end > planning_end(latest) or share.window.decided_at > latest:
+        raise ValueError(f"{share.window} is later than anything that ticks plan")
+    return share
 
 
 def _item(name: str, share: Share, reason: str, now: float) -> Item:
@@ -198,13 +236,24 @@ def _record(item: Item) -> QuarantinedRecord:
         key=keys.key_of(item),
         kind=kind,
         name=name,
-        reason=item.get("reason", ""),
-        seen_at=item.get("seen_at", 0),
-        start_at=item.get("start", 0),
-        end_at=item.get("end", 0),
-        tries=item.get("tries", 0),
-        shards=item.get("parts", 0),
+        reason=_text(item, "reason"),
+        seen_at=_whole(item, "seen_at"),
+        start_at=_whole(item, "start"),
+        end_at=_whole(item, "end"),
+        tries=_whole(item, "tries"),
+        shards=_whole(item, "parts"),
+        stays=item.get("stays") is True,
     )
+
+
+def _whole(item: Item, name: str) -> int:
+    """A number that only tells; 0 if somebody has written something else there."""
+    value = item.get(name)
+    return value if type(value) is int else 0
+
+
+def _text(item: Item, name: str) -> str:
+    return str(item.get(name, ""))
 
 
 def described(records: Sequence[QuarantinedRecord]) -> str:

@@ -24,6 +24,7 @@ from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
+from common.texts import UNREADABLE
 from common.timing.groups import entry_weight
 from common.timing.windows import MISSED_AFTER_S
 
@@ -57,6 +58,13 @@ class Share:
     shards: tuple[Shard, ...]
     after: str = ""
     pace_slice: PaceSlice = ALL_SECONDS
+
+
+class UnreadableItem(NamedTuple):
+    """The item of a share that cannot be read, and the reason."""
+
+    item: Item
+    reason: str
 
 
 class ShareDraft(NamedTuple):
@@ -159,13 +167,25 @@ class Shares:
         """The numbers of a divided window's shares that are not confirmed."""
         prefix = keys.share_prefix(mark.planning_until)
         items = self._table.query(Query(keys.SHARES, sk_prefix=prefix, attributes=("sk",)))
-        numbers = (int(item["sk"].rpartition("#")[2]) for item in items)
-        return [number for number in numbers if number // _MAX_DIVISION_SHARES == mark.division]
+        numbers = (item["sk"].removeprefix(prefix) for item in items)
+        return [
+            int(number)
+            for number in numbers
+            if number.isdecimal() and int(number) // _MAX_DIVISION_SHARES == mark.division
+        ]
 
-    def load(self, end: int, number: int) -> Share | None:
-        """A share; None if it is finished."""
+    def load(self, end: int, number: int) -> Share | UnreadableItem | None:
+        """A share, or its item if it cannot be read; None if it is finished."""
         item = self._table.get(keys.share(end, number))
-        return share_of(item, end) if item else None
+        if item is None:
+            return None
+        try:
+            share = share_of(item, end)
+            if share.window.decided_at >= end:
+                raise ValueError(f"it was decided at {share.window.decided_at}, and ends at {end}")
+            return share
+        except UNREADABLE as error:
+            return UnreadableItem(item, f"unreadable share: {error!r}"[:500])
 
     def advance(self, share: Share, remaining: Sequence[Shard], after: str) -> bool:
         """Record the remaining shards of a share, after the position `after`. False if the share is confirmed."""
@@ -204,11 +224,14 @@ def share_item(window: Window, shards: Sequence[Shard], pace_slice: PaceSlice = 
 
 
 def share_of(item: Item, end: int) -> Share:
-    """The inverse of `share_item`, of an item with its key."""
-    shards = tuple(Shard(*keys.group_and_shard(text)) for text in item["shards"].split("\n"))
-    window = Window(item["start"], end, item["decided_at"])
+    """The inverse of `share_item`, of an item with its key. Raises KeyError, TypeError, ValueError."""
+    shards, start, after = item["shards"], item["start"], item.get("after", "")
+    if not isinstance(shards, str) or not isinstance(after, str) or type(start) is not int or start > end:
+        raise TypeError(f"{str(shards)[:100]!r} from {start!r} to {end} after {after!r}"[:300])
+    window = Window(start, end, float(item["decided_at"]))
     pace_slice = PaceSlice(*map(int, item.get("pace_part", ALL_SECONDS)))
-    return Share(keys.key_of(item), window, shards, item.get("after", ""), pace_slice)
+    named = tuple(Shard(*keys.group_and_shard(text)) for text in shards.split("\n"))
+    return Share(keys.key_of(item), window, named, after, pace_slice)
 
 
 def _names(shards: Iterable[Shard]) -> str:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from common.clock import Clock
 from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark
-from common.planning.quarantine import Quarantine, described
+from common.planning.quarantine import RENEWED_WITHIN_S, Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
 from common.storage.table import Table
@@ -54,7 +54,7 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
     """Up to when everything is planned: this shows that ticks run and succeed."""
     now = tables.clock.now()
     try:
-        mark = tables.index().mark()
+        mark = tables.index().read_mark()
     except UNREADABLE as error:
         yield failed(f"the mark cannot be read: {error}", "the next tick writes it anew", page="mark-lag")
         return
@@ -138,7 +138,7 @@ def check_unfinished(tables: PlanningTables) -> Iterator[Finding]:
 
 
 def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
-    """Groups and shares that wait for planning, and bad entries of jobs in the last two windows."""
+    """Groups and shares that wait for planning, unreadable items, and bad entries in the last two windows."""
     now = tables.clock.now()
     waiting = list(islice(tables.quarantine().waiting(), MAX_READ))
     if waiting:
@@ -150,8 +150,16 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
             page="quarantine",
             since_at=since_at,
         )
-    entries = islice(tables.quarantine().bad_entries(), MAX_READ)
-    bad = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
+    entries = list(islice(tables.quarantine().bad_entries(), MAX_READ))
+    staying = [entry for entry in entries if entry.stays and entry.seen_at > now - RENEWED_WITHIN_S]
+    bad = [entry for entry in entries if not entry.stays and entry.seen_at > now - 2 * WINDOW_S]
+    if staying:
+        yield failed(
+            f"{len(staying)} item{'s' * (len(staying) != 1)} of the due table cannot be read, and what they say"
+            f" does not happen: {described(staying)}",
+            "put the item as it was, or delete it; a later version may read it",
+            page="quarantine",
+        )
     if bad:
         yield warning(
             f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -199,8 +198,7 @@ class Table:
         items: list[Item] = []
         for request in self._batch_gets(keys, consistent):
             for wire in self._once.batch_get_item(RequestItems=request)["Responses"].get(self.name, []):
-                with suppress(TypeError):  # an attribute that Minute8 never writes
-                    items.append(from_wire(wire))
+                items.append(from_wire(wire))
         return items
 
     def _batch_gets(

@@ -20,6 +20,13 @@ MAX_NUMBER: Final = 10**38
 MAX_ITEM_BYTES: Final = 400 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value of a type that Minute8 never writes: binary, or a set. It is written back as it is."""
+
+    wire: Mapping[str, Any]
+
+
 class NotStorable(TypeError):
     """DynamoDB does not accept the value; the caller must check it before."""
 
@@ -67,7 +74,7 @@ def _text_bytes(text: str) -> int:
 
 
 def from_wire(wire: Mapping[str, Any]) -> Item:
-    """The inverse: whole numbers become int, others float."""
+    """The inverse, of any item: whole numbers become int, others float; what Minute8 never writes is Foreign."""
     return {name: value["S"] if "S" in value else _plain_value(value) for name, value in wire.items()}
 
 
@@ -84,6 +91,8 @@ def _wire_value(value: Any, deepest: int) -> dict[str, Any]:
         return {"N": str(round(value, 3))}
     if isinstance(value, Decimal):
         return {"N": str(value)}
+    if isinstance(value, Foreign):
+        return dict(value.wire)
     return _wire_container(value, deepest)
 
 
@@ -117,7 +126,7 @@ def _plain_value(wire: Mapping[str, Any]) -> Any:
         return wire["BOOL"]
     if "NULL" in wire:
         return None
-    raise TypeError(f"no item here holds such an attribute: {wire!r}")
+    return Foreign(wire)
 
 
 def _plain_number(text: str) -> int | float:

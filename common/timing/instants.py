@@ -9,6 +9,9 @@ from functools import lru_cache
 DAY_S = 86_400
 # What `date.toordinal` returns for 1970-01-01.
 EPOCH_ORDINAL = 719_163
+# The first and the last second that have a text: of the years 1 and 9999.
+_FIRST_AT = -62_135_596_800
+LAST_AT = 253_402_300_799
 _UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
@@ -16,8 +19,8 @@ _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 # The executions of a batch share their seconds.
 @lru_cache(maxsize=256)
 def rfc3339(at: float) -> str:
-    """2026-11-21T03:18:00Z; with milliseconds if there are any."""
-    moment = datetime.fromtimestamp(at, UTC)
+    """2026-11-21T03:18:00Z; with milliseconds if there are any. What no calendar has is shown as its first or last."""
+    moment = datetime.fromtimestamp(min(max(at, _FIRST_AT), LAST_AT), UTC)
     return moment.isoformat(timespec="milliseconds" if at % 1 else "seconds").replace("+00:00", "Z")
 
 

@@ -182,6 +182,8 @@ class Schedule:
 
 
 def _pace_of(item: Mapping[str, Any]) -> Pace:
+    if not isinstance(item["key"], str):
+        raise TypeError(f"not the key of a pace: {item['key']!r}"[:200])
     return Pace(item["key"], int(item["per_second"]), int(item["tolerance_s"]))
 
 

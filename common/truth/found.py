@@ -105,4 +105,7 @@ def _read(items: Iterable[Item]) -> Iterator[Listed]:
     for item in items:
         with suppress(*UNREADABLE):
             about, looked_at = Subject(*item["about"]), Subject(*item["looked_at"])
-            yield Listed(item["name"], about, item["detail"], item["found_at"], looked_at)
+            listed = Listed(item["name"], about, item["detail"], item["found_at"], looked_at)
+            if not all(isinstance(text, str) for text in (listed.name, listed.detail, *about, *looked_at)):
+                raise TypeError(f"not a contradiction: {item['sk']}")
+            yield listed

@@ -181,7 +181,7 @@ def unreadable(patient: Patient) -> None:
 
 
 def bad_entry(patient: Patient) -> None:
-    patient.deployment.quarantine().add_entry("alice", "report", "[9]", patient.clock.now())
+    patient.deployment.quarantine().add_entry("alice#report", "[9]", patient.clock.now())
 
 
 def _mark_says(patient: Patient, name: str, value: str) -> None:

@@ -73,7 +73,7 @@ def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
         world.run_until("2026-11-21T03:19:30Z", ticks=True)
     quarantine = world.scheduler.planner.quarantine
     for n in range(6):
-        quarantine.add_entry("alice", f"j{n}", "unreadable", world.clock.now())
+        quarantine.add_entry(f"alice#j{n}", "unreadable", world.clock.now())
     for n in range(5):
         quarantine.add_group(f"cron|Aaa/Unknown|0-9 3 * * *#{n}", window, "no such zone", world.clock.now())
     assert world.scheduler.tick().set_aside == 6

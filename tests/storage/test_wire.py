@@ -15,7 +15,7 @@ from common.planning.directory import Shard
 from common.planning.due_index import DueIndex
 from common.storage import aws
 from common.storage.table import Query, Table
-from common.storage.wire import NotStorable, from_wire, to_wire
+from common.storage.wire import Foreign, NotStorable, from_wire, to_wire
 from tests.worlds import World, job
 
 numbers = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3).map(float)
@@ -61,6 +61,18 @@ def test_whole_numbers_are_ints_however_they_are_written(text: str) -> None:
 def test_a_value_that_no_item_can_hold_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="DynamoDB holds no"):
         to_wire({"value": value})
+
+
+@pytest.mark.parametrize("value", [{"B": b"\x00"}, {"NS": ["1"]}, {"SS": ["a"]}, {"BS": [b"\x00"]}])
+def test_a_value_that_minute8_never_writes_stops_no_reader_and_is_kept(value: dict[str, object]) -> None:
+    read = from_wire({"pk": {"S": "alice"}, "ours": {"N": "1"}, "odd": value, "in": {"L": [value]}})
+    assert (read["pk"], read["ours"], read["odd"], read["in"]) == (
+        "alice",
+        1,
+        Foreign(value),
+        [Foreign(value)],
+    )
+    assert to_wire(read)["odd"] == value
 
 
 def test_pages_read_by_json_are_what_botocore_reads(moto_world: World) -> None:
