@@ -125,7 +125,7 @@ class Quarantine:
 
     def add_step(self, chore: str, name: str, reason: str, now: float) -> None:
         """Report a step of a chore that is passed over. The name has no tenant."""
-        self.add_entry("", f"chore-{chore}-{name}", reason, now)
+        self.add_entry(f"#chore-{chore}-{name}", reason, now)
 
     def mark_reported(self, entry: keys.Key, now: float) -> None:
         """Mark an unreadable entry that stays, so that it is not reported again."""
