@@ -13,6 +13,7 @@ stays in its place until TTL removes it, since a later version may read it. Unti
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ MAX_RETRIED_RECORDS: Final = 2_000
 # A share that fails is split into this many parts, and each part again. This finds the one shard that fails.
 SPLIT_PARTS: Final = 16
 _MAX_REASON_CHARS: Final = 500
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+_MAX_NAME_BYTES: Final = 1_000
 # The record of a bad entry is renewed before it expires.
 _ENTRY_TTL_S: Final = DAY_S
 RENEWED_AFTER_S: Final = _ENTRY_TTL_S - 3 * 3_600
@@ -85,7 +88,7 @@ class Quarantine:
                 ":expires": int(now) + _GROUP_TTL_S,
             },
         )
-        self._table.update(keys.set_aside(GROUP, name), change)
+        self._table.update(keys.set_aside(GROUP, _short(name)), change)
 
     def add_share(self, share: Share, reason: str, now: float) -> None:
         """Set aside a share in one transaction with its record. A confirmed share is gone already."""
@@ -111,7 +114,7 @@ class Quarantine:
         """
         self._table.put(
             {
-                **keys.set_aside(ENTRY, name),
+                **keys.set_aside(ENTRY, _short(name)),
                 "stays": stays or None,
                 "reason": reason[:_MAX_REASON_CHARS],
                 "seen_at": int(now),
@@ -207,6 +210,13 @@ class Quarantine:
         except (ConditionFailed, TransactionConflict):  # a planner just got further with it
             return [record.key["sk"]]
         return [keys.set_aside(SHARE, name)["sk"] for name in names]
+
+
+def _short(name: str) -> str:
+    """A name of somebody else's making may have more bytes than a sort key takes with the kind before it."""
+    if len(name.encode()) <= _MAX_NAME_BYTES:
+        return name
+    return f"{name[:200]}…{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _taken(item: Item, now: float) -> Share:

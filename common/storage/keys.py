@@ -64,7 +64,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypedDict
@@ -77,9 +76,6 @@ SPREAD: Final = 8
 LOG_BUCKETS: Final = 16
 PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
 PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
-
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-_MAX_SET_ASIDE_BYTES: Final = 1_000
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST, LAST = "-", "~"
@@ -210,9 +206,6 @@ def planned_window(end: int) -> Key:
 
 
 def set_aside(kind: str, name: str) -> Key:
-    """The name may be the whole key of an item, which has more bytes than a sort key takes."""
-    if len(name.encode()) > _MAX_SET_ASIDE_BYTES:
-        name = f"{name[:200]}…{hashlib.sha256(name.encode()).hexdigest()}"
     return {"pk": QUARANTINE, "sk": f"{kind}#{name}"}
 
 
