@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +18,9 @@ from cli import output
 from cli.options import AsJson, ExitCode, with_options
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
-from cli.sources import cronjob_yaml, crontab
+from cli.sources import cronjob_yaml, crontab, foreign, github_workflow, serverless_yaml
 from cli.sources.source_job import Defaults, SourceJob, read_ndjson
+from common.errors import Minute8Error
 from eventbridge.moving import importing
 from eventbridge.moving.account import PREFIX, account
 from eventbridge.moving.group_requests import lacks_tags, set_group, tags_of_group
@@ -26,14 +28,20 @@ from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.
 _JOBS_IN_REQUEST = 200
+# With more entries than this, all jobs are listed instead of those of each entry.
+_FAMILIES_ASKED = 50
+# What the id of one of several entries has after the common beginning.
+_VARIANT = re.compile(r"-[0-9a-f]{4}(-\d+)?|-\d+")
 READERS: Mapping[str, Callable[[str, Defaults], Iterator[SourceJob]]] = {
     "ndjson": read_ndjson,
     "crontab": crontab.read,
     "cronjob": cronjob_yaml.read,
     "eventbridge": importing.read,
+    "serverless": serverless_yaml.read,
+    "github": github_workflow.read,
 }
 
-Action = Literal["new", "changed", "same", "refused"]
+Action = Literal["new", "changed", "same", "refused", "left over"]
 _ACTIONS: dict[str, Action] = {"created": "new", "replaced": "changed", "unchanged": "same"}
 
 
@@ -52,7 +60,7 @@ class ImportOptions:
 
     source: Annotated[
         str | None,
-        typer.Option("--format", help="ndjson, crontab, cronjob or eventbridge; guessed if left out."),
+        typer.Option("--format", help=f"{', '.join(READERS)}; guessed if left out."),
     ] = None
     target: Annotated[
         str | None,
@@ -104,11 +112,11 @@ def import_jobs(
     as_json: AsJson = False,
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
-    jobs = list(_source_jobs(file, options))
+    jobs = _source_jobs(file, options)
     if options.paused:
         jobs = [replace(job, suspended=True) for job in jobs]
     with session(ctx).client() as client:
-        steps = planned(client, jobs, options.past)
+        steps = [*planned(client, jobs, options.past), *left_over(client, jobs)]
         is_applied = not options.dry_run and (options.skip_invalid or not _refuses(steps))
         if is_applied:
             steps = _applied(client, steps, options.past)
@@ -117,7 +125,7 @@ def import_jobs(
         raise typer.Exit(ExitCode.INVALID)
 
 
-def _source_jobs(file: str, options: ImportOptions) -> Iterator[SourceJob]:
+def _source_jobs(file: str, options: ImportOptions) -> list[SourceJob]:
     source = options.source
     if (file.startswith(PREFIX) or f"{file}:" == PREFIX) and source in (None, "eventbridge"):
         group = file.removeprefix(PREFIX.rstrip(":")).removeprefix(":")
@@ -129,7 +137,13 @@ def _source_jobs(file: str, options: ImportOptions) -> Iterator[SourceJob]:
         source = source or format_of(file, text)
     if source not in READERS:
         raise typer.BadParameter(f"no format {source!r}; there are: {', '.join(READERS)}")
-    return READERS[source](text, options.defaults())
+    strangers = foreign.described(text) if options.source is None else ""
+    jobs = [] if strangers else list(READERS[source](text, options.defaults()))
+    if text.strip() and not jobs:
+        raise Minute8Error(
+            (strangers and f"{file} is {strangers}") or foreign.without_jobs(file, source, text)
+        )
+    return jobs
 
 
 def _refuses(steps: Sequence[Step]) -> bool:
@@ -151,6 +165,29 @@ def planned(client: Client, jobs: Sequence[SourceJob], past: bool) -> list[Step]
     results = client.bulk_put((_line(jobs[n]) for n in checked), dry_run=True, past=past)
     steps |= {n: _step(jobs[n], result) for n, result in zip(checked, results, strict=True)}
     return [steps[n] for n in range(len(jobs))]
+
+
+def left_over(client: Client, jobs: Sequence[SourceJob]) -> list[Step]:
+    """Jobs of earlier states of the same entries that this source no longer has: they still fire."""
+    families = {job.family for job in jobs if job.family}
+    ids = {job.job_id for job in jobs}
+    if len(families) > _FAMILIES_ASKED:
+        existing = (job["job_id"] for job in client.jobs())
+    else:
+        existing = (job["job_id"] for family in families for job in client.jobs(name_prefix=family))
+    return [
+        Step(
+            SourceJob("", job_id),
+            "left over",
+            f"it still fires, and its line is gone: minute8 jobs delete {job_id}",
+        )
+        for job_id in sorted(set(existing) - ids)
+        if any(
+            job_id == family or _VARIANT.fullmatch(job_id.removeprefix(family))
+            for family in families
+            if job_id.startswith(family)
+        )
+    ]
 
 
 def _group_plan(client: Client, name: str, tags: Mapping[str, str]) -> tuple[Action, str]:
@@ -225,7 +262,7 @@ def _print_steps(steps: Sequence[Step], as_json: bool, is_applied: bool) -> None
     console().print(f"{counts or 'no jobs found'}{'' if is_applied else ' - nothing was imported'}")
 
 
-_ACTION_ORDER: tuple[Action, ...] = ("new", "changed", "same", "refused")
+_ACTION_ORDER: tuple[Action, ...] = ("new", "changed", "same", "refused", "left over")
 
 
 def _schedule_in(job: SourceJob) -> str:
@@ -247,9 +284,15 @@ def _view(step: Step) -> dict[str, Any]:
 
 def format_of(name: str, text: str) -> str:
     """The format that a file probably has."""
-    if name.endswith((".yaml", ".yml")):
-        return "cronjob"
+    if name.endswith((".yaml", ".yml")) or _YAML.search(text):
+        if re.search(r"^(?:on|true|\"on\"):", text, re.MULTILINE) and "cron" in text:
+            return "github"
+        return "serverless" if re.search(r"^functions:", text, re.MULTILINE) else "cronjob"
     start = text.lstrip()[:1]
     if start not in ("{", "["):
         return "crontab"
     return "eventbridge" if '"ScheduleExpression"' in text else "ndjson"
+
+
+# A key of a YAML document at the beginning of a line, as no crontab has it.
+_YAML = re.compile(r"^(?:apiVersion|kind|functions|service|on|jobs):(?:\s|$)", re.MULTILINE)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cli.sources.crontab import kubernetes_cron
 from cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of
+from cli.sources.yaml_text import load_documents
 from common.jobs.spec import MAX_ATTEMPTS
+from common.timing.instants import DAY_S
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
 _DEFAULT_BACKOFF_LIMIT = 6
+# The longest `start_deadline_s` of a job (docs/job.md).
+_MAX_START_DEADLINE_S: Final = 14 * DAY_S
 # The fields that are read, and the fields that the server adds.
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 KNOWN: Known = {
@@ -42,31 +45,12 @@ _WHY = {
     "spec.jobTemplate.spec.activeDeadlineSeconds": "timeout_s is how long a call is waited for",
 }
 
-# Each value takes a character, unless an alias repeats it. Some lines of aliases of aliases stand for billions.
-_MAX_REPEATED: Final = 100_000
-
 
 def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each CronJob of the documents, or why it cannot become a job."""
-    # Imported here: nothing else in the command needs it.
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
-
-        def flatten_mapping(self, node: Any) -> None:
-            super().flatten_mapping(node)
-            if len(node.value) > _MAX_REPEATED:
-                raise ValueError(f"merge keys make more than {_MAX_REPEATED} fields of one object")
-
     try:
-        documents = list(yaml.load_all(text, Loader))
-        nodes = _nodes(documents, {})
-        if nodes == math.inf:
-            raise ValueError("it nests too deeply: an alias stands for what contains it")
-        if nodes > len(text) + _MAX_REPEATED:
-            raise ValueError(f"its aliases repeat more than {_MAX_REPEATED} values")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
+        documents = load_documents(text)
+    except ValueError as error:
         yield SourceJob("file", refusal=f"not YAML: {error}")
         return
     for number, document in enumerate(_items(documents), 1):
@@ -74,17 +58,6 @@ def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
             yield SourceJob(f"document {number}", refusal="not an object")
         elif document.get("kind") == "CronJob":
             yield _job(f"document {number}", document, defaults)
-
-
-def _nodes(value: Any, known: dict[int, float]) -> float:
-    """The number of values. An alias counts as the values that it repeats; a value that contains itself is infinite."""
-    if not isinstance(value, Mapping | list):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = math.inf  # until it is counted
-        inside = value.values() if isinstance(value, Mapping) else value
-        known[id(value)] = 1 + sum(_nodes(inner, known) for inner in inside)
-    return known[id(value)]
 
 
 def _items(documents: list[Any]) -> Iterator[Any]:
@@ -126,9 +99,10 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     else:
         notes.append(f"concurrencyPolicy {policy} has no equal here; runs may overlap")
     if (deadline := spec.get("startingDeadlineSeconds")) is not None:
-        definition["start_deadline_s"] = max(deadline, 1)
-        if deadline < 1:
-            notes.append(f"startingDeadlineSeconds {deadline} becomes 1, the shortest")
+        definition["start_deadline_s"] = kept = min(max(deadline, 1), _MAX_START_DEADLINE_S)
+        if kept != deadline:
+            bound = "shortest" if deadline < 1 else "longest"
+            notes.append(f"startingDeadlineSeconds {deadline} becomes {kept}, the {bound}")
     backoff_limit = job.get("backoffLimit")
     attempts = (_DEFAULT_BACKOFF_LIMIT if backoff_limit is None else backoff_limit) + 1
     definition["retry"] = {"max_attempts": min(attempts, MAX_ATTEMPTS)}
@@ -143,7 +117,15 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     return SourceJob(where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend")))
 
 
-def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, str], list[str]]:
+def _whole_seconds(duration: str) -> str | int:
+    """Go's duration, such as 1.5h or 1h30m, in whole seconds; as it stands where it is none. Kubernetes rounds down."""
+    if not re.fullmatch(r"(?:\d+(?:\.\d+)?[hms])+", duration):
+        return duration
+    parts = re.findall(r"(\d+(?:\.\d+)?)([hms])", duration)
+    return int(sum(float(number) * {"h": 3600, "m": 60, "s": 1}[unit] for number, unit in parts))
+
+
+def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, str | int], list[str]]:
     """The schedule, and notes about it."""
     cron, zone, notes = str(spec["schedule"]).strip(), spec.get("timeZone"), list[str]()
     if prefix := re.match(r"(?:CRON_)?TZ=(\S+)\s+", cron):
@@ -154,7 +136,7 @@ def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, st
     if every := re.fullmatch(r"@every\s+(\S+)", cron):
         if zone:
             notes.append(f"the zone {zone} is left out: @every is elapsed time")
-        return {"every": every[1]}, [
+        return {"every": _whole_seconds(every[1])}, [
             *notes,
             "@every counts from the first import on, not from the CronJob's creation",
         ]
@@ -162,4 +144,4 @@ def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, st
         notes.append(
             "no zone is named, so the times are read as UTC; Kubernetes reads them in its controller's zone"
         )
-    return {"cron": kubernetes_cron(cron)} | ({"timezone": zone} if zone else {}), notes
+    return {"cron": kubernetes_cron(cron), **({"timezone": zone} if zone else {})}, notes

@@ -12,13 +12,31 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
+# The first words of commands in a system crontab (/etc/crontab, cron.d), whose entries have a column for the user.
+_USERS: Final = frozenset(
+    (
+        "root",
+        "nobody",
+        "daemon",
+        "www-data",
+        "backup",
+        "mail",
+        "postgres",
+        "mysql",
+        "nginx",
+        "apache",
+        "ubuntu",
+    )
+)
+# Above its fields such a crontab says "# m h dom mon dow user command".
+_USER_COLUMN: Final = re.compile(r"^#.*\bdow\s+user(?:-name)?\b|^#.*\* user-name\b", re.MULTILINE)
 _ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
 # Variables about the machine or mail, which mean nothing to a target.
 _CRONS_OWN = frozenset(
@@ -34,14 +52,32 @@ _SLUG_CHARS = 60
 
 def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each entry. The effect of a variable is noted with the first entry after it."""
-    crontab = _Crontab(defaults, defaults.timezone)
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    entries = [match for _, line in lines if not _VARIABLE.match(line) and (match := _ENTRY.match(line))]
+    has_users = bool(_USER_COLUMN.search(text)) or (
+        bool(entries) and all(match[2].split()[0] in _USERS for match in entries)
+    )
+    commands = Counter(_without_user(match[2], has_users) for match in entries)
+    crontab = _Crontab(defaults, defaults.timezone, has_users, commands)
+    for number, line in lines:
         if variable := _VARIABLE.match(line):
-            crontab.set_variable(variable[1], variable[2].strip("\"'"), number)
+            crontab.set_variable(variable[1], _unquoted(variable[2]), number)
         else:
             yield crontab.job(f"line {number}", line)
+
+
+def _unquoted(value: str) -> str:
+    """Without the quotes around the whole value: cron keeps those inside (crontab(5))."""
+    is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+    return value[1:-1] if is_quoted else value
+
+
+def _without_user(command: str, has_users: bool) -> str:
+    return command.partition(" ")[2].strip() if has_users else command
 
 
 @dataclass(slots=True)
@@ -50,6 +86,9 @@ class _Crontab:
 
     defaults: Defaults
     zone: str | None
+    has_users: bool
+    # How many entries have each command.
+    commands: Counter[str]
     environment: dict[str, str] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -69,16 +108,22 @@ class _Crontab:
                 "no zone is named, so the times are read as UTC; cron reads them in the machine's zone"
             )
         self.noted_zone = self.zone
+        try:
+            job_id, family, definition = self._definition(line)
+        except NoEquivalent as refusal:
+            return SourceJob(where, refusal=str(refusal), notes=self._taken_notes())
+        return SourceJob(where, job_id, definition, notes=self._taken_notes(), family=family)
+
+    def _taken_notes(self) -> tuple[str, ...]:
         notes = tuple(self.notes)
         self.notes.clear()
-        try:
-            job_id, definition = self._definition(line)
-        except NoEquivalent as refusal:
-            return SourceJob(where, refusal=str(refusal), notes=notes)
-        return SourceJob(where, job_id, definition, notes=notes)
+        return notes
 
-    def _definition(self, line: str) -> tuple[str, dict[str, Any]]:
-        """The entry's id and definition. Raises NoEquivalent."""
+    def _definition(self, line: str) -> tuple[str, str, dict[str, Any]]:
+        """The entry's id, what the ids of all entries with its command begin with, and its definition.
+
+        Raises NoEquivalent.
+        """
         entry = _ENTRY.match(line)
         if not entry:
             raise NoEquivalent(f"not a crontab line: {line.strip()[:100]!r}")
@@ -87,11 +132,23 @@ class _Crontab:
             raise NoEquivalent("@reboot: nothing reboots here")
         if not self.defaults.target:
             raise NoEquivalent("a command needs a target that runs it: --target")
-        converted = vixie_cron(_NICKNAMES.get(cron, re.sub(r"\s+", " ", cron)))
-        command, stdin = _split_stdin(entry[2])
+        cron = re.sub(r"\s+", " ", cron)
+        converted = vixie_cron(_NICKNAMES.get(cron, cron))
+        fields = zip(cron.split(), converted.split(), strict=False)
+        if beyond := [field for field, number in fields if "/" in field and number.isdecimal()]:
+            self.notes.append(
+                f"{', '.join(beyond)}: cron takes the first value of a step that leads out of its range"
+            )
+        text = _without_user(entry[2], self.has_users)
+        if self.has_users:
+            self.notes.append(f"the column of the user, {entry[2].split()[0]!r}, is left out")
+        command, stdin = _split_stdin(text)
         payload: dict[str, object] = {"command": command}
         if stdin is not None:
             payload["stdin"] = stdin
+            self.notes.append(
+                "what follows the first % is the standard input; a percent sign of a command is \\%"
+            )
         if self.environment:
             payload["environment"] = dict(self.environment)
         definition = {
@@ -99,22 +156,33 @@ class _Crontab:
             "target": self.defaults.target,
             "payload": payload_of(payload),
         }
-        return _id_of(command, self.seen), definition
+        family = _family(command)
+        several = self.commands[text] > 1
+        return self._id_in(family, definition["schedule"] if several else None), family, definition
+
+    def _id_in(self, family: str, schedule: Mapping[str, str] | None) -> str:
+        """An id without a place in the file: the schedule tells entries with the same command apart."""
+        base = f"{family}-{_digest(' '.join(schedule.values()))[:4]}" if schedule else family
+        self.seen[base] += 1
+        return base if self.seen[base] == 1 else f"{base}-{self.seen[base]}"
 
 
 def _split_stdin(command: str) -> tuple[str, str | None]:
     """crontab(5): the text after the first % is the standard input, other % are line breaks, and \\% is a %."""
     first, *rest = re.split(r"(?<!\\)%", command)
     unescaped = [part.replace("\\%", "%") for part in rest]
-    return first.replace("\\%", "%").strip(), "\n".join(unescaped) if rest else None
+    # cron ends it with a line break: https://github.com/cronie-crond/cronie/blob/master/src/do_command.c
+    return first.replace("\\%", "%").strip(), "\n".join(unescaped).rstrip("\n") + "\n" if rest else None
 
 
-def _id_of(command: str, seen: Counter[str]) -> str:
+def _family(command: str) -> str:
     """The same for the same command, so that a crontab can be imported again after its times change."""
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", command).strip("-._")[:_SLUG_CHARS].strip("-._")
-    base = f"{words or 'job'}-{hashlib.sha256(command.encode(errors='replace')).hexdigest()[:6]}"
-    seen[base] += 1
-    return base if seen[base] == 1 else f"{base}-{seen[base]}"
+    return f"{words or 'job'}-{_digest(command)[:6]}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
 _ALL_DAYS: Final = set(range(1, 32))
@@ -125,7 +193,7 @@ _WEEKS: Final = [set(range(first, min(first + 7, 32))) for first in range(1, 32,
 
 def vixie_cron(cron: str) -> str:
     """A crontab's expression for Minute8. Raises NotHere."""
-    return _with_both_days(cron, re.compile(r"\*"))
+    return _with_steps_in_range(_with_both_days(cron, re.compile(r"\*")))
 
 
 def kubernetes_cron(cron: str) -> str:
@@ -157,6 +225,29 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
     return f"{minute} {hour} * {month} {nth}"
 
 
+# The lowest and highest number of each field.
+_RANGES: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+
+
+def _with_steps_in_range(cron: str) -> str:
+    """Items whose step leads out of their range, such as `*/60` of minutes: cron takes their first number alone."""
+    fields = cron.split()
+    if len(fields) != 5:
+        return cron
+    return " ".join(
+        ",".join(_in_range(item, low, high) for item in field.split(","))
+        for field, (low, high) in zip(fields, _RANGES, strict=True)
+    )
+
+
+def _in_range(text: str, low: int, high: int) -> str:
+    item = _ITEM.fullmatch(text)
+    if not item or not item["step"] or (not item["free"] and not item["high"]):
+        return text
+    first, last = (low, high) if item["free"] else (int(item["low"]), int(item["high"]))
+    return str(first) if first <= last and int(item["step"]) > last - first else text
+
+
 def _week_days(field: str) -> set[int]:
     for number, name in enumerate(_WEEKDAY_NAMES):
         field = re.sub(name, str(number), field, flags=re.IGNORECASE)
@@ -168,7 +259,7 @@ def _numbers(field: str, low: int, high: int) -> set[int]:
     numbers: set[int] = set()
     for item in map(_ITEM.fullmatch, field.split(",")):
         step = int(item["step"] or 1) if item else 0
-        if not item or not 0 < step <= high:
+        if not item or step < 1:
             return set()
         first = low if item["free"] else int(item["low"])
         last = high if item["free"] or (item["step"] and not item["high"]) else int(item["high"] or first)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +13,8 @@ from typing import Any
 class NoEquivalent(Exception):
     """Something in the source has no equivalent in Minute8; the text says what."""
 
+
+_ID_CHARS = 100
 
 # Fields that are read, with the fields inside them; None reads everything in the field.
 Known = Mapping[str, "Known | None"]
@@ -40,6 +44,8 @@ class SourceJob:
     suspended: bool = False
     # The schedule of EventBridge Scheduler that it is, for a bulk line (`eventbridge`).
     schedule: dict[str, Any] | None = None
+    # What the ids of all jobs begin with that earlier states of the same entry could have made.
+    family: str = ""
     # In the place of a job: the name and the tags of a group of such schedules.
     group: tuple[str, Mapping[str, str]] | None = None
 
@@ -57,6 +63,12 @@ def left_out(
             yield f"{path} is left out" + (f": {why[path]}" if path in why else "")
         elif inner is not None and isinstance(value, Mapping):
             yield from left_out(value, inner, why, f"{path}.")
+
+
+def id_of(name: str, schedule: str, is_one_of_several: bool) -> str:
+    """An id of a name, with a digest of the schedule that tells it from others of the same name."""
+    words = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:_ID_CHARS].strip("-._") or "job"
+    return f"{words}-{hashlib.sha256(schedule.encode()).hexdigest()[:6]}" if is_one_of_several else words
 
 
 def literal(text: str) -> str:

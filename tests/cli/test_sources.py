@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cli.commands.transfer import READERS, format_of
+from cli.sources import foreign
 from cli.sources.source_job import Defaults, SourceJob
 from common.ids import check_id
 from common.registration.definition import Limits, parse_definition
@@ -53,7 +54,7 @@ def test_a_crontab() -> None:
         "environment": {"PATH": "/usr/bin"},
     }
     assert jobs[-1].definition["payload"]["command"] == "mail -s report"
-    assert jobs[-1].definition["payload"]["stdin"] == "line one\n100% done"
+    assert jobs[-1].definition["payload"]["stdin"] == "line one\n100% done\n"
     assert [
         (source_job.where, source_job.refusal[:7]) for source_job in source_jobs if source_job.refusal
     ] == [
@@ -66,8 +67,138 @@ def test_the_same_command_has_the_same_id_whenever_it_is_read() -> None:
     first, second = read("crontab", "0 3 * * * backup\n"), read("crontab", "# moved\n\n15 4 * * * backup\n")
     assert first[0].job_id == second[0].job_id
     twice = read("crontab", "0 3 * * * backup\n0 4 * * * backup\n0 5 * * * other\n")
-    assert twice[1].job_id == f"{twice[0].job_id}-2"
     assert len({source_job.job_id for source_job in twice}) == 3
+
+
+def test_ids_of_lines_with_one_command_survive_the_removal_of_another_line() -> None:
+    three = read("crontab", "0 3 * * * backup\n0 4 * * * backup\n0 5 * * * backup\n")
+    two = read("crontab", "0 4 * * * backup\n0 5 * * * backup\n")
+    assert [source_job.job_id for source_job in two] == [source_job.job_id for source_job in three[1:]]
+
+
+@pytest.mark.parametrize(
+    ("line", "cron"),
+    [
+        ("0 */24 * * *", "0 0 * * *"),
+        ("*/60 * * * *", "0 * * * *"),
+        ("*/90 * * * *", "0 * * * *"),
+        ("0 0 1 */12 *", "0 0 1 1 *"),
+        ("0 0 * * */7", "0 0 * * 0"),
+        ("0 0 */31 * *", "0 0 1 * *"),
+        ("10-20/30,5 * * * *", "10,5 * * * *"),
+        ("*/20 */5 * * *", "*/20 */5 * * *"),
+    ],
+)
+def test_steps_that_lead_out_of_their_range_are_what_cron_makes_of_them(line: str, cron: str) -> None:
+    (source_job,) = read("crontab", f"{line} x")
+    assert source_job.definition["schedule"] == {"cron": cron}
+    is_named = any("out of its range" in note for note in source_job.notes)
+    assert is_named == (cron.count("/") < line.count("/") and "," not in line)
+
+
+def test_quotes_inside_of_a_variable_stay() -> None:
+    (source_job,) = read("crontab", "OPTS=\"--title='Daily Report'\"\nA='b\n0 3 * * * x")
+    assert source_job.definition["payload"]["environment"] == {"OPTS": "--title='Daily Report'", "A": "'b"}
+
+
+@pytest.mark.parametrize("head", ["# m h dom mon dow user\tcommand\n", ""])
+def test_a_system_crontabs_user_is_no_part_of_the_command(head: str) -> None:
+    text = f"{head}17 * * * * root run-parts /etc/cron.hourly\n25 6 * * * root test -x anacron\n"
+    hourly, daily = read("crontab", text)
+    assert hourly.definition["payload"]["command"] == "run-parts /etc/cron.hourly"
+    assert "user, 'root', is left out" in daily.notes[-1]
+    (own,) = read("crontab", "0 3 * * * rooted-script --all")
+    assert own.definition["payload"]["command"] == "rooted-script --all"
+
+
+def test_a_percent_sign_is_noted() -> None:
+    (source_job,) = read("crontab", "0 3 * * * date +%Y")
+    assert any("percent sign" in note for note in source_job.notes)
+
+
+SERVERLESS = """
+service: shop
+provider: {name: aws, role: !GetAtt Role.Arn}
+functions:
+  report:
+    handler: report.run
+    events:
+      - http: GET /
+      - schedule: rate(2 hours)
+      - schedule:
+          rate: ["cron(0 9 ? * MON-FRI *)", "cron(0 10 ? * SAT *)"]
+          enabled: false
+          input: {all: true}
+          inputPath: $.a
+  other:
+    handler: other.run
+    events: [{schedule: "${self:custom.rate}"}]
+"""
+
+
+def test_a_serverless_yml() -> None:
+    assert format_of("serverless.yml", SERVERLESS) == "serverless"
+    every, weekdays, saturday, other = read("serverless", SERVERLESS)
+    assert every.definition["schedule"] == {"every": "2h"}
+    assert weekdays.definition["schedule"] == {"cron": "0 9 ? * MON-FRI *", "dialect": "eventbridge"}
+    assert (weekdays.suspended, weekdays.definition["payload"]) == (True, {"all": True})
+    assert "inputPath is left out" in weekdays.notes
+    assert len({every.job_id, weekdays.job_id, saturday.job_id}) == 3
+    assert "variable" in other.refusal
+
+
+WORKFLOW = """
+name: Nightly build
+on:
+  push: {}
+  schedule:
+    - cron: "30 5 * * 1-5"
+    - cron: "0 */24 * * *"
+jobs: {}
+"""
+
+
+def test_a_github_workflow() -> None:
+    assert format_of(".github/workflows/nightly.yml", WORKFLOW) == "github"
+    first, second = read("github", WORKFLOW)
+    assert first.definition["schedule"] == {"cron": "30 5 * * 1-5", "timezone": "UTC"}
+    assert second.definition["schedule"]["cron"] == "0 0 * * *"
+    assert first.definition["payload"] == {"workflow": "Nightly build"}
+    assert first.job_id.startswith("Nightly-build-") and first.job_id != second.job_id
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('resource "aws_scheduler_schedule" "x" {}', "Terraform"),
+        ("[Unit]\n\n[Timer]\nOnCalendar=daily\n", "systemd"),
+        ("apiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\n", "Argo"),
+        ('{"Schedules": [{"Name": "a", "Arn": "arn:…", "Target": {"Arn": "…"}}]}', "list-schedules"),
+    ],
+)
+def test_a_file_that_is_not_read_is_named_with_the_right_command(text: str, words: str) -> None:
+    assert words in foreign.described(text)
+
+
+def test_the_kinds_of_a_file_without_jobs_are_named() -> None:
+    text = "kind: Deployment\n---\nkind: Service\n"
+    assert "Deployment, Service" in foreign.without_jobs("a.yaml", "cronjob", text)
+
+
+def test_what_kubernetes_takes_is_bounded_and_rounded() -> None:
+    document = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: "@every 1.5h"
+  startingDeadlineSeconds: 2000000
+  jobTemplate: {spec: {template: {spec: {containers: [{name: main}]}}}}
+"""
+    (source_job,) = read("cronjob", document)
+    assert source_job.definition["schedule"] == {"every": 5400}
+    assert source_job.definition["start_deadline_s"] == 1_209_600
+    assert any("becomes 1209600, the longest" in note for note in source_job.notes)
 
 
 @pytest.mark.parametrize("command", ["'';!", "日本", "x" * 500, "-rf /", "a/b/c #d", "..", "ü"])

@@ -1,0 +1,55 @@
+"""Files that hold schedules and that `minute8 import` does not read: what they are, and what to do with them. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_EXPORT: Final = (
+    "import the schedules themselves: `minute8 import eventbridge:`, or the output of "
+    "`aws scheduler get-schedule` for each"
+)
+# What shows a format, its name, and the way.
+_FOREIGN: Final = (
+    (r'resource\s+"aws_(?:scheduler_schedule|cloudwatch_event_rule)"', "Terraform", _EXPORT),
+    (
+        r'resource\s+"kubernetes_cron_job',
+        "Terraform",
+        "import the CronJobs: `kubectl get cronjobs -o yaml | minute8 import -`",
+    ),
+    (
+        r"^\[Timer\]",
+        "a systemd timer",
+        "give its OnCalendar to `minute8 jobs create --cron`: the words differ",
+    ),
+    (
+        r"^\s*kind:\s*CronWorkflow",
+        "Argo's CronWorkflow",
+        "it runs a workflow: give its `schedule` and `timezone` to a job whose target submits it",
+    ),
+    (r"^Resources:|AWSTemplateFormatVersion", "a CloudFormation template", _EXPORT),
+    (
+        r"^\s*(?:chart|schedule_interval|dag_id)\b|from airflow",
+        "an Airflow DAG",
+        "give its schedule to a job whose target starts the DAG",
+    ),
+)
+# What `aws scheduler list-schedules` prints has neither expressions nor whole targets.
+_SUMMARIES: Final = re.compile(r'"Schedules"\s*:\s*\[')
+
+
+def described(text: str) -> str:
+    """What a text without jobs is, and the right command; empty if nobody knows."""
+    if _SUMMARIES.search(text) and '"ScheduleExpression"' not in text:
+        return f"the output of `aws scheduler list-schedules`, which has no expressions: {_EXPORT}"
+    for pattern, name, way in _FOREIGN:
+        if re.search(pattern, text, re.MULTILINE):
+            return f"{name}: {way}"
+    return ""
+
+
+def without_jobs(file: str, source: str, text: str) -> str:
+    """Why a file that was read as `source` has no jobs: the kinds of objects that it has, if these say it."""
+    kinds = sorted(set(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
+    inside = f"; its objects are of the kinds {', '.join(kinds)}" if kinds else ""
+    return f"{file}, read as {source}, has no jobs{inside}; --format names another format"

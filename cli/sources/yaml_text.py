@@ -1,0 +1,57 @@
+"""YAML of strangers, read within bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+# Each value takes a character, unless an alias repeats it. Some lines of aliases of aliases stand for billions.
+_MAX_REPEATED: Final = 100_000
+
+
+def load_documents(text: str) -> list[Any]:
+    """All documents. A tag of somebody's own, such as `!Ref`, leaves the value that it stands before.
+
+    Raises ValueError: it is no YAML, or its aliases stand for more than anybody can read.
+    """
+    # Imported here: nothing else in the command needs it.
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > _MAX_REPEATED:
+                raise ValueError(f"merge keys make more than {_MAX_REPEATED} fields of one object")
+
+    def untagged(loader: Any, _tag: str, node: Any) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return loader.construct_scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return loader.construct_sequence(node, deep=True)
+        return loader.construct_mapping(node, deep=True)
+
+    Loader.add_multi_constructor("!", untagged)
+    try:
+        documents = list(yaml.load_all(text, Loader))
+        nodes = _nodes(documents, {})
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if nodes == math.inf:
+        raise ValueError("it nests too deeply: an alias stands for what contains it")
+    if nodes > len(text) + _MAX_REPEATED:
+        raise ValueError(f"its aliases repeat more than {_MAX_REPEATED} values")
+    return documents
+
+
+def _nodes(value: Any, known: dict[int, float]) -> float:
+    """The number of values. An alias counts as the values that it repeats; a value that contains itself is infinite."""
+    if not isinstance(value, Mapping | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf  # until it is counted
+        inside = value.values() if isinstance(value, Mapping) else value
+        known[id(value)] = 1 + sum(_nodes(inner, known) for inner in inside)
+    return known[id(value)]
