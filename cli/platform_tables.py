@@ -14,7 +14,7 @@ from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion, Deletions
 from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
-from common.platform.tenants import Tenant, Tenants
+from common.platform.tenants import Tenants
 from common.platform.views import (
     deletion_view,
     entry_view,
@@ -31,6 +31,7 @@ from common.storage.table import Table
 from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
 from common.tenants.holds import Holds
+from common.tenants.tenant import Tenant
 from common.timing.durations import parse_instant
 from minute8_client.shapes import (
     AuditEntry,

@@ -10,8 +10,8 @@ from common.planning.execution import BACKFILL, SCHEDULE, Execution
 from common.runs import states
 from common.storage.wire import Item
 from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
-from common.tenants.rules import TenantRules
 from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import TenantRules
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660

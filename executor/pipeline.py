@@ -21,9 +21,9 @@ from common.runs.claims import Callback, Claim
 from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, QUEUED, RETRYING
-from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.notices.subscription import Notice, Subscription
 from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules import TenantRules
+from common.tenants.tenant import TenantRules
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.http_endpoint import HttpEndpoints, Outgoing

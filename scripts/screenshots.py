@@ -78,7 +78,7 @@ class Keys:
         """Make them, and let the lively tenant call what the pictures' subscription names."""
         tenants = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants"))
         keys, now = tenants.api_keys, SystemClock().now()
-        allowed = tenants.get(LIVELY_TENANT).rules.allowed_targets
+        allowed = tenants.get(LIVELY_TENANT).allowed_targets
         tenants.edit(LIVELY_TENANT, {"allowed_targets": sorted({*allowed, _HOST})}, now)
         lively, big = (
             keys.create_key(tenant, "admin", now, name="console")[0]

@@ -10,14 +10,15 @@ from itertools import count
 from typing import Any
 
 from botocore.exceptions import ClientError
+from msgspec import structs
 
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
-from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.tenant import Quotas, Tenant, TenantRules
 from executor.stages import Message
 from tests.manual_clock import ManualClock
 
@@ -161,7 +162,7 @@ class PublishedEvents:
 
 
 _DOES_ALL = TenantRules(
-    allowed_targets=("*",), quotas=Quotas(jobs=10_000_000, executions_per_day=10_000_000_000)
+    allowed_targets=["*"], quotas=Quotas(jobs=10_000_000, executions_per_day=10_000_000_000)
 )
 
 
@@ -193,9 +194,10 @@ class StoredOnDemand(KnownTenants):
 
     def _created(self, tenant: str, now: float) -> TenantRules | None:
         free = Expression("attribute_not_exists(pk)", {})
+        item = Tenant(tenant_id=tenant, created_at=int(now), **structs.asdict(_DOES_ALL)).to_item()
         with suppress(ConditionFailed):
-            self._table.put({**keys.tenant(tenant), **_DOES_ALL.to_item()}, free)
-            self._table.put({**keys.tenant_listing(tenant), **_DOES_ALL.to_item()}, free)
+            self._table.put({**keys.tenant(tenant), **item}, free)
+            self._table.put({**keys.tenant_listing(tenant), **item}, free)
         return super().read(tenant, now)
 
 

@@ -33,7 +33,7 @@ from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.run import Run
 from common.runs.states import SKIPPED
-from common.tenants.rules import TenantRules
+from common.tenants.tenant import TenantRules
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339

@@ -75,7 +75,7 @@ def tenant_health(services: Services, request: Request) -> Response:
             "until_at": rfc3339(until_at),
             "run_totals": {**total.to_json(), "complete": complete},
             "job_counts": asdict(
-                services.history.tenant_health.jobs(tenant_id, as_of, tenant.rules.retention_days)
+                services.history.tenant_health.jobs(tenant_id, as_of, tenant.retention_days)
             ),
         }
     )

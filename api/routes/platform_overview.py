@@ -111,7 +111,7 @@ def _totals_view(ranks: PlatformRanks) -> dict[str, Any]:
     runs = TenantTotals.sum(ranked.runs for ranked in ranks.tenants)
     return {
         "tenants": len(tenants),
-        "suspended": sum(tenant.rules.state == SUSPENDED for tenant in tenants),
+        "suspended": sum(tenant.state == SUSPENDED for tenant in tenants),
         "failing": sum(ranked.runs.failed > 0 for ranked in ranks.tenants),
         "jobs": sum(tenant.jobs for tenant in tenants),
         "executions_per_day": sum(tenant.executions_per_day for tenant in tenants),

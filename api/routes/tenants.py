@@ -12,11 +12,11 @@ from api.services import Services
 from common.ids import TENANT_ID_CHARS
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
-from common.platform.tenants import Tenant
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
 from common.projection.rebuild import RebuildCursor
 from common.storage import keys
 from common.tenants.audit import EntryFilter
+from common.tenants.tenant import Tenant
 
 if TYPE_CHECKING:
     from api.shapes.tenants import NewKey, NewOperatorKey, NewTenant, Suspension, TenantPatch

@@ -24,9 +24,9 @@ from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit
-from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import Quotas, TenantRules
 from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule

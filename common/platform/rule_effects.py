@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from common.jobs.job import Job
-from common.platform.tenants import Tenant
 from common.tenants.allowed_targets import is_allowed
+from common.tenants.tenant import Tenant
 from common.timing.compiled import compiled
 from common.timing.cron import shortest_interval_s
 from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule
@@ -37,22 +37,21 @@ class Effects:
 def effects_of(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
     """The effects on the first MAX_JOBS jobs; more of them make it incomplete."""
     effects = Effects()
-    was, will = before.rules, after.rules
     for job in jobs:
         if effects.jobs_read == MAX_JOBS:
             effects.complete = False
             break
         effects.jobs_read += 1
-        if is_allowed(job.spec.target, was.allowed_targets) and not is_allowed(
-            job.spec.target, will.allowed_targets
+        if is_allowed(job.spec.target, before.allowed_targets) and not is_allowed(
+            job.spec.target, after.allowed_targets
         ):
             effects.not_allowed[_reached(job)] += 1
         interval_s = _interval_s(job.schedule)
         if interval_s is not None:
-            shortest_before, shortest = was.quotas.shortest_interval_s, will.quotas.shortest_interval_s
+            shortest_before, shortest = before.quotas.shortest_interval_s, after.quotas.shortest_interval_s
             effects.interval_too_short += shortest_before <= interval_s < shortest
         size = job.payload.bytes
-        effects.payload_too_large += will.quotas.payload_bytes < size <= was.quotas.payload_bytes
+        effects.payload_too_large += after.quotas.payload_bytes < size <= before.quotas.payload_bytes
     return effects
 
 
@@ -60,9 +59,9 @@ def overused(after: Tenant) -> dict[str, dict[str, int]]:
     """The quotas of which the tenant would use more than it has: it keeps its jobs, and can add none."""
     used = {"jobs": after.jobs, "executions_per_day": after.executions_per_day}
     return {
-        name: {"used": count, "allowed": getattr(after.rules.quotas, name)}
+        name: {"used": count, "allowed": getattr(after.quotas, name)}
         for name, count in used.items()
-        if count > getattr(after.rules.quotas, name)
+        if count > getattr(after.quotas, name)
     }
 
 

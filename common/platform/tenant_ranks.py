@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Literal
 
-from common.platform.tenants import Tenant, Tenants
+from common.platform.tenants import Tenants
 from common.projection.state import ProjectionStates
 from common.projection.tenants import PlatformTotals, ProjectedTenants, TenantTotals, hour_of
 from common.storage import keys
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.tenants.states import SUSPENDED
+from common.tenants.tenant import Tenant
 
 Order = Literal["id", "failing", "late", "load", "quota"]
 ORDERS: Final[tuple[Order, ...]] = ("id", "failing", "late", "load", "quota")
@@ -51,14 +52,14 @@ class RankedTenant:
     @property
     def quota_share(self) -> float:
         """The larger part of the quotas of jobs and of executions a day."""
-        quotas = self.tenant.rules.quotas
+        quotas = self.tenant.quotas
         used = (self.tenant.jobs, quotas.jobs), (self.tenant.executions_per_day, quotas.executions_per_day)
         return max((count / most for count, most in used if most), default=0.0)
 
     @property
     def is_problem(self) -> bool:
         """Whether it is suspended or has failed runs."""
-        return self.tenant.rules.state == SUSPENDED or self.runs.failed > 0
+        return self.tenant.state == SUSPENDED or self.runs.failed > 0
 
     def place(self, order: Order) -> Place:
         """Where it stands in the list."""

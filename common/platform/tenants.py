@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import structs
 
 from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
@@ -17,47 +18,9 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import EDITABLE, TenantRules, changed
+from common.tenants.rules import EDITABLE, changed
 from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """A tenant and its rules. `jobs` and `executions_per_day` are the registered totals."""
-
-    tenant_id: str
-    name: str
-    created_at: int
-    rules: TenantRules = field(default_factory=TenantRules)
-    revision: int = 1
-    note: str = ""
-    jobs: int = 0
-    executions_per_day: int = 0
-
-    def to_item(self) -> dict[str, Any]:
-        """The attributes that the platform writes. Registrations write the counts in the same item."""
-        return {
-            "tenant_id": self.tenant_id,
-            "name": self.name,
-            "created_at": self.created_at,
-            "revision": self.revision,
-            "note": self.note,
-            **self.rules.to_item(),
-        }
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Tenant:
-        """The inverse of `to_item`; also reads items of old versions, which hold only the name."""
-        return cls(
-            tenant_id=item["tenant_id"],
-            name=item.get("name", ""),
-            created_at=item["created_at"],
-            rules=TenantRules.from_item(item),
-            revision=item.get("revision", 1),
-            note=item.get("note", ""),
-            jobs=item.get("jobs", 0),
-            executions_per_day=item.get("executions_per_day", 0),
-        )
+from common.tenants.tenant import Tenant
 
 
 class Tenants:
@@ -84,8 +47,8 @@ class Tenants:
     ) -> Tenant:
         """Create a tenant; `settings` are some of SETTABLE in rules.py. Raises InvalidInput, AlreadyExists."""
         check_id("tenant_id", tenant_id, TENANT_ID_CHARS)
-        rules = changed(TenantRules(), settings or {})
-        tenant = Tenant(tenant_id, check_name(name), int(now), rules)
+        new = Tenant(tenant_id=tenant_id, created_at=int(now))
+        tenant = edited(new, {**(settings or {}), "name": name})
         tx = Transaction(self._table.client)
         # The name of a deleted tenant cannot be used again while its tombstone exists: some of its runs may be left.
         tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, ABSENT)
@@ -136,10 +99,6 @@ class Tenants:
         by: str = AWS,
     ) -> Tenant:
         """Change the given name and settings. Raises InvalidInput, NotFound, RevisionMismatch."""
-        names = ("name", *EDITABLE)
-        if unknown := sorted(set(changes) - set(names)):
-            name = unknown[0]
-            raise InvalidInput(name, "is not a known field", value=changes[name], accepted=", ".join(names))
         return self._change(
             tenant_id,
             lambda tenant: edited(tenant, changes, expected_revision),
@@ -153,7 +112,7 @@ class Tenants:
         note = check_note(note)
         return self._change(
             tenant_id,
-            lambda tenant: replace(tenant, note=note, rules=replace(tenant.rules, state=SUSPENDED)),
+            lambda tenant: structs.replace(tenant, note=note, state=SUSPENDED),
             now,
             "tenant.suspended",
             by,
@@ -163,7 +122,7 @@ class Tenants:
         """Let its jobs run again; skipped executions stay skipped. Raises NotFound."""
         return self._change(
             tenant_id,
-            lambda tenant: replace(tenant, note="", rules=replace(tenant.rules, state=ACTIVE)),
+            lambda tenant: structs.replace(tenant, note="", state=ACTIVE),
             now,
             "tenant.resumed",
             by,
@@ -174,12 +133,12 @@ class Tenants:
     ) -> Tenant:
         def attempt() -> Tenant:
             before = self.get(tenant_id)
-            if before.rules.state == DELETING:
+            if before.state == DELETING:
                 raise Conflict(f"tenant {tenant_id!r} is being deleted")
             after = change(before)
             if after == before:
                 return before
-            after = replace(after, revision=before.revision + 1)
+            after = structs.replace(after, revision=before.revision + 1)
             self._store(before, after, now, action, by)
             return after
 
@@ -208,13 +167,16 @@ class Tenants:
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 
-def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | None) -> Tenant:
+def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | None = None) -> Tenant:
     """The tenant with the given name and settings. Pure. Raises InvalidInput, RevisionMismatch."""
+    names = ("name", *EDITABLE)
+    if unknown := sorted(set(changes) - set(names)):
+        name = unknown[0]
+        raise InvalidInput(name, "is not a known field", value=changes[name], accepted=", ".join(names))
     if expected_revision not in (None, tenant.revision):
         raise RevisionMismatch(tenant.tenant_id, expected_revision, tenant.revision, kind="tenant")
     name = check_name(changes["name"]) if "name" in changes else tenant.name
-    settings = {field: value for field, value in changes.items() if field != "name"}
-    return replace(tenant, name=name, rules=changed(tenant.rules, settings))
+    return structs.replace(changed(tenant, changes), name=name)
 
 
 def unchanged(tenant: Tenant) -> Condition:

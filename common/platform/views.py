@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import structs
 
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import KINDS, Deletion
-from common.platform.tenants import Tenant
 from common.runs.unrecorded import UnrecordedExecution
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
+from common.tenants.tenant import Tenant
 from common.timing.instants import rfc3339
 
 
@@ -20,10 +21,10 @@ def tenant_view(tenant: Tenant) -> dict[str, Any]:
     return {
         **tenant_summary(tenant),
         "usage": {"jobs": tenant.jobs, "executions_per_day": tenant.executions_per_day},
-        "quotas": asdict(tenant.rules.quotas),
-        "allowed_targets": list(tenant.rules.allowed_targets),
-        "retention_days": tenant.rules.retention_days,
-        "spread_s": tenant.rules.spread_s,
+        "quotas": structs.asdict(tenant.quotas),
+        "allowed_targets": tenant.allowed_targets,
+        "retention_days": tenant.retention_days,
+        "spread_s": tenant.spread_s,
     }
 
 
@@ -33,7 +34,7 @@ def tenant_summary(tenant: Tenant) -> dict[str, Any]:
         "tenant_id": tenant.tenant_id,
         "name": tenant.name,
         "created_at": rfc3339(tenant.created_at),
-        "state": tenant.rules.state,
+        "state": tenant.state,
         "note": tenant.note,
         "revision": tenant.revision,
     }

@@ -23,7 +23,8 @@ from common.registration.schedule_text import read_exclusions, read_included
 from common.registration.secret_checks import check_exist, names
 from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules import TenantRules, patterns_shown
+from common.tenants.rules import patterns_shown
+from common.tenants.tenant import TenantRules
 
 Decide = Callable[[Job | None, Callable[[], Job], float], Job]
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from common.clock import Clock, SystemClock
+from common.declared import read
 from common.errors import Conflict, NotFound
 from common.ids import check_note
 from common.storage import keys
@@ -19,8 +20,8 @@ from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import check_pattern
 from common.tenants.rules_cache import held_targets, holds_of
+from common.tenants.tenant import Pattern
 
 MAX_HOLDS: Final = 100
 
@@ -38,7 +39,7 @@ class Holds:
 
     def hold(self, pattern: object, note: object, now: float, *, by: str = AWS) -> list[Hold]:
         """Hold what the pattern covers. Again, it changes the note. Raises InvalidInput, Conflict (too many), Busy."""
-        added = Hold(check_pattern("pattern", pattern), check_note(note), int(now), by)
+        added = Hold(read(pattern, Pattern, "pattern"), check_note(note), int(now), by)
 
         def change(holds: list[Hold]) -> list[Hold]:
             kept = [hold for hold in holds if hold.pattern != added.pattern]

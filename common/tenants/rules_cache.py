@@ -19,7 +19,7 @@ from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import Hold
-from common.tenants.rules import TenantRules
+from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.

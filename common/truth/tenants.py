@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from common.jobs.job import Job, exists
@@ -12,8 +12,8 @@ from common.storage import keys
 from common.storage.table import Query, Tables
 from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit, Entry
-from common.tenants.rules import TenantRules
-from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
+from common.tenants.states import DELETED, DELETING
+from common.tenants.tenant import Tenant, TenantRules
 from common.texts import UNREADABLE
 from common.truth.contradiction import (
     JOB_LOST,
@@ -134,16 +134,11 @@ def is_over(item: Item) -> bool:
 
 def is_readable(item: Item) -> bool:
     """Whether the executor and the API can read this item of a tenant. Pure."""
-    if item.get("state", ACTIVE) not in (ACTIVE, SUSPENDED, DELETING, DELETED):
-        return False
     try:
-        rules = TenantRules.from_item(item)
+        (TenantRules if is_over(item) else Tenant).from_item(item)
     except UNREADABLE:
         return False
-    numbers = (*asdict(rules.quotas).values(), rules.retention_days)
-    return all(isinstance(text, str) for text in rules.allowed_targets) and all(
-        type(number) is int for number in numbers
-    )
+    return True
 
 
 def jobs_of(items: Iterable[Item]) -> dict[str, Job | None]:

@@ -43,7 +43,7 @@ def write_environment(embedded: Embedded, stage: str) -> Path:
 def allow_sample_target(embedded: Embedded, stage: str) -> str:
     """Deploy examples/target, allow the tenant `sample` to call it, and return its ARN."""
     arn, tenants = Stage(embedded.env(), stage).deploy_target(), _tenants(embedded, stage)
-    allowed = tenants.get(TENANT).rules.allowed_targets
+    allowed = tenants.get(TENANT).allowed_targets
     if arn not in allowed:
         tenants.edit(TENANT, {"allowed_targets": [*allowed, arn]}, SystemClock().now())
     return arn

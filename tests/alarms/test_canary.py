@@ -77,7 +77,7 @@ def test_the_canary_is_registered_once(stage: Stage) -> None:
     assert stage.store.get(handler.TENANT, handler.JOB_ID) == first
     assert first.spec.target["arn"].endswith(f":function:{FUNCTION}")
     tenant = Tenants(Table(stage.client("dynamodb"), "minute8-prod-tenants")).get(handler.TENANT)
-    assert tenant.rules.allowed_targets == (first.spec.target["arn"],)
+    assert tenant.allowed_targets == [first.spec.target["arn"]]
     assert "canary" in tenant.name
 
 

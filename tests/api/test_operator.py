@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from common.platform.api_keys import MAX_KEYS
-from common.platform.tenants import Tenant, Tenants
+from common.platform.tenants import Tenants
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
-from common.tenants.rules import Quotas
+from common.tenants.tenant import Quotas, Tenant
 from tests.api.calls import Caller, Office
 from tests.worlds import ARN, job
 

@@ -25,7 +25,7 @@ from common.registration.definition import (
     parse_definition,
 )
 from common.registration.target_definitions import MODELS
-from common.tenants.rules import Quotas
+from common.tenants.tenant import Quotas
 from common.tenants.web_address import URL_CHARS
 from common.timing.cron import MAX_CHARS
 from common.timing.durations import MAX_DURATION_S

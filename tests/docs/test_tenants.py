@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec import structs
 
 from common.ids import TENANT_ID_CHARS
 from common.platform.api_keys import _REVOKED_LISTED_S, MAX_KEYS, TRUSTED_FOR_S
-from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import TRUSTED_FOR_S as RULES_TRUSTED_FOR_S
+from common.tenants.tenant import Quotas, TenantRules
 from common.timing.instants import DAY_S
 
 TEXT = " ".join((Path(__file__).resolve().parents[2] / "docs" / "tenants.md").read_text().split())
@@ -17,9 +18,9 @@ TEXT = " ".join((Path(__file__).resolve().parents[2] / "docs" / "tenants.md").re
 
 def test_the_quotas_and_what_they_are_at_first() -> None:
     documented = re.findall(r"\| `(\w+)` \| ([\d,]+) \|", TEXT)
-    assert {name: int(most.replace(",", "")) for name, most in documented} == asdict(Quotas())
+    assert {name: int(most.replace(",", "")) for name, most in documented} == structs.asdict(Quotas())
     assert f"`retention_days`, {TenantRules().retention_days} at first" in TEXT
-    assert "none, as at first, allows nothing" in TEXT and TenantRules().allowed_targets == ()
+    assert "none, as at first, allows nothing" in TEXT and TenantRules().allowed_targets == []
 
 
 def test_how_fast_and_how_many() -> None:

@@ -192,7 +192,7 @@ def test_a_flood(site: Site) -> None:
         job = yearly(site.stage.deploy_target())
         site.follow("flood", "First look")
         site.run(lower)
-        assert site.tenants.get("flooding").rules.quotas.requests_per_minute == 60
+        assert site.tenants.get("flooding").quotas.requests_per_minute == 60
         site.run(suspend)
         with pytest.raises(TenantSuspended):
             tenant.create_job(job, "more")
@@ -205,7 +205,7 @@ def test_a_flood(site: Site) -> None:
             return False
 
         wait_until(is_accepted, "it is still suspended")
-    assert site.tenants.get("flooding").rules.quotas.requests_per_minute > 60
+    assert site.tenants.get("flooding").quotas.requests_per_minute > 60
     assert "active" in site.follow("flood", "Verify")
 
 

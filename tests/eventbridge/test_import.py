@@ -17,7 +17,7 @@ from common.registration.schedule_text import MAX_EXCLUDED_DATES
 from common.storage import keys, transactions
 from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire
-from common.tenants.rules import Quotas
+from common.tenants.tenant import Quotas
 from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
 from eventbridge.moving import importing
 from eventbridge.origin import MAX_BYTES

@@ -37,7 +37,7 @@ from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES,
 from common.storage import aws, keys
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.tenants.rules import Quotas
+from common.tenants.tenant import Quotas
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
 from common.timing.schedule import CronTiming, EveryTiming, Schedule

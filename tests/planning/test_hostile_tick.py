@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from common.planning.plan import CATCH_UP_LIMIT
-from common.tenants.rules import Quotas
+from common.tenants.tenant import Quotas
 from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, OF_ONE_SHARE, POSTPONED
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -102,7 +102,7 @@ def test_holds_are_bounded_audited_and_named_once(world: World) -> None:
 
 @pytest.mark.parametrize("pattern", ["", "two words", "arn:aws", 5, None, "x" * 600])
 def test_a_hold_is_a_pattern(world: World, pattern: Any) -> None:
-    with pytest.raises(InvalidInput, match="must be a pattern of targets"):
+    with pytest.raises(InvalidInput, match="an ARN with"):
         holds_of(world).hold(pattern, "", NOW)
 
 
