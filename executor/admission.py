@@ -1,4 +1,4 @@
-"""Decides whether an execution that is due may run: by its current tenant, its job, and the job's other runs. Pure."""
+"""Decides whether an execution that is due may run: by its current tenant and its job. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.jobs.job import DELETED, PAUSED, Job
-from common.planning.execution import BACKFILL, SCHEDULE, Execution
+from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
-from common.storage.wire import Item
 from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
-# Before a run checks the lock again, if the other run has no lease.
-_RECHECK_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +26,10 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The execution runs after the job's current run has ended, which should be by `until`.
-
-    `queues_up`: the execution takes the only place in the lock's queue. Otherwise its message comes again later.
-    """
+    """The execution waits for other runs to end. Its message comes again at `until`."""
 
     until: int
     detail: str
-    queues_up: bool
 
 
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
@@ -106,26 +99,3 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
         if is_held(job.spec.target, (hold.pattern,)):
             return Skip(states.HELD, f"the platform holds {target}{f': {hold.note}' if hold.note else ''}")
     return None
-
-
-def admit_without_lock(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-    """The decision of the job's overlap policy (`skip`, `queue_one`) about an execution that did not get the lock.
-
-    Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
-    """
-    going_until = lock.get("lease_until", 0)
-    is_going = going_until >= now
-    detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
-    until = int(going_until if is_going else now + _RECHECK_S) + 1
-    must_run = execution.attempt > 1 or execution.trigger == BACKFILL
-    if job.spec.overlap == "skip" and not must_run:
-        return Skip(states.OVERLAP, detail)
-    if _is_place_free(lock, execution, now):
-        return Wait(until, detail, queues_up=True)
-    if must_run:
-        return Wait(until, detail, queues_up=False)
-    return Skip(states.OVERLAP, f"{detail}, and run {lock['queued']} waits for it already")
-
-
-def _is_place_free(lock: Item, execution: Execution, now: float) -> bool:
-    return lock.get("queued") in (None, execution.run_name) or lock["queued_until"] < now

@@ -20,21 +20,21 @@ from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.records import Runs
 from common.runs.run import Run
-from common.runs.states import DISPATCHED, QUEUED, RETRYING
+from common.runs.states import DISPATCHED
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
+from executor.conflict import Conflict
 from executor.due_jobs import DueJobs
-from executor.overlap import OverlapPolicy
+from executor.permits import Permits
 from executor.recorder import Recorder, Report
 from executor.stages import (
     Admitted,
     CallDelay,
     Called,
-    ClaimConflict,
     Claimed,
     Decided,
     Delivery,
@@ -45,7 +45,6 @@ from executor.targets import Kind
 
 if TYPE_CHECKING:
     from executor.secrets import JobSecrets
-    from executor.slots import Slot, Slots
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
@@ -65,8 +64,7 @@ class Executor:
 
     due_jobs: DueJobs
     runs: Runs
-    overlap: OverlapPolicy
-    slots: Slots
+    permits: Permits
     recorder: Recorder
     clock: Clock
     kinds: Mapping[str, Kind]
@@ -129,7 +127,7 @@ class Executor:
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
         record = self.runs.get(execution)
-        return record is None or _awaits_attempt(record, execution)
+        return record is None or record.waits_for(execution.attempt)
 
     def _hold(self, delivery: Delivery) -> Held | Report:
         execution = delivery.execution or Execution.decode(delivery.body)
@@ -210,25 +208,22 @@ class Executor:
         return self.due_jobs.excluded(execution, job) or self.due_jobs.overridden(execution, job)
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
-        """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or report the conflict."""
-        slot = self._take_slot(attempt)
-        if isinstance(slot, Skip | Wait | ClaimConflict):
-            return Decided(attempt.claim, attempt.job, slot)
-        if verdict := self._take_turn(attempt):
-            self._leave_slot(attempt, slot)
-            return Decided(attempt.claim, attempt.job, verdict)
+        """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
+        permits = self.permits.take(attempt.job, attempt.claim, self.clock.now())
+        if isinstance(permits, Run):
+            return Decided(attempt.claim, attempt.job, Conflict(permits, "other runs have its permits"))
+        if isinstance(permits, Skip | Wait):
+            return Decided(attempt.claim, attempt.job, permits)
+        if permits:
+            attempt = replace(attempt, claim=replace(attempt.claim, permits=permits))
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
         is_called_once = attempt.job.spec.on_crash == "fail"
         lost = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
         if lost is None:
-            if slot and not slot.is_new:  # of its executor that died
-                self.slots.renew(attempt.claim.slot, attempt.claim)
             return claimed
-        self._leave_slot(attempt, slot)
+        self.permits.give_back(permits)
         no_takeover = "the job's on_crash is fail" if is_called_once else ""
-        return Decided(
-            claimed.claim, attempt.job, ClaimConflict(lost.run, no_takeover, permanent=is_called_once)
-        )
+        return Decided(claimed.claim, attempt.job, Conflict(lost.run, no_takeover, permanent=is_called_once))
 
     def _claim_together(self, batch: Sequence[Progress]) -> list[Progress]:
         """Claim those that a joint request certainly claims. Every other attempt claims by itself, in its own thread.
@@ -254,33 +249,6 @@ class Executor:
         """The attempt with a claim that is sent now."""
         bits = sum(1 << position for position in attempt.delivery.handed_over.copy())
         return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s, handed_over=bits), now, delay)
-
-    def _take_slot(self, attempt: Admitted) -> Slot | Skip | Wait | ClaimConflict | None:
-        """The attempt's slot of its concurrency key; None if the job has none. Otherwise why it has no slot."""
-        claim, concurrency = attempt.claim, attempt.job.spec.concurrency
-        if concurrency is None:
-            return None
-        slot: Slot | Skip | Wait = self.slots.take(concurrency, claim)
-        if isinstance(slot, Skip | Wait):
-            record = self.runs.get(claim.execution)
-            if record is not None and not _awaits_attempt(record, claim.execution):
-                return ClaimConflict(record, no_takeover="other runs have the slots of its concurrency key")
-        return slot
-
-    def _leave_slot(self, attempt: Admitted, slot: Slot | None) -> None:
-        """Free the slot that this message has just taken: the attempt is not made."""
-        if slot and slot.is_new:
-            self.slots.free(attempt.claim.slot, attempt.claim.execution, attempt.claim.token)
-
-    def _take_turn(self, attempt: Admitted) -> Skip | Wait | ClaimConflict | None:
-        """None if no other run of the job prevents the attempt."""
-        claim, job = attempt.claim, attempt.job
-        if (lock := self.overlap.take(job, claim)) is None:
-            return None
-        record = self.runs.get(claim.execution)
-        if record is not None and not _awaits_attempt(record, claim.execution):
-            return ClaimConflict(record, no_takeover="another run has the job's lock")
-        return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
     def _record(self, item: Called | Decided) -> Report:
         job = item.job if isinstance(item, Decided) else item.claimed.attempt.job
@@ -319,10 +287,3 @@ def _is_plain(loaded: Loaded) -> bool:
 def _kept_s(rules: TenantRules | None) -> int:
     """Write nothing for a deleted tenant: nobody could read it, and its name may be used again."""
     return rules.run_retention_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
-
-
-def _awaits_attempt(record: Run, execution: Execution) -> bool:
-    """Whether the record waits for this attempt."""
-    if execution.attempt == 1:
-        return record.status == QUEUED
-    return record.status == RETRYING and record.attempt == execution.attempt - 1

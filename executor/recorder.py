@@ -16,23 +16,31 @@ from common.runs.claims import Claim, Settlement
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
-from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from executor.admission import Skip, Wait
-from executor.overlap import OverlapPolicy
+from executor.conflict import (
+    ComeAgain,
+    Conflict,
+    Died,
+    Duplicate,
+    HandBack,
+    RepeatEnd,
+    SendRetry,
+    Settle,
+    Stop,
+    decide,
+)
+from executor.permits import Permits
 from executor.retry import retry_at
 from executor.run_end import RunEnd
-from executor.stages import Accepted, ClaimConflict, Dispatched, Verdict
+from executor.stages import Accepted, Dispatched, Verdict
 
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed
-    from executor.late_ends import Stops
-    from executor.slots import Slots
+    from executor.stops import Stops
 
 Recorded = TypeVar("Recorded")
 _FIRST_WAIT_S: Final = 0.2
 _STARTED: Final = ("succeeded", "dispatched", "accepted", "failed", "retrying")
-# What a person can stop, if there is a way: a run that goes on, or what took its event.
-_STOPPABLE: Final = (RUNNING, DISPATCHED)
 # Error types for which Minute8 is responsible: the executor's process ended during the call.
 _OUR_ERRORS: Final = ("ExecutorDied",)
 
@@ -115,11 +123,10 @@ class Recorder:
     """The only writer of the pipeline's results."""
 
     runs: Runs
-    overlap: OverlapPolicy
+    permits: Permits
     run_end: RunEnd
     queue: ExecutionsQueue
     postponed: Postponed
-    slots: Slots
     stops: Stops
     clock: Clock
 
@@ -134,7 +141,7 @@ class Recorder:
                 return self._skip(claim, job, verdict)
             case Wait():
                 return self._wait(claim, verdict)
-            case ClaimConflict():
+            case Conflict():
                 return self._conflict(claim, job, verdict)
             case Dispatched():
                 return self._dispatched(claim, job, verdict.started)
@@ -161,17 +168,20 @@ class Recorder:
         if execution.attempt == 1:
             if not self.runs.skip(execution, skip.reason, skip.detail, now, claim.retention_s):
                 return self._skip_too_late(claim, job, skip)
+            if execution.not_before_at or skip.reason not in (states.OVERLAP, states.CONCURRENCY):
+                self.permits.run_is_over(job, claim)
             self.run_end.skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)
         error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution))}"
         if not self.runs.give_up(execution, skip.reason, error, now):
             return self._skip_too_late(claim, job, skip)
+        self.permits.run_is_over(job, claim)
         letter_error = self.run_end.given_up(job, execution, skip.reason, error)
         return Report("failed", execution, detail=skip.reason, letter_error=letter_error)
 
     def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         record = self.runs.get(claim.execution)
-        return self._conflict(claim, job, ClaimConflict(record, skip.detail, permanent=True))
+        return self._conflict(claim, job, Conflict(record, skip.detail, permanent=True))
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
         execution = claim.execution
@@ -180,105 +190,50 @@ class Recorder:
         self.postponed.send(replace(execution, not_before_at=wait.until))
         return Report("queued", execution, detail=wait.detail)
 
-    def _conflict(self, claim: Claim, job: Job | None, conflict: ClaimConflict) -> Report:
+    def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:
         """Another delivery made this attempt, is making it, or died while making it."""
-        record = conflict.record
-        if record is None:
-            return Report("duplicate", claim.execution)
-        attempt = claim.execution.attempt
-        if record.stop_attempt == attempt and record.status in _STOPPABLE:
-            return self._stop(claim, job, record)
-        if record.awaits_callback(attempt):
-            return self._by_sign(claim, job, record)
-        is_open = record.attempt == attempt and record.status == RUNNING
-        if not conflict.no_takeover or not is_open or record.lease_until >= self.clock.now():
-            return self._claimed_before(claim, job, record)
-        died = Outcome(
-            ok=False,
-            permanent=conflict.permanent,
-            error_type="ExecutorDied",
-            error="the executor died during the call, so its outcome is unknown; not called again: "
-            + conflict.no_takeover,
-        )
-        earlier = replace(
-            claim, message_id=record.claimed_by, started_at=record.started_at, called_at=None, slot=""
-        )
-        report = self._outcome(earlier, job, died)
-        self._free_slot(record.slot, claim.execution, record.claim_token)
-        return report
-
-    def _claimed_before(self, claim: Claim, job: Job | None, record: Run) -> Report:
-        """The attempt is claimed already: by another message, or by an earlier delivery of this message."""
         execution = claim.execution
-        if record.status in (RETRYING, *ENDED):
-            self._free_slot(record.slot, execution, record.claim_token)
-        if _lacks_retry(claim, record, self.clock.now()):
-            throttled = record.throttles > execution.throttles
-            self._retry(job, execution, int(record.next_attempt_at), throttled=throttled)
-            return Report("retrying", execution, detail="next attempt enqueued again")
-        is_open = record.status in (RUNNING, DISPATCHED)
-        if is_open and _is_own(claim, record) and record.lease_until >= self.clock.now():
-            raise StillRunning(execution.execution_id, record.lease_until)
-        letter_error = None
-        if record.status in ENDED:
-            self.run_end.ended(job, execution, record)
-            if job and _is_own(claim, record):
-                letter_error = self.run_end.repeat_end(job, execution, record)
-        return Report("duplicate", execution, detail=record.status, letter_error=letter_error)
+        match decide(conflict, claim, self.clock.now()):
+            case HandBack(until):
+                raise StillRunning(execution.execution_id, until)
+            case Stop(record):
+                problem = self.stops.stop(job, execution, record)
+                if problem:
+                    self.runs.note_not_stopped(record, problem)
+                return self._conflict(claim, job, replace(conflict, is_stopped=problem == ""))
+            case ComeAgain(record, at):
+                self.permits.attempt_goes_on(job, _claim_of(record, claim), at)
+                self.postponed.send(replace(execution, not_before_at=at))
+                return Report("duplicate", execution, detail="its target has accepted it")
+            case Settle(record, outcome, ended_at):
+                settlement = Settlement(claim.message_id, record.signs, ended_at)
+                report = self._outcome(_claim_of(record, claim), job, outcome, settlement)
+                if report.result == "duplicate":  # it has given a sign meanwhile, or ended
+                    return self._conflict(claim, job, replace(conflict, record=self.runs.get(execution)))
+                return replace(report, is_late_end=True)
+            case Died(record, outcome):
+                return self._outcome(_claim_of(record, claim), job, outcome)
+            case SendRetry(record, throttled):
+                next_at = int(record.next_attempt_at)
+                self._retry(_claim_of(record, claim), job, next_at, throttled=throttled)
+                return Report("retrying", execution, detail="next attempt enqueued again")
+            case RepeatEnd(record, is_own):
+                self.permits.run_is_over(job, _claim_of(record, claim))
+                self.run_end.ended(job, execution, record)
+                letter_error = self.run_end.repeat_end(job, execution, record) if job and is_own else None
+                return Report("duplicate", execution, detail=record.status, letter_error=letter_error)
+            case Duplicate(detail):
+                return Report("duplicate", execution, detail=detail)
 
     def _accepted(self, claim: Claim, job: Job | None) -> Report:
         """The target has accepted the work. Its end comes by a callback, or by the message that ends its time."""
         assert claim.callback
         until = self.clock.now() + claim.callback.wait_s
         record = self._while_leased(claim, lambda: self.runs.accept(claim, until))
-        report = self._conflict(claim, job, ClaimConflict(record))
+        report = self._conflict(claim, job, Conflict(record))
         if report.result == "duplicate" and record and record.claim_token == claim.token:
             return Report("accepted", claim.execution, claim.lateness_s)
         return replace(report, is_late_end=False)
-
-    def _stop(self, claim: Claim, job: Job | None, record: Run) -> Report:
-        """Stop what the attempt started, if it can be stopped; the run then ends."""
-        problem = self.stops.stop(job, claim.execution, record)
-        if problem:
-            self.runs.note_not_stopped(record, problem)
-        if problem == "" or record.awaits_callback(claim.execution.attempt):
-            return self._by_sign(claim, job, record, is_stopped=problem == "")
-        return Report("duplicate", claim.execution, detail="it could not be stopped")
-
-    def _by_sign(
-        self, claim: Claim, job: Job | None, record: Run | None, *, is_stopped: bool = False
-    ) -> Report:
-        """End a run by what its target or a person has told, or when its time is over; else its message comes again."""
-        from executor.late_ends import told_outcome  # most executors never need it
-
-        execution = claim.execution
-        while record and (is_stopped or record.awaits_callback(execution.attempt)):
-            now = self.clock.now()
-            if (outcome := told_outcome(record, now, is_stopped=is_stopped)) is None:
-                again_at = int(record.lease_until) + 1
-                if job:
-                    self.overlap.keep(job, execution, again_at)
-                if record.slot:
-                    renewed = replace(claim, token=record.claim_token, lease_until=again_at)
-                    self.slots.renew(record.slot, renewed)
-                self.postponed.send(replace(execution, not_before_at=again_at))
-                return Report("duplicate", execution, detail="its target has accepted it")
-            earlier = replace(
-                claim,
-                message_id=record.claimed_by,
-                token=record.claim_token,
-                started_at=record.started_at,
-                called_at=None,
-                slot=record.slot,
-            )
-            ended_at = min(now, record.report.at) if record.report else now
-            settlement = Settlement(claim.message_id, record.signs, max(ended_at, record.started_at))
-            report = self._outcome(earlier, job, outcome, settlement)
-            if report.result != "duplicate":
-                return replace(report, is_late_end=True)
-            record = self.runs.get(execution)  # it has given a sign meanwhile, or ended
-            is_stopped = is_stopped and record is not None and record.status in _STOPPABLE
-        return self._claimed_before(claim, job, record) if record else Report("duplicate", execution)
 
     def _outcome(
         self, claim: Claim, job: Job | None, outcome: Outcome, settlement: Settlement | None = None
@@ -292,10 +247,10 @@ class Recorder:
             claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement)
         ):
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
-        self._free_slot(claim.slot, execution, claim.token)
         if next_at is not None:
-            self._retry(job, execution, next_at, throttled=outcome.throttled)
+            self._retry(claim, job, next_at, throttled=outcome.throttled)
             return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
+        self.permits.attempt_ended(job, claim)
         if outcome.ok:
             self.run_end.succeeded(job, execution)
             return Report("succeeded", execution, claim.lateness_s)
@@ -304,21 +259,16 @@ class Recorder:
             "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
         )
 
-    def _free_slot(self, slot: str, execution: Execution, claim_token: str) -> None:
-        """The attempt with this claim has ended: another run of its concurrency key may begin."""
-        if slot:
-            self.slots.free(slot, execution, claim_token)
-
-    def _retry(self, job: Job | None, execution: Execution, next_at: int, *, throttled: bool) -> None:
-        """Enqueue the next attempt. The run keeps its job's lock."""
-        if job:
-            self.overlap.keep(job, execution, max(next_at, self.clock.now()))
-        self.postponed.send(execution.retry(next_at, throttled=throttled))
+    def _retry(self, claim: Claim, job: Job | None, next_at: int, *, throttled: bool) -> None:
+        """Enqueue the next attempt. The run keeps the permits that it has for all its attempts."""
+        self.permits.attempt_ended(job, claim, max(next_at, self.clock.now()))
+        self.postponed.send(claim.execution.retry(next_at, throttled=throttled))
 
     def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:
         try:
             if started:
                 self.runs.note_started(claim.execution, claim.token, started)
+            self.permits.attempt_ended(job, claim)
             self.run_end.ended(job, claim.execution)
         except Exception:
             # The message comes again, and then only does what follows the run: the call is not repeated.
@@ -348,15 +298,15 @@ def _last_error(record: Run | None) -> str:
     return f"; attempt {last.attempt} failed: {words}"
 
 
-def _is_own(claim: Claim, record: Run) -> bool:
-    """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
-    return record.claimed_by == claim.message_id and record.attempt == claim.execution.attempt
-
-
-def _lacks_retry(claim: Claim, record: Run, now: float) -> bool:
-    """Whether the executor died between recording this attempt and enqueuing the next one.
-
-    Its message has come again, or, under another id, a dead letter that was sent again: then the attempt is overdue.
-    """
-    is_waiting = record.status == RETRYING and record.attempt == claim.execution.attempt
-    return is_waiting and (_is_own(claim, record) or record.is_stuck(now))
+def _claim_of(record: Run, claim: Claim) -> Claim:
+    """The claim that made the record's attempt, which this message ends."""
+    return replace(
+        claim,
+        execution=replace(claim.execution, attempt=record.attempt or claim.execution.attempt),
+        message_id=record.claimed_by,
+        token=record.claim_token,
+        started_at=record.started_at,
+        called_at=None,
+        slot=record.slot,
+        permits=(),
+    )

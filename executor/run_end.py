@@ -1,4 +1,4 @@
-"""What follows the end of a run: the next run, the failure streak, the dead letter, and the end of its job.
+"""What follows the end of a run: a backfill's next run, the failure streak, the dead letter, and the end of its job.
 
 Runs that failed for good are sent to the job's dead-letter queue, with the attributes of EventBridge Scheduler.
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
@@ -35,7 +35,6 @@ from executor import calling
 from executor.admission import Skip, is_for_job
 from executor.calling import PayloadReader
 from executor.failure_streak import FailureStreak, responsible
-from executor.overlap import OverlapPolicy
 from executor.retry import exhausted
 from executor.targets.aws_services import queue_url
 from executor.targets.clients import client
@@ -61,7 +60,6 @@ class RunEnd:
     The methods for a failure return what `DeadLetters.send` does.
     """
 
-    overlap: OverlapPolicy
     failure_streak: FailureStreak
     dead_letters: DeadLetters
     backfills: Backfills
@@ -119,15 +117,13 @@ class RunEnd:
         return None
 
     def ended(self, job: Job | None, execution: Execution, record: Run | None = None) -> None:
-        """Start the run that waited for this one, and a backfill's next one; note the job's end.
+        """Start a backfill's next run; note the job's end.
 
         `record`: of a run that ended before.
         """
         is_same_job = job and job.state != DELETED and is_for_job(execution, job)
         if is_same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
-        if (waiting := self.overlap.ended(job, execution)) is not None:
-            self.queue.send([waiting])
         if (
             job
             and job.spec.after_completion == "delete"

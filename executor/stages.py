@@ -14,9 +14,9 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
-from common.runs.run import Run
 from common.runs.states import DISPATCHED, RUNNING
 from executor.admission import Skip, Wait
+from executor.conflict import Conflict
 from executor.targets import Kind
 
 # SQS delays by whole seconds, so a message can arrive up to a second early. The executor then holds its execution.
@@ -157,19 +157,6 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimConflict:
-    """The attempt has a record already, of another message or of an earlier delivery of the same message.
-
-    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
-    no further attempt follows then.
-    """
-
-    record: Run | None
-    no_takeover: str = ""
-    permanent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Dispatched:
     """A service accepted the event; the claim is the complete record. `started`: ARNs of what the call started."""
 
@@ -181,7 +168,7 @@ class Accepted:
     """The target has accepted the work, and tells its end by a callback."""
 
 
-Verdict = Skip | Wait | ClaimConflict | Dispatched | Accepted | Outcome
+Verdict = Skip | Wait | Conflict | Dispatched | Accepted | Outcome
 
 
 @dataclass(frozen=True, slots=True)

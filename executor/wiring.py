@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.events import Events
 from common.planning.queue import ExecutionsQueue
+from common.runs.holders import Holders
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
@@ -15,7 +16,7 @@ from common.tenants.rules_cache import RulesOf
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.due_jobs import DueJobs, Payloads
 from executor.failure_streak import FailureStreak
-from executor.overlap import Locks, OverlapPolicy
+from executor.permits import Permits
 from executor.pipeline import Executor
 from executor.recorder import Recorder
 from executor.run_end import DeadLetters, RunEnd
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
-    from executor.late_ends import Stops
     from executor.secrets import JobSecrets
-    from executor.slots import Slots
+    from executor.stops import Stops
 
 
 def executor(
@@ -54,9 +54,8 @@ def executor(
     runs, payloads = Runs(tables.runs), Payloads(_large_texts(tables.jobs))
     due_jobs = DueJobs(tables.jobs, clock)
     postponed = _postponed(tables.due, queue, clock)
-    overlap, slots = OverlapPolicy(Locks(tables.runs), runs), _slots(tables.runs, queue, clock)
+    permits = Permits(Holders(tables.runs, queue, clock))
     run_end = RunEnd(
-        overlap=overlap,
         failure_streak=FailureStreak(store, events),
         dead_letters=DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
@@ -68,19 +67,17 @@ def executor(
     )
     recorder = Recorder(
         runs=runs,
-        overlap=overlap,
+        permits=permits,
         run_end=run_end,
         queue=queue,
         postponed=postponed,
-        slots=slots,
         stops=_stops(rules, clock),
         clock=clock,
     )
     return Executor(
         due_jobs=due_jobs,
         runs=runs,
-        overlap=overlap,
-        slots=slots,
+        permits=permits,
         recorder=recorder,
         clock=clock,
         kinds=kinds,
@@ -101,18 +98,9 @@ def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
     return on_first_use(build)
 
 
-def _slots(runs: Table, queue: ExecutionsQueue, clock: Clock) -> Slots:
-    def build() -> Slots:
-        from executor.slots import Slots
-
-        return Slots(runs, queue, clock)
-
-    return on_first_use(build)
-
-
 def _stops(rules: RulesOf, clock: Clock) -> Stops:
     def build() -> Stops:
-        from executor.late_ends import Stops
+        from executor.stops import Stops
 
         return Stops(rules, clock)
 

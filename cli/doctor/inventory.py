@@ -86,7 +86,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "EventsBus": {"events:PutEvents"},
         "TenantsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:PutItem"},
-        "RunsTable": _RECORD | {"dynamodb:PartiQLInsert"},
+        "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:PartiQLInsert"},
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),

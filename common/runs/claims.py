@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from common.planning.execution import Execution
+from common.runs.holders import Permit
 from common.runs.moves import By
 from common.runs.outcome import Outcome
 from common.runs.run import Run
@@ -64,8 +65,10 @@ class Claim:
     callback: Callback | None = None
     # The executions of the same message that were handed over before, one bit each (`executor/redelivery.py`).
     handed_over: int = 0
-    # The concurrency key of the slot that the attempt holds.
+    # The concurrency key whose permit the attempt holds.
     slot: str = ""
+    # Those that this executor has taken for the attempt.
+    permits: tuple[Permit, ...] = ()
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 

@@ -13,7 +13,7 @@ from msgspec import Struct, convert, field, to_builtins
 
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
-from common.runs.states import RETRYING, RUNNING, SKIPPED
+from common.runs.states import QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Item
@@ -267,6 +267,12 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.status == RUNNING:
             return execution
         return replace(execution, attempt=self.attempt + 1, due_at=int(self.next_attempt_at))
+
+    def waits_for(self, attempt: int) -> bool:
+        """Whether the run waits for this attempt."""
+        if attempt == 1:
+            return self.status == QUEUED
+        return self.status == RETRYING and self.attempt == attempt - 1
 
     def awaits_callback(self, attempt: int) -> bool:
         """Whether this attempt's target has accepted the work, or told its end, and the run has not ended yet."""

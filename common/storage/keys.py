@@ -23,7 +23,7 @@
 | due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
 | due     | WINDOWS                      | end of window                   | how the planning of a window went      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
-| runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
+| runs    | tenant#job_id#lock           | LOCK                            | the run that goes, and who waits       |
 | runs    | tenant##slots                | concurrency key                 | the attempts that go, and who waits    |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |

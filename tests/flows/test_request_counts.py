@@ -17,7 +17,7 @@ from common.runs.outcome import Outcome
 from executor.stages import Message
 from tests.worlds import World, at, job
 
-DUE = "2026-11-21T03:15:00Z"
+BEFORE, DUE = "2026-11-21T03:14:00Z", "2026-11-21T03:15:00Z"
 OK, FAILS = Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="Boom")
 READ_JOB, CALL = {"get_item": 1}, {"target": 1}
 
@@ -117,10 +117,24 @@ def test_a_duplicate_costs_one_write_that_is_refused(world: World, counts: Count
         world.execute(Message("copy", world.sqs.bodies[0]))
 
 
-def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(world: World, counts: Counts) -> None:
-    due(world, overlap="skip")
-    with counts.of({**READ_JOB, "update_item": 4, **CALL}):
+@pytest.mark.parametrize("limits", [{"overlap": "skip"}, {"concurrency": {"key": "crm", "limit": 1}}])
+def test_a_lone_run_takes_its_permit_and_frees_it_with_one_write_each(
+    world: World, counts: Counts, limits: dict[str, Any]
+) -> None:
+    due(world, **limits)
+    with counts.of({**READ_JOB, "update_item": 2, "put_item": 1, "delete_item": 1, **CALL}):
         world.deliver()
+
+
+def test_a_full_key_costs_one_write_and_one_look_at_its_holders(world: World, counts: Counts) -> None:
+    """And the record of what is skipped, with its event."""
+    key = {"key": "crm", "limit": 1, "when_full": "skip"}
+    world.registry.create("alice", "going", job(at=BEFORE, completion="callback", concurrency=key))
+    world.run_until(BEFORE)
+    due(world, concurrency=key)
+    with counts.of({**READ_JOB, "put_item": 2, "batch_get_item": 1, "PutEvents": 1}):
+        world.deliver()
+    assert world.statuses("alice", "once") == ["skipped(concurrency)"]
 
 
 def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(world: World, counts: Counts) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from executor.overlap import Locks
 from msgspec.structs import asdict
 
 from common.planning.due_entry import Missed
@@ -16,7 +17,6 @@ from common.runs.run import Attempt, Run
 from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.table import Table
-from executor.overlap import Locks
 
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)

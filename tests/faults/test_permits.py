@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from common.jobs.spec import Concurrency
 from common.planning.execution import Execution
-from common.runs.claims import Claim
+from common.runs.holders import MAX_PLACES, Full, Holders, Limit, Permit, State
 from common.runs.outcome import Outcome
 from common.storage import keys
-from executor.admission import Wait
-from executor.slots import Slot
+from executor.permits import Permits
 from tests.faults.interleaving import play, some_orders
 from tests.faults.stage import Stage, deliver_one, staged
 from tests.faults.wire import Fault
@@ -57,8 +55,8 @@ def all_have_ended(world: World) -> None:
     for name in JOBS:
         assert world.statuses("alice", name) == ["succeeded"], name
     assert len(world.sqs) == 0
-    item = world.table("runs").get(keys.slots("alice", "crm")) or {}
-    assert [name for name, lease in item["holders"].items() if lease["until"] >= world.clock.now()] == []
+    item = world.table("runs").get(keys.slots("alice", "crm"))
+    assert State.of(item, world.clock.now()).holders == {}
 
 
 def go_on(world: World) -> None:
@@ -141,15 +139,19 @@ def jobs_with_runs(world: World) -> list[str]:
     return [name for name in JOBS if any(f'"{name}"' in waiting[3] for waiting in world.sqs._waiting)]
 
 
-def test_only_the_claim_that_holds_a_slot_frees_it() -> None:
+def test_a_copy_of_a_message_does_not_give_back_what_it_did_not_take() -> None:
     with staged(BEGIN) as stage:
-        slots, concurrency = stage.world.executor.slots, Concurrency("crm", LIMIT)
-        execution = Execution("alice", "a", at(DUE), at(DUE), 1)
-        claim, copy = (Claim(execution, "m", at(DUE), at(DUE) + 30) for _ in range(2))
-        assert slots.take(concurrency, claim) == Slot(is_new=True)
-        assert slots.take(concurrency, copy) == Slot(is_new=False)
-        slots.free("crm", execution, copy.token)
-        other = Claim(Execution("alice", "b", at(DUE), at(DUE), 1), "n", at(DUE), at(DUE) + 30)
-        assert isinstance(slots.take(concurrency, other), Wait)
-        slots.free("crm", execution, claim.token)
-        assert slots.take(concurrency, other) == Slot(is_new=True)
+        holders, limit = (
+            Holders(stage.world.table("runs"), stage.world.queue, stage.world.clock),
+            Limit(keys.slots("alice", "crm"), LIMIT, 1, MAX_PLACES),
+        )
+        permits = Permits(holders)
+        execution, other = (Execution("alice", name, at(DUE), at(DUE), 1) for name in "ab")
+        permit, copy = (holders.take(limit, execution, at(DUE) + 30) for _ in range(2))
+        assert isinstance(permit, Permit)
+        assert isinstance(copy, Permit)
+        assert (permit.is_new, copy.is_new) == (True, False)
+        permits.give_back([copy])
+        assert isinstance(holders.take(limit, other, at(DUE) + 30), Full)
+        permits.give_back([permit])
+        assert isinstance(holders.take(limit, other, at(DUE) + 30), Permit)

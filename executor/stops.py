@@ -1,4 +1,4 @@
-"""Ends that come after the call: the target told one, its time is over, or a person stopped it."""
+"""Stops what a call has started, as a person wants it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Final
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
@@ -17,24 +16,6 @@ from common.timing.instants import rfc3339
 from executor.targets import aws_services
 
 _TIMEOUT_S: Final = 10
-
-
-def told_outcome(record: Run, now: float, *, is_stopped: bool) -> Outcome | None:
-    """The outcome that the target told, or that its time is over, or `is_stopped`. None: the attempt goes on. Pure.
-
-    A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
-    """
-    report = record.report if record.reported_attempt == record.attempt else None
-    reported = report.outcome if report else None
-    if reported and reported.ok:
-        return reported
-    if not report and not is_stopped and record.lease_until >= now:
-        return None
-    if record.is_to_stop:
-        note = record.stop.note if record.stop else ""
-        words = f"stopped by hand{f': {note}' if note else ''}"
-        return Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
-    return reported or Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
 
 
 @dataclass(frozen=True, slots=True)

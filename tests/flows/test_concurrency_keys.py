@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from common.runs.holders import MAX_PLACES
 from common.runs.outcome import Outcome
 from common.storage import keys
-from executor.slots import LOOK_EVERY_S, MAX_PLACES
+from executor.permits import LOOK_AFTER_S
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -128,8 +129,8 @@ def test_an_attempt_that_waits_for_its_retry_holds_no_slot(world: World) -> None
 def test_the_slots_of_dead_executors_come_back(world: World) -> None:
     """Their leases end with those of their attempts, and a minute later."""
     create(world, 1, limit=1)
-    dead = {"until": at(DUE) + 40, "token": "x"}
-    world.table("runs").put({**keys.slots("alice", "crm"), "holders": {"gone:run": dead}, "version": 7})
+    dead = {"until": at(DUE) + 40, "attempt": 1, "doing": "call"}
+    world.table("runs").put({**keys.slots("alice", "crm"), "holders": {"gone:run": dead}})
     world.run_until("2026-11-21T03:15:30Z")
     assert states(world) == ["queued"]
     world.run_until("2026-11-21T03:16:30Z")
@@ -143,10 +144,6 @@ def test_a_run_that_no_longer_waits_stands_in_nobodys_way(world: World) -> None:
     run_name = world.run_items("alice", waiting[0])[0]["sk"]
     world.manual.cancel("alice", f"alice:{waiting[0]}:{run_name}", "")
     end_one(world)
-    world.clock.sleep(2 * LOOK_EVERY_S + 1)
-    world.deliver()
-    world.clock.sleep(LOOK_EVERY_S + 2)
-    world.deliver()
     assert world.statuses("alice", waiting[1]) == ["running"]
 
 
@@ -157,7 +154,7 @@ def test_the_item_is_bounded_and_all_that_wait_have_their_turn(world: World) -> 
     assert stored and len(stored["waiting"]) == MAX_PLACES
     for _ in range(MAX_PLACES + 10):
         end_one(world)
-        world.clock.sleep(LOOK_EVERY_S + 2)
+        world.clock.sleep(2 * LOOK_AFTER_S)
         world.deliver()
         assert states(world).count("running") <= 2
         if "running" not in states(world):

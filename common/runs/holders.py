@@ -1,0 +1,329 @@
+"""Who holds the permits of a key, and who waits for one.
+
+Overlap is a key with one permit, for all attempts of a run; a concurrency key has several, each for one attempt. One
+item per key, in the runs table, has the holders with the ends of their leases, and the first runs that wait. The runs'
+records are the truth, and a lease is a hint: who finds no permit reads the records of the holders, and frees those that
+have ended. Whoever frees a permit wakes the runs that have waited longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from msgspec import Struct, ValidationError, convert, to_builtins
+
+from common.clock import Clock
+from common.planning.execution import Execution, UnreadableMessage
+from common.planning.queue import ExecutionsQueue
+from common.runs.run import Run
+from common.runs.states import ENDED, RUNNING
+from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Item
+from common.timing.instants import DAY_S
+
+# What a holder does until the end of its lease, and how far away that can be. An end beyond it is damaged, and past.
+Doing = Literal["call", "callback", "durable", "retry"]
+LONGEST_LEASE_S: Final[Mapping[Doing, int]] = {
+    "call": 900,  # the longest timeout of a Lambda function
+    "callback": 7 * DAY_S,
+    "durable": 366 * DAY_S,  # a durable execution of Lambda
+    "retry": 366 * DAY_S,  # a target may ask for a wait of a year
+}
+# A lease has margins, and the clocks of two machines may differ by ten minutes.
+_MARGINS_S: Final = 900
+# The item holds so many runs that wait, in their order. Others come after these, in no order.
+MAX_PLACES: Final = 50
+# A run that waits looks by itself when the first lease ends. Where nobody has one, others are about to take theirs.
+_OTHERS_FIRST_S: Final = 10
+_RETENTION_S: Final = 7 * DAY_S
+
+
+class Lease(Struct, frozen=True):
+    """A holder's lease. `attempt` 0: the permit is for all attempts of the run."""
+
+    until: float
+    attempt: int
+    doing: Doing
+
+    @property
+    def longest_s(self) -> int:
+        """How far away its end can be."""
+        return LONGEST_LEASE_S[self.doing] + _MARGINS_S
+
+
+class Place(Struct, frozen=True):
+    """A run that waits since then. `permits`: how many the key has, by its job. `message`: its execution."""
+
+    since: float
+    until: float
+    attempt: int
+    permits: int
+    message: str
+
+    @property
+    def longest_s(self) -> int:
+        """How far away its end can be."""
+        return max(LONGEST_LEASE_S.values()) + 2 * _MARGINS_S
+
+
+Entry = TypeVar("Entry", Lease, Place)
+Named = tuple[str, Lease | Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A key whose permit an attempt needs. `attempt` 0: the permit is for all attempts of the run.
+
+    The attempt may wait if fewer than `places` others do. The lease outlives that of the call by `margin_s`.
+    """
+
+    key: keys.Key
+    permits: int
+    attempt: int
+    places: int
+    margin_s: int = 0
+
+
+class Permit(NamedTuple):
+    """A permit that an attempt has. `is_new`: it was taken just now. `stored`: the key's item, if it is known."""
+
+    key: keys.Key
+    execution: Execution
+    attempt: int
+    is_new: bool = False
+    stored: Item | None = None
+
+
+class Full(NamedTuple):
+    """There is no permit: who has them, and who waits.
+
+    `look_at`: when the first lease ends. `has_place`: the attempt waits in line, and is woken. `record`: its own
+    record, if that shows that the attempt does not wait for its turn. It has no place then.
+    """
+
+    holders: Sequence[str]
+    waiting: Sequence[str]
+    look_at: int
+    has_place: bool = False
+    record: Run | None = None
+
+
+class State(NamedTuple):
+    """The holders and the runs that wait, by their names, as far as their time is not over."""
+
+    holders: dict[str, Lease]
+    waiting: dict[str, Place]
+
+    @classmethod
+    def of(cls, stored: Item | None, now: float) -> State:
+        """What an item holds. What somebody has damaged is past: the limit is exceeded until those runs end. Pure."""
+        item = stored or {}
+        return cls(_living(item.get("holders"), Lease, now), _living(item.get("waiting"), Place, now))
+
+    def to_item(self) -> Item | None:
+        """The item; None if there is nothing to store."""
+        if not self.holders and not self.waiting:
+            return None
+        ends = [held.until for held in self.holders.values()]
+        ends += [place.until for place in self.waiting.values()]
+        return {
+            "holders": to_builtins(self.holders),
+            "waiting": to_builtins(self.waiting),
+            "expires_at": int(max(ends)) + _RETENTION_S,
+        }
+
+    def without(self, gone: Iterable[Named]) -> State:
+        """Without these entries, unless they have changed since."""
+        past = list(gone)
+        return State(
+            {name: held for name, held in self.holders.items() if (name, held) not in past},
+            {name: place for name, place in self.waiting.items() if (name, place) not in past},
+        )
+
+    def in_line(self) -> list[str]:
+        """The names of those that wait, in their order."""
+        return sorted(self.waiting, key=lambda name: (self.waiting[name].since, name))
+
+    def is_free_for(self, name: str, permits: int) -> bool:
+        """Whether there is a permit for this run, which may be new. Nobody overtakes those that wait longer."""
+        line = self.in_line()
+        ahead = line.index(name) if name in line else len(line)
+        return len(self.holders) + ahead < permits
+
+    def holding(self, name: str, lease: Lease) -> State:
+        """With this holder, which no longer waits."""
+        waiting = {other: place for other, place in self.waiting.items() if other != name}
+        return State({**self.holders, name: lease}, waiting)
+
+    def woken(self) -> list[Execution]:
+        """Those that can go on now, the one that waits longest first. One that cannot be read is passed over."""
+        woken = []
+        for nth, name in enumerate(self.in_line()):
+            place = self.waiting[name]
+            if len(self.holders) + nth < place.permits:
+                with suppress(UnreadableMessage):
+                    woken.append(Execution.decode(place.message))
+        return woken
+
+
+Taken = tuple[Item | None, bool | State]
+
+
+def take(stored: Item | None, name: str, limit: Limit, lease: Lease, now: float) -> Taken:
+    """The item with the attempt's lease, and whether it is new; or the item as it is, and its state: full. Pure."""
+    state = State.of(stored, now)
+    own = state.holders.get(name)
+    if own and own.attempt == lease.attempt:
+        if own.until >= lease.until:
+            return stored, False
+        return state.holding(name, lease).to_item(), False
+    others = State({other: held for other, held in state.holders.items() if other != name}, state.waiting)
+    if others.is_free_for(name, limit.permits):
+        return others.holding(name, lease).to_item(), True
+    return stored, state
+
+
+def take_or_wait(
+    stored: Item | None,
+    execution: Execution,
+    limit: Limit,
+    lease: Lease,
+    now: float,
+    gone: Sequence[Named],
+) -> tuple[Item | None, bool | Full]:
+    """Like `take`, without those that are gone. The attempt takes a place if it may wait. Pure."""
+    name = name_of(execution)
+    state = State.of(stored, now).without(gone)
+    changed, taken = take(state.to_item(), name, limit, lease, now)
+    if isinstance(taken, bool):
+        return changed, taken
+    others = [other for other in state.in_line() if other != name]
+    look_at = int(min((held.until for held in state.holders.values()), default=now + _OTHERS_FIRST_S)) + 1
+    full = Full(sorted(state.holders), others, look_at)
+    if len(others) >= limit.places:
+        return stored, full
+    since = state.waiting[name].since if name in state.waiting else now
+    place = Place(since, look_at + _MARGINS_S, execution.attempt, limit.permits, execution.encode())
+    waits = State(state.holders, {**state.waiting, name: place})
+    return waits.to_item(), full._replace(has_place=True)
+
+
+def leave(stored: Item | None, permit: Permit, now: float) -> tuple[Item | None, list[Execution]]:
+    """The item without the attempt's permit or place, and those that can go on. Pure."""
+    name, state = name_of(permit.execution), State.of(stored, now)
+    own = [
+        (name, entry)
+        for part in state
+        if (entry := part.get(name)) and (entry.attempt == permit.attempt or not permit.attempt)
+    ]
+    left = state.without(own)
+    return left.to_item() if own else stored, left.woken()
+
+
+def keep(stored: Item | None, permit: Permit, lease: Lease, now: float) -> tuple[Item | None, None]:
+    """The item with this end of the attempt's lease. Pure.
+
+    Who has lost the permit gets it back only if it goes on: a run between two attempts takes it from nobody.
+    """
+    name, state = name_of(permit.execution), State.of(stored, now)
+    if name not in state.holders and lease.doing == "retry":
+        return stored, None
+    return state.holding(name, lease).to_item(), None
+
+
+def has_ended(record: Run, entry: Lease | Place) -> bool:
+    """Whether the record shows that a run no longer needs its permit or place. Pure."""
+    if record.status in ENDED or isinstance(entry, Place) or not entry.attempt:
+        return record.status in ENDED
+    if record.attempt == entry.attempt:
+        return record.status != RUNNING
+    return record.attempt > entry.attempt
+
+
+def name_of(execution: Execution) -> str:
+    """The name of a run among the holders of a key, which are of one tenant."""
+    return f"{execution.job_id}:{execution.run_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """The items in the runs table. Every write is a `swap`, so that a limit is exact."""
+
+    runs: Table
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def take(self, limit: Limit, execution: Execution, lease_until: float) -> Permit | Full:
+        """Take a permit for an attempt. Without one it takes a place, if it may wait. Raises Busy."""
+        now, name = self.clock.now(), name_of(execution)
+        lease = Lease(lease_until + limit.margin_s, limit.attempt, "call")
+        stored, taken = self.runs.swap(limit.key, lambda item: take(item, name, limit, lease, now))
+        if isinstance(taken, bool):
+            return Permit(limit.key, execution, limit.attempt, taken, stored)
+        record, gone = self._looked_up(execution, taken)
+        if record and not record.waits_for(execution.attempt):
+            return Full(sorted(taken.holders), taken.in_line(), int(now), record=record)
+        change = partial(
+            take_or_wait, execution=execution, limit=limit, lease=lease, now=self.clock.now(), gone=gone
+        )
+        changed, result = change(stored)
+        if changed != stored:
+            stored, result = self.runs.swap(limit.key, change, stored)
+        if isinstance(result, Full):
+            return result
+        return Permit(limit.key, execution, limit.attempt, result, stored)
+
+    def keep(self, permits: Iterable[Permit], until: float, doing: Doing) -> None:
+        """Keep the permits until then."""
+        now = self.clock.now()
+        for permit in permits:
+            lease = Lease(until, permit.attempt, doing)
+            self.runs.swap(permit.key, partial(keep, permit=permit, lease=lease, now=now), permit.stored)
+
+    def free(self, permits: Iterable[Permit]) -> None:
+        """Free these permits, or the places of who waits for them, and wake those that can go on."""
+        now = self.clock.now()
+        for permit in permits:
+            change = partial(leave, permit=permit, now=now)
+            _, woken = self.runs.swap(permit.key, change, permit.stored)
+            self.queue.send([replace(execution, not_before_at=int(now)) for execution in woken])
+
+    def _looked_up(self, execution: Execution, state: State) -> tuple[Run | None, list[Named]]:
+        """The attempt's own record; and which holders, and whether the first that waits, have ended by theirs."""
+        first = state.in_line()[:1]
+        entries: list[Named] = [*state.holders.items(), *((name, state.waiting[name]) for name in first)]
+        own = name_of(execution)
+        named = {
+            name: key for name in (own, *(name for name, _ in entries)) if (key := _key(execution, name))
+        }
+        records: dict[str, Run] = {}
+        for item in self.runs.get_many(list(named.values())):
+            with suppress(ValidationError):  # of a damaged one nobody knows: its lease counts
+                record = Run.from_item(item)
+                records[f"{record.job_id}:{record.run_name}"] = record
+        gone = [
+            (name, entry) for name, entry in entries if name in records and has_ended(records[name], entry)
+        ]
+        return records.get(own), gone
+
+
+def _living(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:
+    """Those whose time is not over, and not further away than it can be."""
+    living = {}
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        with suppress(ValidationError):
+            read = convert(entry, kind)
+            if now <= read.until <= now + read.longest_s:
+                living[name] = read
+    return living
+
+
+def _key(execution: Execution, name: str) -> keys.Key | None:
+    """The key of a run of the same tenant; None for a name that nobody has written."""
+    job_id, _, run_name = name.partition(":")
+    return keys.run(execution.tenant, job_id, run_name) if job_id and run_name else None

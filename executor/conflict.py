@@ -1,0 +1,150 @@
+"""What becomes of an attempt that has a record already: one decision over the record, the claim and the time. Pure.
+
+Another message has made the attempt, or is making it; or an earlier delivery of this message has, or died.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from common.runs.claims import Claim
+from common.runs.outcome import STOPPED, Outcome
+from common.runs.run import Run
+from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
+
+_OPEN: Final = (RUNNING, DISPATCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The record of the attempt that was in the way. None: it has expired.
+
+    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
+    no further attempt follows then. `is_stopped`: whether what a person wanted to stop has stopped; None: nobody has
+    tried to stop it yet.
+    """
+
+    record: Run | None
+    no_takeover: str = ""
+    permanent: bool = False
+    is_stopped: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A person wants to stop what the attempt started."""
+
+    record: Run
+
+
+@dataclass(frozen=True, slots=True)
+class ComeAgain:
+    """Its target has accepted the work, and tells its end by a callback: this message comes again at `at`."""
+
+    record: Run
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The attempt ends by what its target or a person has told, or because its time is over."""
+
+    record: Run
+    outcome: Outcome
+    ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """Its executor died, and the attempt is not made again."""
+
+    record: Run
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SendRetry:
+    """Its executor died before it enqueued the next attempt."""
+
+    record: Run
+    throttled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """An earlier delivery of this message may still be making the attempt: it comes again after that lease."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatEnd:
+    """The run has ended. `is_own`: by an earlier delivery of this message, which may have died before what follows."""
+
+    record: Run
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """There is nothing to do."""
+
+    detail: str = ""
+
+
+Action = Stop | ComeAgain | Settle | Died | SendRetry | HandBack | RepeatEnd | Duplicate
+
+
+def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
+    """What to do about an attempt that others have claimed."""
+    record, attempt = conflict.record, claim.execution.attempt
+    if record is None:
+        return Duplicate()
+    is_open = record.status in _OPEN
+    if is_open and record.stop_attempt == attempt and conflict.is_stopped is None:
+        return Stop(record)
+    if record.awaits_callback(attempt) or (is_open and conflict.is_stopped):
+        return _late_end(record, now, is_stopped=bool(conflict.is_stopped))
+    if is_open and record.stop_attempt == attempt:
+        return Duplicate("it could not be stopped")
+    is_over = record.attempt == attempt and record.lease_until < now
+    if conflict.no_takeover and record.status == RUNNING and is_over:
+        return Died(record, _unknown(conflict))
+    return _claimed_before(record, claim, now)
+
+
+def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settle:
+    """The end that comes after the call: the target told it, its time is over, or a person stopped it.
+
+    A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
+    """
+    report = record.report if record.reported_attempt == record.attempt else None
+    told = report.outcome if report else None
+    if not report and not is_stopped and record.lease_until >= now:
+        return ComeAgain(record, int(record.lease_until) + 1)
+    outcome = told or Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
+    if record.is_to_stop and not outcome.ok:
+        note = record.stop.note if record.stop else ""
+        words = f"stopped by hand{f': {note}' if note else ''}"
+        outcome = Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
+    ended_at = min(now, record.report.at) if record.report else now
+    return Settle(record, outcome, max(ended_at, record.started_at))
+
+
+def _unknown(conflict: Conflict) -> Outcome:
+    words = f"the executor died during the call, so its outcome is unknown; not called again: {conflict.no_takeover}"
+    return Outcome(ok=False, permanent=conflict.permanent, error_type="ExecutorDied", error=words)
+
+
+def _claimed_before(record: Run, claim: Claim, now: float) -> SendRetry | HandBack | RepeatEnd | Duplicate:
+    is_attempt = record.attempt == claim.execution.attempt
+    is_own = record.claimed_by == claim.message_id and is_attempt
+    # A dead letter that was sent again has another id than the message that was lost: then the attempt is overdue.
+    if record.status == RETRYING and is_attempt and (is_own or record.is_stuck(now)):
+        return SendRetry(record, record.throttles > claim.execution.throttles)
+    if record.status in _OPEN and is_own and record.lease_until >= now:
+        return HandBack(record.lease_until)
+    if record.status in ENDED:
+        return RepeatEnd(record, is_own)
+    return Duplicate(record.status)

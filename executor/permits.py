@@ -1,0 +1,136 @@
+"""The permits of an attempt: those of its job's `overlap`, which are of the run, and of its concurrency key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from common.jobs.job import Job
+from common.jobs.spec import Concurrency
+from common.planning.execution import BACKFILL, Execution
+from common.runs import states
+from common.runs.claims import Claim
+from common.runs.holders import MAX_PLACES, Full, Holders, Limit, Permit
+from common.runs.run import Run
+from common.storage import keys
+from executor.admission import Skip, Wait
+
+# The lease of a key's permit outlives that of the call: its executor's message comes again before others take it.
+_KEY_MARGIN_S: Final = 60
+# After the time at which a run should have gone on. Clocks may differ by ten minutes.
+_LATE_S: Final = 900
+# A run without a place in line looks by itself: first after so long, then each time after half of its wait.
+LOOK_AFTER_S: Final = 30
+# How many may wait before a run of the job does.
+_PLACES: Final = {"skip": 0, "queue_one": 1, "wait": MAX_PLACES}
+
+
+@dataclass(frozen=True, slots=True)
+class Permits:
+    """Takes the permits of attempts, and frees them. Jobs that limit nothing make no request."""
+
+    holders: Holders
+
+    def take(self, job: Job, claim: Claim, now: float) -> tuple[Permit, ...] | Run | Skip | Wait:
+        """All permits of an attempt, or what becomes of it without one: its record, if it does not wait for its turn.
+
+        Raises Busy.
+        """
+        taken: list[Permit] = []
+        for limit in limits_of(job, claim.execution, now):
+            result = self.holders.take(limit, claim.execution, claim.lease_until)
+            if isinstance(result, Permit):
+                taken.append(result)
+                continue
+            self.give_back(taken)
+            if result.record:
+                self.holders.free([Permit(limit.key, claim.execution, claim.execution.attempt)])
+                return result.record
+            return without_permit(job, claim.execution, limit, result, now)
+        return tuple(taken)
+
+    def give_back(self, taken: Iterable[Permit]) -> None:
+        """Free what was taken just now: the attempt is not made."""
+        self.holders.free(permit for permit in taken if permit.is_new)
+
+    def attempt_goes_on(self, job: Job | None, claim: Claim, until: float) -> None:
+        """Keep the permits: the target has accepted the work, and nobody looks again before `until`."""
+        self.holders.keep(permits_of(job, claim), until + _KEY_MARGIN_S, "callback")
+
+    def attempt_ended(self, job: Job | None, claim: Claim, next_at: float | None = None) -> None:
+        """Free the attempt's permits. Those of the run are kept if its next attempt is due at `next_at`."""
+        permits = permits_of(job, claim)
+        if next_at is None:
+            self.holders.free(permits)
+            return
+        self.holders.free(permit for permit in permits if permit.attempt)
+        self.holders.keep((permit for permit in permits if not permit.attempt), next_at + _LATE_S, "retry")
+
+    def run_is_over(self, job: Job | None, claim: Claim) -> None:
+        """Free whatever an ended run still has: permits, or places of its attempts."""
+        if job and job.spec.concurrency and not claim.slot:
+            claim = replace(claim, slot=job.spec.concurrency.key)
+        self.holders.free(permit._replace(attempt=0) for permit in permits_of(job, claim))
+
+
+def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:
+    """The keys whose permits an attempt needs. Later attempts and runs of a backfill wait by any policy. Pure."""
+    if job.spec.overlap == "allow" and job.spec.concurrency is None:
+        return []
+    must_run = execution.attempt > 1 or execution.trigger == BACKFILL
+    limits = []
+    if key := job.spec.concurrency:
+        is_over = now - _asked_at(execution) > key.max_wait_s
+        places = 0 if is_over else MAX_PLACES if must_run else _PLACES[key.when_full]
+        item_key = keys.slots(execution.tenant, key.key)
+        limits.append(Limit(item_key, key.limit, execution.attempt, places, _KEY_MARGIN_S))
+    if job.spec.overlap != "allow":
+        places = MAX_PLACES if must_run else _PLACES[job.spec.overlap]
+        limits.append(Limit(keys.overlap_lock(execution.tenant, execution.job_id), 1, 0, places))
+    return limits
+
+
+def without_permit(job: Job, execution: Execution, limit: Limit, full: Full, now: float) -> Skip | Wait:
+    """What an execution does that finds no permit. Pure."""
+    wait_s = now - _asked_at(execution)
+    look_at = full.look_at if full.has_place else int(now + max(LOOK_AFTER_S, wait_s / 2)) + 1
+    if job.spec.concurrency is None or not limit.attempt:
+        going, *_ = (*full.holders, *full.waiting)
+        detail = f"run {going.partition(':')[2]} is still going"
+        if full.has_place or limit.places == MAX_PLACES:
+            return Wait(look_at, detail)
+        if limit.places:
+            detail += f", and run {full.waiting[0].partition(':')[2]} waits for it already"
+        return Skip(states.OVERLAP, detail)
+    going = _going(job.spec.concurrency, full)
+    if not limit.places:
+        waited = (
+            f"; it waited {wait_s:.0f} s for its turn" if wait_s > job.spec.concurrency.max_wait_s else ""
+        )
+        return Skip(states.CONCURRENCY, f"{going}{waited}")
+    latest = int(_asked_at(execution) + job.spec.concurrency.max_wait_s) + 2
+    return Wait(min(look_at, latest), f"{going}; it waits")
+
+
+def permits_of(job: Job | None, claim: Claim) -> tuple[Permit, ...]:
+    """The permits of a claim: those that this executor has taken, or else what the record and the job say. Pure."""
+    if claim.permits:
+        return claim.permits
+    execution, permits = claim.execution, []
+    if claim.slot:
+        permits.append(Permit(keys.slots(execution.tenant, claim.slot), execution, execution.attempt))
+    if job and job.spec.overlap != "allow":
+        permits.append(Permit(keys.overlap_lock(execution.tenant, execution.job_id), execution, 0))
+    return tuple(permits)
+
+
+def _going(concurrency: Concurrency, full: Full) -> str:
+    runs, are = ("run", "is") if len(full.holders) == 1 else ("runs", "are")
+    such_as = f", such as {full.holders[0]}" if full.holders else ", or waiting"
+    return f"{len(full.holders)} {runs} of the concurrency key {concurrency.key} {are} going{such_as}"
+
+
+def _asked_at(execution: Execution) -> int:
+    """From when its wait counts."""
+    return (execution.attempt == 1 and execution.first_due_at) or execution.due_at

@@ -1,0 +1,130 @@
+"""What becomes of an attempt that has a record already: a table of the pure decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.planning.execution import Execution
+from common.runs.claims import Claim
+from common.runs.run import CallbackTerms, Report, Run
+from common.runs.run import Stop as AskedToStop
+from executor.conflict import Conflict, Settle, decide
+
+NOW = 1_800_000_000.0
+EXECUTION = Execution("alice", "report", int(NOW), int(NOW), 1)
+CLAIM = Claim(EXECUTION, "mine", NOW, NOW + 40)
+AGO, LATER = NOW - 1, NOW + 30
+
+
+def record(status: Any, **fields: Any) -> Run:
+    given = {"attempt": 1, "claimed_by": "other", "claim_token": "t", "started_at": NOW - 40, **fields}
+    return Run(
+        tenant="alice",
+        job_id="report",
+        run_name=EXECUTION.run_name,
+        fire_at=int(NOW),
+        due_at=int(NOW),
+        schedule_revision=1,
+        trigger="schedule",
+        status=status,
+        **given,
+    )
+
+
+def accepted(lease_until: float = LATER, **fields: Any) -> Run:
+    terms = CallbackTerms(hash="h", wait_s=60, kept_s=1, message="")
+    return record("running", callback=terms, accepted_attempt=1, lease_until=lease_until, **fields)
+
+
+def told(ok: bool, at: float = AGO, **fields: Any) -> Run:
+    return accepted(
+        reported_attempt=1, report=Report(at=at, ok=ok, error_type="" if ok else "Boom"), **fields
+    )
+
+
+WISH: dict[str, Any] = {"stop_attempt": 1, "stop": AskedToStop(at=AGO, note="wrong file")}
+
+
+@pytest.mark.parametrize(
+    ("run", "action"),
+    [
+        (None, "Duplicate"),
+        # Another message has it, or had it.
+        (record("running", lease_until=LATER), "Duplicate"),
+        (record("running", lease_until=AGO), "Duplicate"),
+        (record("running", attempt=2, lease_until=LATER), "Duplicate"),
+        (record("queued", attempt=0), "Duplicate"),
+        (record("retrying", next_attempt_at=LATER), "Duplicate"),
+        (record("retrying", next_attempt_at=NOW - 121), "SendRetry"),
+        (record("succeeded"), "RepeatEnd"),
+        (record("skipped", attempt=0), "RepeatEnd"),
+        (record("dispatched", lease_until=LATER), "RepeatEnd"),
+        # An earlier delivery of this message has it, or had it.
+        (record("running", claimed_by="mine", lease_until=LATER), "HandBack"),
+        (record("dispatched", claimed_by="mine", lease_until=LATER), "HandBack"),
+        (record("dispatched", claimed_by="mine", lease_until=AGO), "RepeatEnd"),
+        (record("retrying", claimed_by="mine", next_attempt_at=LATER), "SendRetry"),
+        (record("retrying", claimed_by="mine", attempt=2, next_attempt_at=LATER), "Duplicate"),
+        (record("failed", claimed_by="mine"), "RepeatEnd"),
+        # Its target has accepted the work.
+        (accepted(), "ComeAgain"),
+        (accepted(attempt=2), "Duplicate"),
+        (told(True), "Settle"),
+        (told(False), "Settle"),
+        # A person wants it to stop.
+        (accepted(**WISH), "Stop"),
+        (record("running", lease_until=LATER, **WISH), "Stop"),
+        (record("dispatched", **WISH), "Stop"),
+        (record("succeeded", **WISH), "RepeatEnd"),
+    ],
+)
+def test_each_record_has_one_answer(run: Run | None, action: str) -> None:
+    assert type(decide(Conflict(run), CLAIM, NOW)).__name__ == action
+
+
+@pytest.mark.parametrize(
+    ("run", "no_takeover", "action"),
+    [
+        (record("running", lease_until=AGO), "others hold it", "Died"),
+        (record("running", claimed_by="mine", lease_until=AGO), "others hold it", "Died"),
+        (record("running", lease_until=LATER), "others hold it", "Duplicate"),
+        (record("running", attempt=2, lease_until=AGO), "others hold it", "Duplicate"),
+        (record("dispatched", claimed_by="mine", lease_until=AGO), "others hold it", "RepeatEnd"),
+        (accepted(lease_until=AGO), "others hold it", "Settle"),
+    ],
+)
+def test_a_dead_executors_attempt_fails_if_it_may_not_be_made_again(
+    run: Run, no_takeover: str, action: str
+) -> None:
+    assert type(decide(Conflict(run, no_takeover), CLAIM, NOW)).__name__ == action
+
+
+@pytest.mark.parametrize(
+    ("run", "is_stopped", "error_type", "ended_at"),
+    [
+        (told(True), None, "", AGO),
+        (told(True, at=NOW + 9), None, "", NOW),
+        (told(True, at=NOW - 99), None, "", NOW - 40),  # not before it started
+        (told(False), None, "Boom", AGO),
+        (accepted(lease_until=AGO), None, "CallbackTimedOut", NOW),
+        (accepted(**WISH), True, "StoppedByHand", NOW),
+        (told(True, **WISH), True, "", AGO),
+        (told(False, **WISH), False, "StoppedByHand", AGO),
+        (record("dispatched", **WISH), True, "StoppedByHand", NOW),
+    ],
+)
+def test_how_and_when_an_attempt_ends_that_was_accepted_or_stopped(
+    run: Run, is_stopped: bool | None, error_type: str, ended_at: float
+) -> None:
+    action = decide(Conflict(run, is_stopped=is_stopped), CLAIM, NOW)
+    assert isinstance(action, Settle)
+    assert (action.outcome.error_type, action.ended_at) == (error_type, ended_at)
+    assert action.outcome.ok == (not error_type)
+
+
+def test_what_could_not_be_stopped_goes_on() -> None:
+    assert type(decide(Conflict(accepted(**WISH), is_stopped=False), CLAIM, NOW)).__name__ == "ComeAgain"
+    going = record("running", lease_until=LATER, **WISH)
+    assert type(decide(Conflict(going, is_stopped=False), CLAIM, NOW)).__name__ == "Duplicate"

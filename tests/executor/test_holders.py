@@ -1,0 +1,235 @@
+"""Permits of a key: tables of the pure decisions, and a model of many runs in random orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from common.planning.execution import Execution
+from common.runs.holders import (
+    LONGEST_LEASE_S,
+    MAX_PLACES,
+    Doing,
+    Full,
+    Lease,
+    Limit,
+    Permit,
+    State,
+    has_ended,
+    keep,
+    leave,
+    take,
+    take_or_wait,
+)
+from common.runs.run import Run
+from common.storage.wire import Item
+
+NOW = 1_800_000_000
+KEY = {"pk": "alice##slots", "sk": "crm"}
+RUN = Execution("alice", "report", NOW, NOW, 1)
+ME, OTHER, THIRD = "report:20270115T080000Z:1", "other:20270115T080000Z:1", "third:20270115T080000Z:1"
+MARGINS_S = 900
+
+
+def limit(permits: int = 1, places: int = MAX_PLACES, attempt: int = 1) -> Limit:
+    return Limit(KEY, permits, attempt, places)
+
+
+def held(until: float = NOW + 40, attempt: int = 1, doing: Doing = "call") -> Item:
+    return {"until": until, "attempt": attempt, "doing": doing}
+
+
+def place(since: int = NOW - 5, permits: int = 1, job_id: str = "other", attempt: int = 1) -> Item:
+    execution = replace(RUN, job_id=job_id, attempt=attempt)
+    return {
+        "since": since,
+        "until": NOW + 900,
+        "attempt": attempt,
+        "permits": permits,
+        "message": execution.encode(),
+    }
+
+
+def item(holders: Any = None, waiting: Any = None) -> Item:
+    return {"holders": holders or {}, "waiting": waiting or {}}
+
+
+def asked(stored: Item | None, limit: Limit) -> str:
+    """What a run gets that asks at NOW for a call of 40 s."""
+    lease = Lease(NOW + 40, limit.attempt, "call")
+    changed, taken = take(stored, ME, limit, lease, NOW)
+    if isinstance(taken, bool):
+        return "taken" if taken else "had it"
+    assert changed is stored
+    changed, result = take_or_wait(stored, RUN, limit, lease, NOW, [])
+    assert isinstance(result, Full)
+    assert result.has_place == (ME in State.of(changed, NOW).waiting)
+    return f"looks at {result.look_at - NOW}" if result.has_place else "full"
+
+
+@pytest.mark.parametrize(
+    ("stored", "of", "gets"),
+    [
+        (None, limit(), "taken"),
+        (item({ME: held()}), limit(), "had it"),
+        (item({ME: held(NOW + 10)}), limit(), "had it"),
+        (item({ME: held(attempt=2)}), limit(), "taken"),  # of another attempt of the same run
+        (item({OTHER: held()}), limit(), "looks at 41"),
+        (item({OTHER: held()}), limit(2), "taken"),
+        (item({OTHER: held(), THIRD: held(NOW + 20)}), limit(2), "looks at 21"),
+        (item({OTHER: held(NOW - 1)}), limit(), "taken"),
+        (item(None, {OTHER: place()}), limit(), "looks at 11"),  # it is about to take it
+        (item(None, {OTHER: place(), ME: place(NOW - 6)}), limit(), "taken"),
+        (item(None, {OTHER: place(), ME: place(NOW - 4)}), limit(), "looks at 11"),
+        (item({THIRD: held()}, {OTHER: place()}), limit(2), "looks at 41"),
+        (item({THIRD: held()}, {OTHER: place()}), limit(3), "taken"),
+        (item({OTHER: held()}), limit(places=0), "full"),
+        (item({OTHER: held()}), limit(places=1), "looks at 41"),
+        (item({OTHER: held()}, {ME: place()}), limit(places=1), "looks at 41"),
+        (item({OTHER: held()}, {THIRD: place()}), limit(places=1), "full"),
+        (item({OTHER: held()}, {f"{n}:x": place() for n in range(MAX_PLACES)}), limit(), "full"),
+    ],
+)
+def test_a_permit_a_place_or_neither(stored: Item | None, of: Limit, gets: str) -> None:
+    assert asked(stored, of) == gets
+
+
+@pytest.mark.parametrize(("doing", "longest_s"), LONGEST_LEASE_S.items())
+def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, longest_s: int) -> None:
+    furthest = NOW + longest_s + MARGINS_S
+    assert asked(item({OTHER: held(furthest, doing=doing)}), limit(places=0)) == "full"
+    assert asked(item({OTHER: held(furthest + 1, doing=doing)}), limit(places=0)) == "taken"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {},
+        "nobody",
+        held() | {"until": "soon"},
+        held() | {"until": None},
+        held() | {"doing": "nothing"},
+        held() | {"attempt": "x"},
+        {"attempt": 1, "doing": "call"},
+    ],
+)
+def test_what_somebody_has_damaged_holds_nothing(damaged: Any) -> None:
+    assert asked(item({OTHER: damaged}), limit()) == "taken"
+    assert asked(item({OTHER: damaged, THIRD: held()}), limit()) == "looks at 41"
+    assert asked({"holders": damaged, "waiting": [], "etag": 3}, limit()) == "taken"
+
+
+def record(status: Any, attempt: int = 1) -> Run:
+    return Run(
+        tenant="alice",
+        job_id="report",
+        run_name="20270115T080000Z:1",
+        fire_at=NOW,
+        due_at=NOW,
+        schedule_revision=1,
+        trigger="schedule",
+        status=status,
+        attempt=attempt,
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "of_the_run", "of_its_first_attempt", "a_place"),
+    [
+        (record("queued", 0), False, False, False),
+        (record("running"), False, False, False),
+        (record("retrying"), False, True, False),
+        (record("running", 2), False, True, False),
+        (record("succeeded"), True, True, True),
+        (record("failed", 2), True, True, True),
+        (record("dispatched"), True, True, True),
+        (record("skipped", 0), True, True, True),
+    ],
+)
+def test_a_record_says_who_no_longer_needs_it(
+    run: Run, of_the_run: bool, of_its_first_attempt: bool, a_place: bool
+) -> None:
+    waits = State.of(item(None, {ME: place()}), NOW).waiting[ME]
+    assert has_ended(run, Lease(NOW, 0, "call")) is of_the_run
+    assert has_ended(run, Lease(NOW, 1, "call")) is of_its_first_attempt
+    assert has_ended(run, waits) is a_place
+
+
+def test_an_attempt_that_has_taken_a_permit_and_is_not_claimed_yet_has_not_ended() -> None:
+    assert not has_ended(record("retrying"), Lease(NOW, 2, "call"))
+
+
+def permit(attempt: int = 1) -> Permit:
+    return Permit(KEY, RUN, attempt)
+
+
+def left(stored: Item | None, permit: Permit) -> tuple[Item | None, list[str]]:
+    changed, woken = leave(stored, permit, NOW)
+    return changed, [execution.job_id for execution in woken]
+
+
+def test_who_frees_a_permit_wakes_those_that_waited_longest() -> None:
+    waiting = {"b:x": place(NOW - 4, 2, "b"), "a:x": place(NOW - 3, 2, "a"), "c:x": place(NOW - 2, 2, "c")}
+    assert left(item({ME: held()}), permit()) == (None, [])
+    assert left(item({ME: held()}, waiting), permit())[1] == ["b", "a"]
+    assert left(item({ME: held(), OTHER: held()}, waiting), permit())[1] == ["b"]
+    assert left(item({ME: held(), OTHER: held(), THIRD: held()}, waiting), permit())[1] == []
+
+
+def test_freed_twice_it_wakes_again_and_changes_nothing() -> None:
+    """The executor may have died before it sent the messages."""
+    stored = item({}, {"b:x": place(NOW - 4, 1, "b")})
+    assert left(stored, permit()) == (stored, ["b"])
+
+
+def test_only_its_own_attempt_frees_a_permit() -> None:
+    stored = item({ME: held(attempt=2)})
+    assert left(stored, permit(attempt=1)) == (stored, [])
+    assert left(stored, permit(attempt=2)) == (None, [])
+    assert left(item({ME: held(attempt=0)}, {}), permit(attempt=0)) == (None, [])
+    assert left(item({}, {ME: place(attempt=3)}), permit(attempt=0)) == (None, [])
+
+
+def test_a_lost_permit_comes_back_only_to_what_goes_on() -> None:
+    stored = item({OTHER: held()})
+    waits, goes_on = Lease(NOW + 900, 0, "retry"), Lease(NOW + 900, 0, "callback")
+    assert keep(stored, permit(0), waits, NOW)[0] is stored
+    assert set(State.of(keep(stored, permit(0), goes_on, NOW)[0], NOW).holders) == {ME, OTHER}
+    kept = keep(item({ME: held(attempt=0)}), permit(0), waits, NOW)[0]
+    assert State.of(kept, NOW).holders == {ME: waits}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_many_runs_in_a_random_order(seed: int) -> None:
+    """Never more hold than the limit, nobody who waits is overtaken, and all get their turn."""
+    random, permits, now = Random(seed), 1 + seed % 3, float(NOW)
+    runs = [replace(RUN, job_id=f"job-{n}") for n in range(12)]
+    stored: Item | None = None
+    going: list[Execution] = []
+    line: list[Execution] = []
+    ended = 0
+    ready = list(runs)
+    while ended < len(runs):
+        now += 1
+        if ready and (random.random() < 0.6 or not going):
+            run = ready.pop(random.randrange(len(ready)))
+            lease = Lease(now + 40, 1, "call")
+            stored, result = take_or_wait(stored, run, limit(permits), lease, now, [])
+            if isinstance(result, Full):
+                assert result.has_place
+                line += [run] if run not in line else []
+                continue
+            assert run not in line or line.index(run) < permits
+            line = [waits for waits in line if waits != run]
+            going.append(run)
+        elif going:
+            run = going.pop(random.randrange(len(going)))
+            ended += 1
+            stored, woken = leave(stored, Permit(KEY, run, 1), now)
+            ready += [waits for waits in woken if waits not in ready]
+        assert len(going) <= permits
+        assert len(State.of(stored, now).holders) == len(going)
+    assert stored is None
