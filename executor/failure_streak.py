@@ -64,7 +64,7 @@ class FailureStreak:
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
-        if not (job.is_failing or job.failures_in_row) or execution.trigger != SCHEDULE:
+        if not job.has_failures or execution.trigger != SCHEDULE:
             return
         if not (failures_in_row := self._store.failures.end(job, execution.run_name)):
             return  # a concurrent run has published it, or a later one has failed

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.config import config
 from common.events import event_bus
 from common.planning.packs import hold_s, is_wake
@@ -20,7 +20,6 @@ from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
 from executor.batch import execute_batch
-from executor.failure_streak import store_of_failures
 from executor.pipeline import EVENT_TIMEOUT_S, Executor
 from executor.recorder import Report, has_started, lateness_s, service_level
 from executor.redelivery import Redelivery
@@ -29,6 +28,7 @@ from executor.targets import clients, kinds
 from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
+    from common.jobs.store import JobStore
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
     from eventbridge.group_metrics import Attempt
@@ -123,7 +123,7 @@ def _executor() -> Executor:
         tables,
         queue,
         clock,
-        store_of_failures(tables, queue, clock, known),
+        aws.on_first_use(lambda: _store(tables, queue, clock, known)),
         event_bus(settings.event_bus),
         known,
         kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
@@ -132,6 +132,12 @@ def _executor() -> Executor:
         settings.api_url,
     )
     return replace(built, note=spans.note, kinds=spans.flagging(built.kinds)) if spans else built
+
+
+def _store(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
+    from executor.failure_streak import store_of_failures
+
+    return store_of_failures(tables, queue, clock, known)
 
 
 @cache

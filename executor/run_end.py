@@ -34,7 +34,6 @@ from common.timing.instants import rfc3339
 from executor import calling
 from executor.admission import Skip, is_for_job
 from executor.calling import PayloadReader
-from executor.failure_streak import FailureStreak, responsible
 from executor.retry import exhausted
 from executor.targets.aws_services import queue_url
 from executor.targets.clients import client
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
     from common.jobs.ended import EndedJobs
     from common.planning.removal_requests import RemovalRequests
+    from executor.failure_streak import FailureStreak
 
 _TIMEOUT_S: Final = 5
 _MAX_TRIES: Final = 2
@@ -72,7 +72,7 @@ class RunEnd:
     def succeeded(self, job: Job | None, execution: Execution) -> None:
         """The target has done the work."""
         self.ended(job, execution)
-        if job:
+        if job and job.has_failures:
             self.failure_streak.succeeded(job, execution)
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> str | None:
@@ -86,6 +86,8 @@ class RunEnd:
 
     def skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         """The first attempt is not made."""
+        from executor.failure_streak import responsible
+
         self.ended(job, execution)
         self.events.publish(
             RUN_SKIPPED,

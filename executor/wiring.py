@@ -15,7 +15,6 @@ from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.due_jobs import DueJobs, Payloads
-from executor.failure_streak import FailureStreak
 from executor.permits import Permits
 from executor.pipeline import Executor
 from executor.recorder import Recorder
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
+    from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
     from executor.stops import Stops
 
@@ -56,7 +56,7 @@ def executor(
     postponed = _postponed(tables.due, queue, clock)
     permits = Permits(Holders(tables.runs, queue, clock))
     run_end = RunEnd(
-        failure_streak=FailureStreak(store, events),
+        failure_streak=_failure_streak(store, events),
         dead_letters=DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
@@ -94,6 +94,15 @@ def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
         from common.planning.postponed import Postponed
 
         return Postponed(due, queue, clock)
+
+    return on_first_use(build)
+
+
+def _failure_streak(store: JobStore, events: Events) -> FailureStreak:
+    def build() -> FailureStreak:
+        from executor.failure_streak import FailureStreak
+
+        return FailureStreak(store, events)
 
     return on_first_use(build)
 

@@ -78,6 +78,11 @@ class Job(_Attributes, frozen=True, kw_only=True):
         return job_key(self.tenant, self.job_id)
 
     @property
+    def has_failures(self) -> bool:
+        """Whether its last run may have failed."""
+        return self.is_failing or self.failures_in_row > 0
+
+    @property
     def texts(self) -> Iterator[StoredText]:
         """What may have items of its own."""
         yield self.payload

@@ -6,10 +6,9 @@ import hashlib
 import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.planning.execution import Execution
-from common.runs.holders import Permit
 from common.runs.moves import By
 from common.runs.outcome import Outcome
 from common.runs.run import Run
@@ -17,6 +16,9 @@ from common.runs.states import FAILED
 from common.storage.expressions import change
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
+
+if TYPE_CHECKING:
+    from common.runs.holders import Permit
 
 RETENTION_S: Final = 30 * DAY_S
 # Calls of executors that died; each takes some 60 bytes.
