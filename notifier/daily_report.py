@@ -8,9 +8,8 @@ from typing import Any, Final
 from common.platform.daily_report import read_report
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import ABSENT, Attribute
 from common.storage.table import Tables
-from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 HOUR_S: Final = 3_600
@@ -46,10 +45,4 @@ class DailyReports:
 
     def _take(self, until_at: int) -> bool:
         item = {**keys.REPORTED, "until_at": until_at}
-        try:
-            self.tables.jobs.put(
-                item, Expression("attribute_not_exists(pk) OR #until_at < :until", {":until": until_at})
-            )
-        except ConditionFailed:
-            return False
-        return True
+        return self.tables.jobs.put_if(item, ABSENT | (Attribute("until_at") < until_at))

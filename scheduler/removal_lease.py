@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Table
-from common.storage.wire import Expression
 
 # Longer than the function may run (serverless.yml).
 LEASE_S: Final = 310
@@ -26,31 +25,20 @@ class RemovalLease:
     def take(self, now: float) -> bool:
         """Whether this process may remove. If not, the one that does begins once more."""
         for _ in range(_MAX_TRIES):
-            try:
-                free = Expression("attribute_not_exists(pk) OR #until <= :now", {":now": int(now)})
-                self._due.put({**keys.REMOVAL, "until": int(now) + LEASE_S}, free)
+            free = ABSENT | (Attribute("until") <= int(now))
+            if self._due.put_if({**keys.REMOVAL, "until": int(now) + LEASE_S}, free):
                 return True
-            except ConditionFailed:
-                pass
-            try:
-                self._due.update(
-                    keys.REMOVAL,
-                    Expression("SET #again = :true", {":true": True}),
-                    Expression("#until > :now", {":now": int(now)}),
-                )
+            # Refused: it was released or has expired meanwhile.
+            if self._due.update_if(keys.REMOVAL, change({"again": True}), Attribute("until") > int(now)):
                 return False
-            except ConditionFailed:  # released or expired meanwhile
-                continue
         return False
 
     def release(self, now: float) -> bool:
         """Give the lease back. Returns False, and keeps it, if others left a mark since it was taken."""
-        try:
-            self._due.delete(keys.REMOVAL, Expression("attribute_not_exists(#again)", {}))
+        if self._due.delete_if(keys.REMOVAL, Attribute("again").is_absent):
             return True
-        except ConditionFailed:
-            self._due.put({**keys.REMOVAL, "until": int(now) + LEASE_S})
-            return False
+        self._due.put({**keys.REMOVAL, "until": int(now) + LEASE_S})
+        return False
 
     def drop(self) -> None:
         """Give the lease back, whatever others want."""

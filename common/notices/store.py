@@ -7,15 +7,13 @@ overwrites the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from common.errors import NotFound
 from common.notices.subscription import Subscription
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import Attribute, Condition
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 
 
 class Subscriptions:
@@ -43,20 +41,14 @@ class Subscriptions:
 
     def drop_subscriber(self, tenant: str, mark: str) -> None:
         """Take a tenant without subscriptions from the list, unless it has stored one since `mark` was read."""
-        with suppress(ConditionFailed):
-            self.table.delete(keys.subscriber(tenant), Expression("#mark = :mark", {":mark": mark}))
+        self.table.delete_if(keys.subscriber(tenant), Attribute("mark") == mark)
 
     def save(self, subscription: Subscription) -> Subscription | None:
         """Write the next version. None if another writer was faster; nothing is written then."""
         new = replace(subscription, version=subscription.version + 1)
-        try:
-            self.table.put(new.to_item(), unchanged(subscription))
-        except ConditionFailed:
-            return None
-        return new
+        return new if self.table.put_if(new.to_item(), unchanged(subscription)) else None
 
 
-def unchanged(read: Subscription) -> Expression:
+def unchanged(read: Subscription) -> Condition:
     """The condition that the stored subscription is still the one that was read."""
-    same = "#version = :version AND #created_at = :created"
-    return Expression(same, {":version": read.version, ":created": read.created_at})
+    return (Attribute("version") == read.version) & (Attribute("created_at") == read.created_at)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict
+from common.storage.conflicts import TransactionConflict
+from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import MAX_WRITES, Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
 from common.timing.slots import EVERYWHERE, places, places_of
@@ -33,8 +35,8 @@ SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
 _ONE_OFF_TTL_S = 400 * DAY_S
 # If another process has dropped the item, nothing is left to compare.
-_IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
-_IS_LISTED = Expression("attribute_exists(#filed)", {})
+_IS_EMPTY = ABSENT | (Attribute("jobs") <= 0)
+_IS_LISTED = Attribute("filed").exists
 
 
 class Shard(NamedTuple):
@@ -151,10 +153,8 @@ class Directory:
         def add(tx: Transaction, listing: Listing) -> None:
             group, shard, _ = listing.shard
             right_places = _right_places(group)
-            filed = Expression(
-                "ADD #jobs :zero SET #filed = :filed", {":zero": 0, ":filed": " ".join(right_places)}
-            )
-            tx.update(self._table, keys.directory(group, shard), filed)
+            listed = change({"filed": " ".join(right_places)}, add={"jobs": 0})
+            tx.update(self._table, keys.directory(group, shard), listed)
             for place in right_places:
                 tx.put(self._table, {**keys.listing(place, group, shard)})
             for place in set(listing.places) - set(right_places):
@@ -163,16 +163,15 @@ class Directory:
         for tx, _ in self._transactions(listings, add):
             tx.commit()
 
-    def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
+    def count(self, tx: Transaction, group: str, shard: int, difference: int) -> None:
         """Change a shard's number of entries, as part of a job's transaction; a recurring one gains only if it is open.
 
         The directory item of one-off jobs is created with the first entry.
         """
-        words, values = "ADD #jobs :change", {":change": change}
-        if expires_at := expiry(group):
-            words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
-        condition = _IS_LISTED if change > 0 and not expires_at else None
-        tx.update(self._table, keys.directory(group, shard), Expression(words, values), condition)
+        expires_at = expiry(group)
+        counted = change({"expires_at": expires_at} if expires_at else {}, add={"jobs": difference})
+        condition = _IS_LISTED if difference > 0 and not expires_at else None
+        tx.update(self._table, keys.directory(group, shard), counted, condition)
 
     def has_entries(self, shard: Shard) -> bool:
         """Whether a shard has an entry, whatever the directory counts."""
@@ -182,14 +181,11 @@ class Directory:
     def drop_empty(self, listings: Sequence[Listing]) -> None:
         """Remove the shards that have no entries; safe against a registration that fills one at the same moment."""
         for tx, dropped in self._transactions(listings, self._drop):
-            try:
-                tx.commit()
-            except ConditionFailed:  # one of the shards has just been filled
-                if len(dropped) > 1:
+            # If a writer holds one, or DynamoDB throttles, the next tick finds them empty again.
+            with suppress(TransactionConflict):
+                if tx.try_commit() and len(dropped) > 1:  # one of the shards has just been filled
                     for listing in dropped:
                         self.drop_empty([listing])
-            except TransactionConflict:
-                pass  # a writer holds one, or DynamoDB throttles: the next tick finds them empty again
 
     def drop_if_without_entries(self, listings: Sequence[Listing]) -> None:
         """The same for shards that the directory counts as empty: it may count wrongly if somebody has edited it."""

@@ -16,7 +16,7 @@ from common.planning.due_entry import BadEntry, DueEntry
 from common.planning.log import ExecutionLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import Attribute, Condition, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression, Item
@@ -153,52 +153,38 @@ class DueIndex:
             begin = window_start(int(now))
         last = self._last_planned(now)
         end = last or begin
-        with suppress(ConditionFailed):
-            self._table.put(
-                {
-                    **keys.MARK,
-                    "planned_until": end,
-                    "planning_until": end,
-                    "tzdata": TZDATA_VERSION,
-                    "sdk": sdk_version(),
-                    "filing": FILING,
-                    "filed_until": end,
-                    **({} if last else {"new_since": window_start(int(now))}),
-                },
-                Expression("attribute_not_exists(pk)", {}),
-            )
+        self._table.create(
+            {
+                **keys.MARK,
+                "planned_until": end,
+                "planning_until": end,
+                "tzdata": TZDATA_VERSION,
+                "sdk": sdk_version(),
+                "filing": FILING,
+                "filed_until": end,
+                **({} if last else {"new_since": window_start(int(now))}),
+            }
+        )
         mark = self.mark()
         assert mark is not None
         return mark
 
     def _delete_unreadable(self) -> None:
-        item = self._table.get(keys.MARK) or {}
-        as_read = {
-            name: item[name] for name in ("planned_until", "planning_until") if item.get(name) is not None
-        }
-        words = " AND ".join(["attribute_exists(pk)", *(f"#{name} = :{name}" for name in as_read)])
-        with suppress(ConditionFailed):  # another tick was faster
-            self._table.delete(
-                keys.MARK, Expression(words, {f":{name}": value for name, value in as_read.items()})
-            )
+        item = self._table.get(keys.MARK)
+        self._table.delete_if(keys.MARK, unchanged(item, "planned_until", "planning_until"))
 
     def move_back(self, mark: Mark, now: float) -> Mark:
         """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
         last = self._last_planned(now) or window_start(int(now))
-        change = Expression(
-            "SET #planned_until = :last, #planning_until = :last, #tries = :zero,"
-            " #moved_back_at = :now, #moved_back_from = :from",
-            {":last": last, ":zero": 0, ":now": now, ":from": mark.planning_until},
-        )
-        unmoved = Expression(
-            "#planned_until = :start AND #planning_until = :end",
-            {":start": mark.planned_until, ":end": mark.planning_until},
-        )
-        try:
-            return _mark(self._table.update(keys.MARK, change, unmoved))
-        except ConditionFailed as conflict:
-            assert conflict.existing
-            return _mark(conflict.existing)
+        moved = {"planned_until": last, "planning_until": last, "tries": 0}
+        moved_back = change({**moved, "moved_back_at": now, "moved_back_from": mark.planning_until})
+        return self._updated(moved_back, _unmoved(mark))
+
+    def _updated(self, update: Expression, condition: Condition) -> Mark:
+        """The mark after an update, or as another process has moved it."""
+        item = self._table.update_or_read(keys.MARK, update, condition)
+        assert item
+        return _mark(item)
 
     def _last_planned(self, now: float) -> int | None:
         """The end of the last recorded window that a tick can have planned."""
@@ -218,51 +204,25 @@ class DueIndex:
         """
         if mark.is_open:
             return mark
-        change = Expression(
-            "SET #planning_until = :end, #filed_until = :end, #decided_at = :now, #tzdata = :tzdata,"
-            " #sdk = :sdk, #tries = :zero",
-            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":sdk": sdk_version(), ":zero": 0},
-        )
-        unmoved = Expression(
-            "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
-        )
-        try:
-            announced = self._table.update(keys.MARK, change, unmoved)
-        except ConditionFailed as conflict:
-            assert conflict.existing
-            announced = conflict.existing
-        return _mark(announced)
+        window = {"planning_until": end, "filed_until": end, "decided_at": now, "tries": 0}
+        announcement = change({**window, "tzdata": TZDATA_VERSION, "sdk": sdk_version()})
+        return self._updated(announcement, _unmoved(mark))
 
     def count_try(self, mark: Mark) -> Mark:
         """Count a further try of the open window, in case the window kills this tick too. Returns the stored mark."""
-        unmoved = Expression(
-            "#planned_until = :start AND #planning_until = :end",
-            {":start": mark.planned_until, ":end": mark.planning_until},
-        )
-        try:
-            return _mark(self._table.update(keys.MARK, Expression("ADD #tries :one", {":one": 1}), unmoved))
-        except ConditionFailed as conflict:
-            assert conflict.existing
-            return _mark(conflict.existing)
+        return self._updated(change(add={"tries": 1}), _unmoved(mark))
 
     def finish_planning(self, end: int) -> Mark:
-        """Move the mark to `end`: everything before it is durably enqueued. Returns the stored mark."""
-        change = Expression("SET #planned_until = :end", {":end": end})
-        is_ahead = Expression("#planned_until < :end", {":end": end})
-        try:
-            moved = self._table.update(keys.MARK, change, is_ahead)
-        except ConditionFailed as conflict:  # another tick was faster; the mark never moves back
-            assert conflict.existing
-            moved = conflict.existing
-        return _mark(moved)
+        """Move the mark to `end`: everything before it is durably enqueued. It never moves back.
+
+        Returns the stored mark: another tick may have been faster.
+        """
+        return self._updated(change({"planned_until": end}), Attribute("planned_until") < end)
 
     def distrust_listings(self, now: float) -> Mark:
         """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
-        change = Expression(
-            "SET #filing = :filing, #filed_since = :now, #filed_until = #planning_until",
-            {":filing": FILING, ":now": now},
-        )
-        return _mark(self._table.update(keys.MARK, change))
+        distrust = change({"filing": FILING, "filed_since": now, "filed_until": Attribute("planning_until")})
+        return _mark(self._table.update(keys.MARK, distrust))
 
     # The entries of a shard
 
@@ -317,6 +277,11 @@ class DueIndex:
             self._table.delete(pending[0].key)
         else:  # entries that are left because of throttling do no harm: the next tick confirms them
             self._table.delete_many([registration.key for registration in pending])
+
+
+def _unmoved(mark: Mark) -> Condition:
+    as_read = {"planned_until": mark.planned_until, "planning_until": mark.planning_until}
+    return unchanged(as_read, *as_read)
 
 
 def _mark(item: Item) -> Mark:

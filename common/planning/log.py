@@ -28,8 +28,9 @@ from typing import Any, Final, Protocol
 from common.errors import Busy
 from common.planning.execution import Execution
 from common.storage import keys
+from common.storage.expressions import change
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
@@ -216,23 +217,16 @@ class PlannedWindows:
 
     def add(self, part: PlannedWindow) -> None:
         """Add what a tick or a planner did to the record of its window."""
-        change = Expression(
-            "SET #start = if_not_exists(#start, :start), #began_at = if_not_exists(#began_at, :began_at),"
-            " #ended_at = :ended_at, #expires_at = :expires_at"
-            " ADD #planned :planned, #missed :missed, #bad :bad, #ticks :ticks, #planners :planners",
-            {
-                ":start": part.start,
-                ":began_at": part.began_at,
-                ":ended_at": part.ended_at,
-                ":expires_at": int(part.ended_at) + _WINDOW_TTL_S,
-                ":planned": part.planned,
-                ":missed": part.missed,
-                ":bad": part.bad_entries,
-                ":ticks": part.ticks,
-                ":planners": part.planners,
-            },
-        )
-        self._table.update(keys.planned_window(part.end), change)
+        counts = {
+            "planned": part.planned,
+            "missed": part.missed,
+            "bad": part.bad_entries,
+            "ticks": part.ticks,
+            "planners": part.planners,
+        }
+        ended = {"ended_at": part.ended_at, "expires_at": int(part.ended_at) + _WINDOW_TTL_S}
+        began = {"start": part.start, "began_at": part.began_at}
+        self._table.update(keys.planned_window(part.end), change(ended, keep=began, add=counts))
 
     def newest(self, limit: int) -> list[PlannedWindow]:
         """The last windows, the newest first."""

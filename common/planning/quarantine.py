@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,10 +22,10 @@ from common.planning.due_entry import REPORTED
 from common.planning.due_index import MAX_CLOCK_ERROR_S, Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict
+from common.storage.expressions import PRESENT, Attribute, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import planning_end
@@ -75,37 +74,31 @@ class Quarantine:
 
     def add_group(self, name: str, window: Window, reason: str, now: float) -> None:
         """Set aside a shard by its name in the directory, for one window more."""
-        change = Expression(
-            "SET #start = if_not_exists(#start, :start), #end = :end, #shards = :shards, #parts = :parts,"
-            " #reason = :reason, #seen_at = :now, #expires_at = :expires REMOVE #decided_at",
-            {
-                ":start": window.start,
-                ":end": window.end,
-                ":shards": name,
-                ":parts": 1,
-                ":reason": reason[:_MAX_REASON_CHARS],
-                ":now": int(now),
-                ":expires": int(now) + _GROUP_TTL_S,
-            },
-        )
-        self._table.update(keys.set_aside(GROUP, _short(name)), change)
+        record = {
+            "end": window.end,
+            "shards": name,
+            "parts": 1,
+            "reason": reason[:_MAX_REASON_CHARS],
+            "seen_at": int(now),
+            "expires_at": int(now) + _GROUP_TTL_S,
+        }
+        added = change(record, keep={"start": window.start}, remove=["decided_at"])
+        self._table.update(keys.set_aside(GROUP, _short(name)), added)
 
     def add_share(self, share: Share, reason: str, now: float) -> None:
         """Set aside a share in one transaction with its record. A confirmed share is gone already."""
         tx = Transaction(self._table.client)
-        tx.delete(self._table, share.key, Expression("attribute_exists(pk)", {}))
+        tx.delete(self._table, share.key, PRESENT)
         tx.put(self._table, _item(share.key["sk"], share, reason, now))
-        with suppress(ConditionFailed):
-            tx.commit()
+        tx.try_commit()
 
     def add_unreadable_share(self, item: Item, reason: str, now: float) -> None:
         """Set aside the record of a share that cannot be read, as it is, in one transaction with it."""
         tx = Transaction(self._table.client)
-        tx.delete(self._table, keys.key_of(item), Expression("attribute_exists(pk)", {}))
+        tx.delete(self._table, keys.key_of(item), PRESENT)
         record = {**item, "end": keys.end_of_share(item["sk"]), "reason": reason, "seen_at": int(now)}
         tx.put(self._table, {**record, **keys.set_aside(SHARE, item["sk"])})
-        with suppress(ConditionFailed):
-            tx.commit()
+        tx.try_commit()
 
     def add_entry(self, name: str, reason: str, now: float, *, stays: bool = False) -> None:
         """Report that an entry could not be planned; repeated reports are one record.
@@ -132,12 +125,8 @@ class Quarantine:
 
     def mark_reported(self, entry: keys.Key, now: float) -> None:
         """Mark an unreadable entry that stays, so that it is not reported again."""
-        change = Expression(
-            f"SET #{REPORTED} = :now, #expires_at = if_not_exists(#expires_at, :expires)",
-            {":now": int(now), ":expires": int(now) + _REPORTED_TTL_S},
-        )
-        with suppress(ConditionFailed):  # a tick of a later version has read it
-            self._table.update(entry, change, Expression("attribute_exists(pk)", {}))
+        reported = change({REPORTED: int(now)}, keep={"expires_at": int(now) + _REPORTED_TTL_S})
+        self._table.update_if(entry, reported, PRESENT)
 
     def all(self) -> Iterator[QuarantinedRecord]:
         """Records of all kinds, without the names of their shards."""
@@ -167,25 +156,17 @@ class Quarantine:
         if "shards" not in item:
             return None
         share: Share | None = None
-        change: Item = {"tries": _whole(item, "tries") + 1}
+        attempt: Item = {"tries": _whole(item, "tries") + 1}
         try:
             share = _taken(item, now)
-            change["decided_at"] = share.window.decided_at
+            attempt["decided_at"] = share.window.decided_at
         except UNREADABLE as error:
-            change["reason"] = f"unreadable: {error!r}"[:_MAX_REASON_CHARS]
-        words = "SET " + ", ".join(f"#{name} = :{name}" for name in change)
-        values = {f":{name}": value for name, value in change.items()}
-        try:
-            self._table.update(key, Expression(words, values), Expression("attribute_exists(#shards)", {}))
-        except ConditionFailed:
-            return None
-        return share
+            attempt["reason"] = f"unreadable: {error!r}"[:_MAX_REASON_CHARS]
+        return share if self._table.update_if(key, change(attempt), Attribute("shards").exists) else None
 
     def release(self, share: Share) -> None:
         """Delete the record: its executions are enqueued. It stays if later windows were set aside meanwhile."""
-        as_read = Expression("#end = :end", {":end": share.window.end})
-        with suppress(ConditionFailed):
-            self._table.delete(share.key, as_read)
+        self._table.delete_if(share.key, Attribute("end") == share.window.end)
 
     def split(self, record: QuarantinedRecord, now: float) -> list[str]:
         """Replace a share by its parts. Returns their names."""
@@ -201,13 +182,11 @@ class Quarantine:
         size = -(-len(share.shards) // SPLIT_PARTS)
         parts = [share.shards[first : first + size] for first in range(0, len(share.shards), size)]
         tx = Transaction(self._table.client)
-        tx.delete(self._table, record.key, Expression("#shards = :shards", {":shards": item["shards"]}))
+        tx.delete(self._table, record.key, unchanged(item, "shards"))
         names = [f"{record.name}.{nth}" for nth in range(len(parts))]
         for name, shards in zip(names, parts, strict=True):
             tx.put(self._table, _item(name, replace(share, shards=shards, after=""), record.reason, now))
-        try:
-            tx.commit()
-        except (ConditionFailed, TransactionConflict):  # a planner just got further with it
+        if not tx.commit_if_unchanged():  # a planner just got further with it
             return [record.key["sk"]]
         return [keys.set_aside(SHARE, name)["sk"] for name in names]
 

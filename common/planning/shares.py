@@ -21,9 +21,9 @@ from common.planning.due_index import DueIndex, Mark, Window
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.groups import entry_weight
 from common.timing.windows import MISSED_AFTER_S
@@ -145,18 +145,14 @@ class Shares:
             key = keys.share(window.end, division * _MAX_DIVISION_SHARES + nth)
             self._table.put({**key, **share_item(window, *draft)})
             recorded.append(key)
-        counts = Expression(
-            "SET #divided_until = :end, #division = :division",
-            {":end": window.end, ":division": division},
+        counts = change({"divided_until": window.end, "division": division})
+        divided_until = Attribute("divided_until")
+        undivided = (
+            (Attribute("planned_until") == window.start)
+            & (Attribute("planning_until") == window.end)
+            & (divided_until.is_absent | (divided_until < window.end))
         )
-        undivided = Expression(
-            "#planned_until = :start AND #planning_until = :end"
-            " AND (attribute_not_exists(#divided_until) OR #divided_until < :end)",
-            {":start": window.start, ":end": window.end},
-        )
-        try:
-            self._table.update(keys.MARK, counts, undivided)
-        except ConditionFailed:  # another tick was faster
+        if not self._table.update_if(keys.MARK, counts, undivided):  # another tick was faster
             for key in recorded:
                 self._table.delete(key)
         mark = self._index.mark()
@@ -189,15 +185,8 @@ class Shares:
 
     def advance(self, share: Share, remaining: Sequence[Shard], after: str) -> bool:
         """Record the remaining shards of a share, after the position `after`. False if the share is confirmed."""
-        change = Expression(
-            "SET #shards = :shards, #after = :after, #tries = :zero",
-            {":shards": _names(remaining), ":after": after, ":zero": 0},
-        )
-        try:
-            self._table.update(share.key, change, Expression("attribute_exists(pk)", {}))
-        except ConditionFailed:
-            return False
-        return True
+        progress = change({"shards": _names(remaining), "after": after, "tries": 0})
+        return self._table.update_if(share.key, progress, PRESENT) is not None
 
     def confirm(self, share: Share) -> None:
         """Delete the share: its executions are enqueued."""

@@ -18,10 +18,11 @@ from common.registration.calendar_sources import resolved
 from common.registration.named_deletion import NamedDeletion
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
@@ -61,14 +62,15 @@ class CalendarStore(Calendars):
                 addition.note(tx)
             else:
                 calendar = replace(calendar, created_at=old.created_at, revision=old.revision + 1)
-            tx.put(self.table, {**keys.calendar(tenant, name), **calendar.to_item()}, _unchanged(item))
+            tx.put(
+                self.table, {**keys.calendar(tenant, name), **calendar.to_item()}, unchanged(item, "revision")
+            )
             before = _audit_view(old) if old else None
             after = _audit_view(calendar)
             self._audited.commit(tx, tenant, "calendar.stored", name, now, before=before, after=after)
             return calendar
 
-        conflicts = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"calendar {name!r}", on=conflicts, sleep=self._audited.clock.sleep)
+        return retry_if_changed(attempt, f"calendar {name!r}", sleep=self._audited.clock.sleep)
 
     def _check_room(self, tenant: str) -> None:
         """Raises Conflict."""
@@ -114,15 +116,6 @@ def _check_revision(old: Calendar | None, name: str, expected: int | None) -> No
         raise NotFound("calendar", name)
     if old.revision != expected:
         raise RevisionMismatch(name, expected, old.revision, kind="calendar")
-
-
-def _unchanged(item: Item | None) -> Expression:
-    """The condition that a calendar is still as it was read. Earlier versions wrote no revision."""
-    if item is None:
-        return Expression("attribute_not_exists(pk)", {})
-    if "revision" not in item:
-        return Expression("attribute_exists(pk) AND attribute_not_exists(#revision)", {})
-    return Expression("#revision = :before", {":before": item["revision"]})
 
 
 def _audit_view(calendar: Calendar) -> Item:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Table
-from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 # EventBridge tries for a day, and the queue keeps an event for four.
@@ -33,27 +32,16 @@ class EventOrder:
 
     def begin(self, tenant: str, job_id: str, event_id: str, at: int, now: float) -> Turn:
         """Whether this event of the instant `at` may change the job now. Raises Busy."""
-        try:
-            self.jobs.update(
-                keys.newest_event(tenant, job_id),
-                Expression(
-                    "SET #at = :at, #done = :none, #expires_at = :expires",
-                    {":at": at, ":none": [], ":expires": math.ceil(now) + REMEMBERED_S},
-                ),
-                Expression("attribute_not_exists(pk) OR #at < :at", {":at": at}),
-            )
-        except ConditionFailed as known:
-            newest = known.existing or {}
-            if newest.get("at", 0) > at:
-                return "superseded"
-            return "duplicate" if event_id in newest.get("done", ()) else "now"
-        return "now"
+        first_sight = change({"at": at, "done": [], "expires_at": math.ceil(now) + REMEMBERED_S})
+        is_newest = ABSENT | (Attribute("at") < at)
+        newest = self.jobs.update_or_read(keys.newest_event(tenant, job_id), first_sight, is_newest) or {}
+        if newest.get("at", 0) > at:
+            return "superseded"
+        return "duplicate" if event_id in newest.get("done", ()) else "now"
 
     def end(self, tenant: str, job_id: str, event_id: str, at: int) -> None:
         """Note that the event is done. Raises Busy."""
         item = self.jobs.get(keys.newest_event(tenant, job_id))
         if item and item["at"] == at and event_id not in item["done"]:
             done = [*item["done"], event_id][-REMEMBERED_EVENTS:]
-            self.jobs.update(
-                keys.newest_event(tenant, job_id), Expression("SET #done = :done", {":done": done})
-            )
+            self.jobs.update(keys.newest_event(tenant, job_id), change({"done": done}))

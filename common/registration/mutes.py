@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S, MutedGroup, MutedGroups
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
-
-_CONFLICTS: Final = (ConditionFailed, TransactionConflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,7 @@ class Mutes:
             )
             return group
 
-        return retry_on_conflict(
-            attempt, f"muting {_subject(group)!r}", on=_CONFLICTS, sleep=self.audited.clock.sleep
-        )
+        return retry_if_changed(attempt, f"muting {_subject(group)!r}", sleep=self.audited.clock.sleep)
 
     def unmute(self, tenant: str, job_id: str, fingerprint: str, now: float) -> None:
         """Show a group again. Raises NotFound, Busy."""
@@ -71,7 +67,7 @@ class Mutes:
             tx.delete(table, key, _as_read(old))
             self.audited.commit(tx, tenant, "failures.unmuted", _subject(old), now, before=_audit_view(old))
 
-        retry_on_conflict(attempt, f"muting {job_id!r}", on=_CONFLICTS, sleep=self.audited.clock.sleep)
+        retry_if_changed(attempt, f"muting {job_id!r}", sleep=self.audited.clock.sleep)
 
     def _over(self, tenant: str, stored: list[MutedGroup], now: float) -> MutedGroup:
         """A stored group that is no longer muted. Raises Conflict."""
@@ -84,11 +80,9 @@ class Mutes:
         )
 
 
-def _as_read(old: MutedGroup | None) -> Expression:
+def _as_read(old: MutedGroup | None) -> Condition:
     """The condition that the stored group is still the one that was read."""
-    if old is None:
-        return Expression("attribute_not_exists(pk)", {})
-    return Expression("#muted_at = :muted_at", {":muted_at": old.muted_at})
+    return Attribute("muted_at") == old.muted_at if old else ABSENT
 
 
 def _subject(group: MutedGroup) -> str:

@@ -19,15 +19,15 @@ from common.jobs.corrupt import BROKEN
 from common.jobs.guards import DELETING, NamedItems
 from common.jobs.job import DELETED
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 
 # How many of the jobs that name the item an error shows.
 _NAMED_JOBS: Final = 3
-_JOB_EXISTS: Final = Expression("#state <> :deleted", {":deleted": DELETED})
+_JOB_EXISTS: Final = Attribute("state") != DELETED
 
 
 class StillNamed(Conflict):
@@ -58,28 +58,24 @@ class NamedDeletion:
         Raises NotFound, StillNamed, Busy; Conflict if it is stored, or deleted by another request, meanwhile.
         """
         kind, table, key = self.of.kind, self.of.table, self.of.key(tenant, name)
-        is_mine = Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)})
-        mark = Expression(f"SET #{DELETING} = :mine", is_mine.values)
-        try:
-            marked = table.update(key, mark, Expression("attribute_exists(pk)", {}))
-        except ConditionFailed:
-            raise NotFound(kind, name) from None
+        token = secrets.token_hex(8)
+        is_mine = Attribute(DELETING) == token
+        marked = table.update_if(key, change({DELETING: token}), PRESENT)
+        if marked is None:
+            raise NotFound(kind, name)
         jobs = self.jobs.query(
             Query(tenant, sk_prefix=keys.JOB_PREFIX, where=_JOB_EXISTS, attributes=("job_id", *self.read))
         )
         naming = (item["job_id"] for item in jobs if self._is_named(item, name))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
-            with suppress(ConditionFailed):
-                table.update(key, Expression(f"REMOVE #{DELETING}", {}), is_mine)
+            table.update_if(key, change(remove=[DELETING]), is_mine)
             raise StillNamed(kind, name, job_ids, self.advice)
         tx = Transaction(table.client)
         tx.delete(table, key, is_mine)
-        try:
-            audited.commit(tx, tenant, f"{kind}.deleted", name, now, before=self.audit_view(marked))
-        except ConditionFailed:
+        if audited.try_commit(tx, tenant, f"{kind}.deleted", name, now, before=self.audit_view(marked)):
             if table.get(key) is None:
-                raise NotFound(kind, name) from None
-            raise Conflict(f"{kind} {name!r} was stored, or is being deleted, by another request") from None
+                raise NotFound(kind, name)
+            raise Conflict(f"{kind} {name!r} was stored, or is being deleted, by another request")
 
     def _is_named(self, item: Item, name: str) -> bool:
         """A damaged job names nothing: it fires again only if it is put again."""

@@ -11,10 +11,11 @@ from common.ids import SECRET_NAME_CHARS, check_id
 from common.jobs.guards import named_secrets
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.tenants.secrets import Secret, SecretKey, check_value
 
@@ -62,8 +63,7 @@ class SecretStore:
             )
             return secret
 
-        conflicts = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"secret {name!r}", on=conflicts, sleep=self.audited.clock.sleep)
+        return retry_if_changed(attempt, f"secret {name!r}", sleep=self.audited.clock.sleep)
 
     def _check_room(self, tenant: str) -> None:
         if len(self.listed(tenant)) >= MAX_TENANT_SECRETS:
@@ -91,7 +91,5 @@ class SecretStore:
         deletion.delete(tenant, name, now, self.audited)
 
 
-def _unchanged(before: Secret | None) -> Expression:
-    if before is None:
-        return Expression("attribute_not_exists(pk)", {})
-    return Expression("#revision = :before", {":before": before.revision})
+def _unchanged(before: Secret | None) -> Condition:
+    return Attribute("revision") == before.revision if before else ABSENT

@@ -28,9 +28,9 @@ from common.registration import target_definitions
 from common.registration.definition import Limits, check_url
 from common.registration.registry import check_allowed
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import ABSENT
 from common.storage.transactions import Addition, Transaction
-from common.storage.wire import Expression
 from common.tenants.audit import AuditedCommit
 from common.tenants.rules_cache import RulesOf
 from common.tenants.webhook_secrets import WebhookSecrets
@@ -38,8 +38,6 @@ from common.timing.instants import DAY_S
 
 NAME_CHARS: Final = CALENDAR_NAME_CHARS
 _WORD_CHARS: Final = 200
-
-_ABSENT: Final = Expression("attribute_not_exists(pk)", {})
 
 Done = TypeVar("Done")
 
@@ -201,7 +199,7 @@ class SubscriptionStore:
         commit: AuditedCommit,
     ) -> None:
         tx = Transaction(self.stored.table.client)
-        tx.put(self.stored.table, new.to_item(), unchanged(old) if old else _ABSENT)
+        tx.put(self.stored.table, new.to_item(), unchanged(old) if old else ABSENT)
         # The notifier takes a tenant without subscriptions from the list, unless this has changed.
         addition.note(tx)
         commit.commit(
@@ -216,8 +214,7 @@ class SubscriptionStore:
 
     def _retried(self, attempt: Callable[[], Done], name: str) -> Done:
         """Read, decide and write again if another writer was faster: the notifier writes each few minutes."""
-        conflicts = (ConditionFailed, TransactionConflict)
-        return retry_on_conflict(attempt, f"subscription {name!r}", on=conflicts, sleep=self.clock.sleep)
+        return retry_if_changed(attempt, f"subscription {name!r}", sleep=self.clock.sleep)
 
 
 def _carried_on(old: Subscription, new: Subscription, now: float) -> SubscriptionState:

@@ -14,9 +14,9 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import PRESENT, change
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 
@@ -109,12 +109,10 @@ class Unrecorded:
             [replace(execution, first_due_at=execution.first_due_at or int(now)) for execution in executions]
         )
         for execution in executions:
-            with suppress(ConditionFailed):  # a tick has found its record
-                self._due.update(
-                    keys.unrecorded(execution.execution_id),
-                    Expression("SET #sent_at = :now", {":now": int(now)}),
-                    Expression("attribute_exists(pk)", {}),
-                )
+            # Refused: a tick has found its record.
+            self._due.update_if(
+                keys.unrecorded(execution.execution_id), change({"sent_at": int(now)}), PRESENT
+            )
 
 
 def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[UnrecordedExecution]:

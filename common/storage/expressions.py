@@ -92,11 +92,15 @@ def unchanged(item: Mapping[str, Any] | None, *names: str) -> Condition:
     """These attributes are as they were read; of an item that did not exist: it still does not."""
     if item is None:
         return ABSENT
-    terms = [
-        Attribute(name) == item[name] if item.get(name) is not None else Attribute(name).is_absent
-        for name in names
-    ]
+    terms = [_as_read(item, name) for name in names]
     return every(terms if any(term.values for term in terms) else [PRESENT, *terms])
+
+
+def _as_read(item: Mapping[str, Any], name: str) -> Condition:
+    attribute = Attribute(name)
+    if name not in item:
+        return attribute.is_absent
+    return attribute.exists if item[name] is None else attribute == item[name]  # None: DynamoDB's NULL
 
 
 def change(
@@ -106,9 +110,13 @@ def change(
     remove: Sequence[str] = (),
     add: Mapping[str, float] | None = None,
 ) -> Expression:
-    """An update that writes `values`, and of `keep` what the item does not have; removes attributes; adds numbers."""
+    """An update that writes `values`, and of `keep` what the item does not have; removes attributes; adds numbers.
+
+    A value that is an `Attribute` copies that attribute.
+    """
     values, keep, add = values or {}, keep or {}, add or {}
-    written = [f"#{name} = :{name}" for name in values]
+    copied = {name: value.name for name, value in values.items() if isinstance(value, Attribute)}
+    written = [f"#{name} = #{copied[name]}" if name in copied else f"#{name} = :{name}" for name in values]
     written += [f"#{name} = if_not_exists(#{name}, :{name})" for name in keep]
     clauses = {
         "SET": written,
@@ -116,7 +124,8 @@ def change(
         "ADD": [f"#{name} :{name}" for name in add],
     }
     words = " ".join(f"{verb} {', '.join(terms)}" for verb, terms in clauses.items() if terms)
-    return Expression(words, {f":{name}": value for name, value in {**values, **keep, **add}.items()})
+    placed = {f":{name}": value for name, value in {**values, **keep, **add}.items() if name not in copied}
+    return Expression(words, placed)
 
 
 def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import ABSENT, Attribute
 from common.storage.keys import Key
 from common.storage.table import Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import packed, unpacked
 
 
@@ -55,12 +55,7 @@ class Portions:
             self.table.put({**self.key(name), "data": packed(text), "expires_at": expires_at})
         names = [*kept, *portions]
         item: Item = {**self.key(""), **head, "token": token, "portions": names, "expires_at": expires_at}
-        unchanged = Expression("attribute_not_exists(pk)", {})
-        if replaces:
-            unchanged = Expression("#token = :before", {":before": replaces})
-        try:
-            self.table.put(item, unchanged)
-        except ConditionFailed:
+        if not self.table.put_if(item, Attribute("token") == replaces if replaces else ABSENT):
             self._remove(portions)
             return None
         self._remove(dropped)

@@ -264,6 +264,13 @@ class Table:
         except ConditionFailed:
             return None
 
+    def update_or_read(self, key: Key, change: Expression, condition: Expression) -> Item | None:
+        """As `update_if`, but where the condition did not hold, the existing item; None: there is none."""
+        try:
+            return self.update(key, change, condition)
+        except ConditionFailed as refused:
+            return refused.existing
+
     def delete_if(self, key: Key, condition: Expression) -> bool:
         """Delete the item if the condition holds. Returns whether it did. Raises Busy."""
         try:

@@ -12,9 +12,10 @@ from common.planning.directory import Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.storage import keys
+from common.storage.expressions import Attribute
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 from common.truth.contradiction import (
@@ -88,7 +89,7 @@ class JobChecks:
         """Plan what no tick planned, then write the entry. What a tick announces in between is pending."""
         planned_until = self.unplanned.plan(job)
         index, tx = DueIndex(self.tables.due), Transaction(self.tables.due.client)
-        unchanged = Expression("#revision = :revision", {":revision": job.revision})
+        unchanged = Attribute("revision") == job.revision
         tx.check(self.tables.jobs, keys.job(job.tenant, job.job_id), unchanged)
         index.put_entry(tx, job.due_entry(), job.group, job.shard)
         index.put_pending(tx, since(job, planned_until).due_entry(), OF_REPAIR)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Final
 
 from common.errors import Busy
 from common.planning.directory import Shard
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import Attribute, change
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 
 # Registrations of a busy group may change the shard at each look.
 MAX_LOOKS: Final = 5
@@ -33,8 +31,6 @@ def recount(due: Table, shard: Shard) -> None:
         if before is None:
             return
         entries = len(entry_names(due, shard.group, shard.shard))
-        with suppress(ConditionFailed):
-            unchanged = Expression("#jobs = :before", {":before": before})
-            due.update(key, Expression("SET #jobs = :jobs", {":jobs": entries}), unchanged)
+        if due.update_if(key, change({"jobs": entries}), Attribute("jobs") == before):
             return
     raise Busy(f"the shard {key['sk']} is being written; try again later")

@@ -9,9 +9,10 @@ from common.jobs.job import ACTIVE, Job, exists
 from common.planning.directory import BadShard, Directory, Listing, Shard, expiry, read_listing
 from common.planning.due_index import DueIndex
 from common.storage import keys
+from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.truth.contradiction import (
@@ -117,9 +118,7 @@ class ShardChecks:
 
     def _delete_entry(self, group: str, shard: int, name: tuple[str, str], job: Job | None) -> None:
         tx = Transaction(self.tables.due.client)
-        as_read = Expression("attribute_not_exists(pk)", {})
-        if job:
-            as_read = Expression("#revision = :revision", {":revision": job.revision})
+        as_read = Attribute("revision") == job.revision if job else ABSENT
         tx.check(self.tables.jobs, keys.job(*name), as_read)
         tx.delete(self.tables.due, keys.due_entry(group, shard, *name))
         tx.commit()
@@ -137,8 +136,8 @@ class ShardChecks:
         planned_until = min((self.unplanned.plan(job) for job in jobs), default=0)
         self.unplanned.pend(jobs, planned_until)
         if expires_at := expiry(shard.group):
-            change = Expression("ADD #jobs :zero SET #expires_at = :at", {":zero": 0, ":at": expires_at})
-            self.tables.due.update(keys.directory(shard.group, shard.shard), change)
+            listed_again = change({"expires_at": expires_at}, add={"jobs": 0})
+            self.tables.due.update(keys.directory(shard.group, shard.shard), listed_again)
         else:
             self.directory.open([Listing(shard, listed)])
         recount(self.tables.due, shard)

@@ -9,8 +9,9 @@ from typing import Any, Final
 from common.jobs.job import Job, exists
 from common.jobs.ledger import COUNTED, counted
 from common.storage import keys
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every
 from common.storage.table import Query, Tables
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.tenants.audit import Audit, Entry
 from common.tenants.states import DELETED, DELETING
 from common.tenants.tenant import Tenant, TenantRules
@@ -31,7 +32,6 @@ from common.truth.jobs import read_job
 # Of a tenant's audit, the newest entries.
 ENTRIES_READ: Final = 200
 _MAX_LOOKS: Final = 5
-_NOT_THERE: Final = "attribute_not_exists(pk)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +98,28 @@ class TenantChecks:
                 TENANT_CORRUPT,
                 subject,
                 detail,
-                lambda: self._write_item(tenant, listing, "attribute_exists(pk)"),
+                lambda: self._write_item(tenant, listing, PRESENT),
             )
         detail = "its item in the list of tenants cannot be read"
         is_sound = is_readable(item)
-        repair = (lambda: self._list(tenant, item, "attribute_exists(pk)")) if is_sound else None
+        repair = (lambda: self._list(tenant, item, PRESENT)) if is_sound else None
         return Contradiction(TENANT_CORRUPT, subject, detail, repair)
 
     # Repairs
 
-    def _write_item(self, tenant: str, listing: Item, condition: str = _NOT_THERE) -> None:
+    def _write_item(self, tenant: str, listing: Item, condition: Condition = ABSENT) -> None:
         item = {**listing, **keys.tenant(tenant), **counts_of(self._jobs(tenant).values())}
-        self.tables.tenants.put(item, Expression(condition, {}))
+        self.tables.tenants.put(item, condition)
 
-    def _list(self, tenant: str, item: Item, condition: str = _NOT_THERE) -> None:
+    def _list(self, tenant: str, item: Item, condition: Condition = ABSENT) -> None:
         listing = {name: value for name, value in item.items() if name not in COUNTED}
-        self.tables.tenants.put({**listing, **keys.tenant_listing(tenant)}, Expression(condition, {}))
+        self.tables.tenants.put({**listing, **keys.tenant_listing(tenant)}, condition)
 
     def _recount(self, tenant: str, stored: Mapping[str, int], real: Mapping[str, int]) -> None:
         """Move the counts by what they were wrong: registrations may have moved them, too."""
-        change = {f":{name}": real[name] - stored[name] for name in COUNTED}
-        words = "ADD " + ", ".join(f"#{name} :{name}" for name in COUNTED)
-        as_read = " AND ".join(f"#{name} = :was_{name}" for name in COUNTED if stored[name])
-        condition = Expression(
-            as_read or "attribute_exists(pk)",
-            {f":was_{name}": stored[name] for name in COUNTED if stored[name]},
-        )
-        self.tables.tenants.update(keys.tenant(tenant), Expression(words, change), condition)
+        differences = {name: real[name] - stored[name] for name in COUNTED}
+        as_read = [Attribute(name) == stored[name] for name in COUNTED if stored[name]]
+        self.tables.tenants.update(keys.tenant(tenant), change(add=differences), every(as_read or [PRESENT]))
 
 
 def is_over(item: Item) -> bool:
