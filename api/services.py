@@ -18,7 +18,7 @@ from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.projected_summary import ProjectedSummaries
-from common.history.run_lists import RunLists, TenantRuns
+from common.history.run_lists import RunLists
 from common.history.runs_by_time import RunsByTime
 from common.history.tenant_health import TenantHealth
 from common.history.upcoming import Upcoming
@@ -105,7 +105,6 @@ class History:
 
     runs: Table
     run_lists: RunLists
-    tenant_runs: TenantRuns
     by_time: RunsByTime
     summaries: ProjectedSummaries
     expected: ExpectedRuns
@@ -121,16 +120,12 @@ class History:
     def of(cls, tables: Tables, index: DueIndex) -> History:
         """The history in these tables."""
         directory = JobDirectory(tables.jobs, Audit(tables.tenants))
-        by_time = RunsByTime(tables.jobs, tables.runs, tables.due, directory)
+        by_time = RunsByTime(tables.runs, tables.due, directory)
         health, listed_health = JobHealth(tables.runs), ListedHealth(tables.runs, by_time, directory)
-        summaries, tenant_runs = (
-            ProjectedSummaries(tables.runs, by_time),
-            TenantRuns(tables.jobs, tables.runs),
-        )
+        summaries = ProjectedSummaries(tables.runs, by_time)
         return cls(
             runs=tables.runs,
             run_lists=RunLists(tables.runs),
-            tenant_runs=tenant_runs,
             by_time=by_time,
             summaries=summaries,
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
@@ -139,7 +134,7 @@ class History:
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
             muted=MutedGroups(tables.jobs),
-            tenant_health=TenantHealth(tables.jobs, summaries, tenant_runs, directory, listed_health, health),
+            tenant_health=TenantHealth(tables.jobs, summaries, directory, listed_health, health),
             directory=directory,
         )
 
@@ -239,7 +234,7 @@ class Services:
                 Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
                 PlanningState(tables.due, clock, deployment.stage),
                 Rebuild(tables.jobs, tables.runs, tables.due),
-                TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due, tables.runs)),
+                TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due)),
             ),
             deployment=deployment,
             clock=clock,

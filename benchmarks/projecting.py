@@ -16,6 +16,7 @@ from common.planning.queue import ExecutionsQueue
 from common.platform.tenants import Tenants
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import RunEntry
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Tables
 from common.timing.instants import DAY_S
@@ -170,15 +171,17 @@ def _day(mix: Mix) -> Counter[str]:
     rng = random.Random(8)
     for start in range(day_start(_START), day_start(_START) + DAY_S, WINDOW_S):
         entries = [
-            RunEntry.of_record(
-                record_of(Execution("t", f"customer-report-{job:04}", start + nth * 60, start, 1), rng, False)
-            )
+            _entry(f"customer-report-{job:04}", start + nth * 60, start, rng)
             for job in range(mix.jobs)
             for nth in range(mix.runs)
         ]
         projector.windows.merge("t", start, {entry.key: entry for entry in entries}, _START + 30 * DAY_S)
     ProjectedDays(tables.counted.runs).roll_up("t", day_start(_START))
     return tables.counts
+
+
+def _entry(job_id: str, fire_at: int, due_at: int, rng: random.Random) -> RunEntry:
+    return RunEntry.of_run(Run.from_item(record_of(Execution("t", job_id, fire_at, due_at, 1), rng, False)))
 
 
 def _tenant(number: int) -> str:

@@ -26,6 +26,7 @@ from common.projection.state import ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.totals import RunTotals
 from common.projection.windows import ProjectedRuns, ProjectedWindow
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Table, Tables
 from common.storage.wire import to_wire
@@ -149,7 +150,7 @@ def tenant_of(tables: ReadTables, tenant: str, jobs: int, now: int) -> int:
             if at <= now:
                 record = record_of(execution, rng, job.job_id in failing)
                 tables.put("runs", record)
-                windows[window_of(record["sk"])].append(RunEntry.of_record(record))
+                windows[window_of(record["sk"])].append(RunEntry.of_run(Run.from_item(record)))
     log.write()
     for start, entries in track(sorted(windows.items()), f"{len(windows):,} windows"):
         if start < until:
@@ -199,8 +200,7 @@ def record_of(execution: Execution, rng: random.Random, fails: bool) -> dict[str
 
 def project(tables: ReadTables, now: int) -> None:
     """Say that ticks have written down all runs of the week, but of the last half hour."""
-    due, runs = tables.named.due, tables.named.runs
-    ProjectionStates(due, runs).begin(now - 30 * DAY_S, window_start(now - _BEHIND_S))
+    ProjectionStates(tables.named.due).begin(now - 30 * DAY_S, window_start(now - _BEHIND_S))
 
 
 def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:

@@ -962,8 +962,8 @@ class TenantOverview(TypedDict):
 
     at: str
     job_counts: JobStates | None
-    past: PastDay | None
-    open: OpenRuns | None
+    past: PastDay
+    open: OpenRuns
     ahead: NextDay | None
     failing: FailingJobs | None
     errors: list[FailureGroup]

@@ -15,7 +15,7 @@ from typing import Final
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
-from common.history.run_lists import MAX_RETRIES, retries_in
+from common.history.run_lists import MAX_RETRIES
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, Job
@@ -26,6 +26,7 @@ from common.notices.message import JobContext
 from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
+from common.runs.run import Run
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -186,7 +187,7 @@ class ProblemReader:
             if len(runs) == MAX_ALERT_RUNS or retries >= MAX_RETRIES:
                 return runs, run["fire_at"] < from_at
             runs.append(run)
-            retries += retries_in(run)
+            retries += max(0, run.get("attempt", 0) - 1)
             lacks_success = lacks_success and run["status"] != SUCCEEDED
         return runs, True
 
@@ -267,7 +268,7 @@ def _labels(job: Job) -> JobLabels:
 
 
 def _context(tenant: str, problem: Problem, job: Job | None, run: Item | None) -> JobContext:
-    error_type, error = error_of(run) if run else ("", "")
+    error_type, error = error_of(Run.from_item(run)) if run else ("", "")
     names_run = run is not None or problem.kind in (TOO_LONG, TOO_SHORT)
     execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if names_run else ""
     owner, runbook = (job.spec.owner, job.spec.runbook) if job else ("", "")

@@ -96,7 +96,7 @@ class Exporter:
     def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
         """A chore: each step exports a tenant's day, or what there is time for of it."""
         now = self.clock.now()
-        state = ProjectionStates(self.tables.due, self.tables.runs).read()
+        state = ProjectionStates(self.tables.due).read()
         if state is None:
             return
         self._remove_former_tenants(done)

@@ -34,7 +34,7 @@ class OutcomesMaker:
     @classmethod
     def of(cls, tables: Tables, clock: Clock) -> OutcomesMaker:
         """The maker of a deployment."""
-        states = ProjectionStates(tables.due, tables.runs)
+        states = ProjectionStates(tables.due)
         living = LivingTenants(tables.tenants, clock)
         return cls(states, JobOutcomes(tables.runs, states), living, clock)
 

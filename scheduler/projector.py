@@ -34,8 +34,9 @@ from common.projection.looks import NO_RECORD_AFTER_S, Look, Looks, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
+from common.runs.run import Run
 from common.runs.states import DISPATCHED
-from common.runs.stuck import MAX_STUCK, check_record, is_stuck, stuck_since
+from common.runs.stuck import MAX_STUCK
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables
@@ -137,7 +138,7 @@ class Projector:
             DueIndex(tables.due),
             tables.runs,
             tables.tenants,
-            ProjectionStates(tables.due, tables.runs),
+            ProjectionStates(tables.due),
             Looks(tables.due),
             ProjectedRuns(tables.runs),
             LateRuns(tables.runs),
@@ -159,7 +160,7 @@ class Projector:
     def _project(self, projected: Projected, stop_at: float) -> None:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
-        state = self.states.read() or self._begin(now, end)
+        state = self.states.read() or self._begin(end)
         # The bucket that is furthest behind comes first.
         begins = {
             bucket: followed_from(state.until.get(bucket, end), end) for bucket in range(keys.LOG_BUCKETS)
@@ -186,11 +187,10 @@ class Projector:
         projected.complete = is_followed and not projected.remaining
         self._roll_up(state, now, stop_at, living)
 
-    def _begin(self, now: float, end: int) -> ProjectionState:
+    def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
         if since is None:
-            # Every function of this version is at work by then, and writes down what changes beside the plan.
-            since = window_start(int(now)) + 2 * WINDOW_S
+            since = followed_from(None, end)
         with suppress(ConditionFailed):
             return self.states.begin(since, min(since, end))
         state = self.states.read()
@@ -319,18 +319,18 @@ class Projector:
             if not is_planned:
                 findings.changes[execution.tenant][window][key] = None
             if now - execution.visible_at < NO_RECORD_AFTER_S:
-                findings.again.append((next_look(execution, None, now), execution))
+                findings.again.append((next_look(execution, 0, now), execution))
             return
-        check_record(record)
-        entry = RunEntry.of_record(record)
+        run = Run.from_item(record)
+        entry = RunEntry.of_run(run)
         findings.changes[execution.tenant][window][key] = entry
         place = execution.tenant, window
-        findings.expires_at[place] = max(findings.expires_at.get(place, 0), record.get("expires_at", 0))
-        is_just_sent = entry.status == DISPATCHED and record.get("started_at", 0) > now - _SENT_S
-        if is_stuck(record, now):
+        findings.expires_at[place] = max(findings.expires_at.get(place, 0), run.expires_at)
+        is_just_sent = entry.status == DISPATCHED and run.started_at > now - _SENT_S
+        if run.is_stuck(now):
             findings.stuck.append(execution.execution_id)
         if entry.is_open or is_just_sent:
-            findings.again.append((next_look(execution, stuck_since(record), now), execution))
+            findings.again.append((next_look(execution, run.stuck_since, now), execution))
 
     def _merge(
         self, bucket: int, work: _Work, findings: _Findings, projected: Projected, living: LivingTenants

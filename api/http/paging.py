@@ -3,59 +3,65 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Any, Final
+
+from msgspec import convert, to_builtins
+from msgspec.json import decode
 
 from common.errors import InvalidInput
+from common.positions import KeyText
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 _MAX_CURSOR_CHARS: Final = 2_000
-_MAX_KEY: Final = 1_000
+# It grows with what a position means. An older cursor is then refused as one of another list.
+_VERSION: Final = 1
 
-Parsed = TypeVar("Parsed")
 
-
-def write_cursor(tenant: str, of: str, last: str) -> str:
-    """A cursor for the entries after `last` in the list `of`."""
-    text = json.dumps([_scope(tenant, of), last], separators=(",", ":"))
+def write_cursor(tenant: str, of: str, position: Any) -> str | None:
+    """A cursor for the entries after a position in the list `of`, which names its filters; None: there are none."""
+    if position is None:
+        return None
+    text = json.dumps([_scope(tenant, of), to_builtins(position)], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
-    """The inverse of `write_cursor`; empty if the request has no cursor.
+def read_cursor(
+    tenant: str,
+    of: str,
+    cursor: str | None,
+    hint: Any,
+    check: Callable[[Any], object] = lambda position: None,
+) -> Any:
+    """The position in a cursor; None if the request has no cursor.
 
+    A client can write a cursor itself: what is not as `hint` says, or what `check` raises ValueError for, is refused.
     The scope is not a secret: it only detects mistakes of a client. Keys are always made of the credential's tenant.
     Raises InvalidInput.
     """
     if cursor is None:
-        return ""
+        return None
     try:
         if len(cursor) > _MAX_CURSOR_CHARS:
             raise ValueError
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        scope, last = json.loads(text)
-        if scope != _scope(tenant, of) or not isinstance(last, str) or not _is_key(last):
+        scope, values = decode(text)
+        if scope != _scope(tenant, of):
             raise ValueError
-    except (ValueError, TypeError, binascii.Error, RecursionError):
+        position = convert(values, hint)
+        check(position)
+    except (ValueError, RecursionError):
         raise not_of_this_list(cursor) from None
-    return last
+    return position
 
 
-def parsed_cursor(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Parsed]) -> Parsed | None:
-    """What `parse` makes of the text in a cursor; None if the request has no cursor.
-
-    A client can write a cursor itself, so `parse` raises ValueError or TypeError for every other text.
-    Raises InvalidInput.
-    """
-    text = read_cursor(tenant, of, cursor)
-    try:
-        return parse(text) if text else None
-    except (ValueError, TypeError, RecursionError):
-        raise not_of_this_list(cursor) from None
+def read_key(tenant: str, of: str, cursor: str | None) -> str:
+    """The same of a list whose positions are keys; empty if the request has no cursor. Raises InvalidInput."""
+    key: str | None = read_cursor(tenant, of, cursor, KeyText)
+    return key or ""
 
 
 def not_of_this_list(cursor: str | None) -> InvalidInput:
@@ -68,13 +74,8 @@ def not_of_this_list(cursor: str | None) -> InvalidInput:
     )
 
 
-def _is_key(last: str) -> bool:
-    """Whether DynamoDB accepts the text as part of a key. A client can write a cursor itself."""
-    return last.isascii() and 0 < len(last) <= _MAX_KEY
-
-
 def _scope(tenant: str, of: str) -> str:
-    return hashlib.sha256(f"{tenant}#{of}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{_VERSION}#{tenant}#{of}".encode()).hexdigest()[:16]
 
 
 # The schema of an instant in a query.

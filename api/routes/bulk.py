@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import check_order, parsed_cursor, read_cursor, write_cursor
+from api.http.paging import check_order, read_cursor, read_key, write_cursor
 from api.http.problems import line_view, problem_of
 from api.http.requests import Request
 from api.http.routing import (
@@ -23,17 +23,17 @@ from api.http.routing import (
     Response,
     Routes,
 )
-from api.routes.failures import failure_cursor_of
+from api.routes.failures import check_failure
 from api.routes.jobs import FILTERS, MAX_JOBS_READ, PAST, JobFilter, registry_for
-from api.routes.runs import RECENT_S
+from api.routes.runs import RECENT_S, check_range_of_runs
 from api.services import Services
 from api.views import job_line
 from common.errors import Busy, InvalidInput, Minute8Error
-from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
+from common.history.failed_runs import FailureFilter, FailureGroup, position_of
 from common.history.run_lists import RunFilter
-from common.history.runs_cursor import RunsCursor
+from common.history.runs_by_time import TimeRange
 from common.jobs.job import CORRUPT, Job, existing, exists
-from common.planning.execution import execution_id
+from common.positions import FailurePosition
 from common.registration import bulk
 from common.runs.states import RETRYING
 from common.timing.instants import DAY_S
@@ -135,7 +135,7 @@ def export_jobs(services: Services, request: Request) -> Response:
     about 1 MiB; the `Link` header leads to the next one. It reads each job once.
     """
     line = partial(_line, services, with_schedule=request.flag(_WITH_SCHEDULES.name))
-    after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
+    after = read_key(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     large: dict[int, Job] = {}
     size, last, headers = 0, after, {}
@@ -300,7 +300,7 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
             "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_CONDITIONS)}'
         )
     list_name = f"many:{request.path}:{job_filter.list_name}"
-    last = read_cursor(request.tenant, list_name, body.cursor)
+    last = read_key(request.tenant, list_name, body.cursor)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     stored = services.store.read_on(request.tenant, last, MAX_JOBS_READ + 1)
     for seen, job in enumerate(stored):
@@ -311,7 +311,7 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
             if done.is_full() or late:
                 return done.reply(write_cursor(request.tenant, list_name, last))
             if not done.act(job.job_id, partial(act, job.job_id)):
-                return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
+                return done.reply(write_cursor(request.tenant, list_name, last or None))
         last = job.job_id
     return done.reply(None)
 
@@ -330,7 +330,7 @@ def _failing_jobs(
     """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
     error = {"error_type": body.error_type or "", "fingerprint": body.fingerprint or ""}
     list_name = f"many:{request.path}:{job_filter.list_name}:{error}"
-    before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
+    before = read_cursor(request.tenant, list_name, body.cursor, FailurePosition, check_failure)
     failed = FailureFilter(
         from_at=max(0, int(request.now) - SINCE_S),
         error_type=error["error_type"],
@@ -344,8 +344,7 @@ def _failing_jobs(
             following = before
             break
         before = at
-    cursor = write_cursor(request.tenant, list_name, json.dumps(following)) if following else None
-    return done.reply(cursor)
+    return done.reply(write_cursor(request.tenant, list_name, following))
 
 
 @ROUTES.add(
@@ -375,21 +374,19 @@ def retry_runs(services: Services, request: Request) -> Response:
         fingerprint=body.fingerprint or "",
     )
     list_name = f"many failures:{failure_filter}"
-    before = parsed_cursor(request.tenant, list_name, body.cursor, failure_cursor_of)
+    before = read_cursor(request.tenant, list_name, body.cursor, FailurePosition, check_failure)
     done = _Done(body.dry_run)
     if not done.dry_run:
         services.count_as(request.tenant, request.now, MAX_CHANGED)
-    items, following = services.history.failed_runs.page(
-        request.tenant, failure_filter, limit=MAX_CHANGED, before=before
-    )
-    for item in items:
-        name = execution_id(item["tenant"], item["job_id"], item["sk"])
+    page = services.history.failed_runs.page(request.tenant, failure_filter, limit=MAX_CHANGED, before=before)
+    for run in page.items:
+        name = run.execution_id
         if not done.act(name, partial(services.manual.retry, request.tenant, name)):
             break
-        before = float(item["failed_at"]), item["job_id"], item["sk"]
+        before = position_of(run)
     else:
-        before = following
-    return done.reply(write_cursor(request.tenant, list_name, json.dumps(before)) if before else None)
+        before = page.after
+    return done.reply(write_cursor(request.tenant, list_name, before))
 
 
 @ROUTES.add(
@@ -416,25 +413,25 @@ def cancel_runs(services: Services, request: Request) -> Response:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
     has_range = body.from_at is not None or until_at is not None
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
-    cursor = parsed_cursor(request.tenant, list_name, body.cursor, RunsCursor.of_text)
-    cursor = cursor or RunsCursor.start(request.now, from_at, until_at)
-    page = services.history.tenant_runs.page(
-        request.tenant, cursor, RunFilter(status=status), limit=MAX_CHANGED
+    span = read_cursor(request.tenant, list_name, body.cursor, TimeRange, check_range_of_runs)
+    span = span or TimeRange(from_at, until_at)
+    page = services.history.by_time.page(
+        request.tenant, span, RunFilter(status=status), limit=MAX_CHANGED, now=request.now
     )
     done = _Done(body.dry_run)
-    for item in page.runs:
-        name = execution_id(item["tenant"], item["job_id"], item["sk"])
-        if item["job_id"].startswith(prefix):
-            act = partial(services.manual.cancel, request.tenant, name, body.note)
-            if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
-                return done.reply(write_cursor(request.tenant, list_name, cursor.to_text()))
-    following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None
-    return done.reply(following)
+    for run in page.items:
+        if run.job_id.startswith(prefix):
+            act = partial(services.manual.cancel, request.tenant, run.execution_id, body.note)
+            if not done.act(
+                run.execution_id, act
+            ):  # the same page again: what is cancelled is no longer on it
+                return done.reply(write_cursor(request.tenant, list_name, span))
+    return done.reply(write_cursor(request.tenant, list_name, page.after))
 
 
 def failing_jobs(
     services: Services, tenant: str, groups: Sequence[FailureGroup], job_filter: JobFilter
-) -> Iterator[tuple[Job, FailureCursor]]:
+) -> Iterator[tuple[Job, FailurePosition]]:
     """The jobs of these groups, the one that failed last first, each once, with its cursor among the failures."""
     newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
     for start in range(0, len(newest), _LOADED_AT_ONCE):
@@ -443,4 +440,4 @@ def failing_jobs(
         for group in loaded_groups:
             job = jobs.get(group.job_id)
             if job and exists(job) and job_filter.matches(job):
-                yield job, cursor_after(group.latest)
+                yield job, position_of(group.latest)

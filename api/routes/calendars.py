@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from api.http.paging import read_cursor, write_cursor
+from api.http.paging import read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
 from api.services import Services
@@ -72,7 +72,7 @@ def list_calendars(services: Services, request: Request) -> Response:
     Calendars with their dates, in the order of their names. A page reads one query of up to `limit` entries.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    after = read_cursor(request.tenant, "calendars", request.query.get("cursor"))
+    after = read_key(request.tenant, "calendars", request.query.get("cursor"))
     calendars = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))
     page = calendars[:limit]
     cursor = write_cursor(request.tenant, "calendars", page[-1].name) if len(calendars) > limit else None

@@ -8,15 +8,14 @@ from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from api.http.paging import INSTANT, bounds, check_length, parsed_cursor, write_cursor
+from api.http.paging import INSTANT, bounds, check_length, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Response, Routes
 from api.routes.jobs import existing_id
 from api.services import Services
 from common.history.expected import QUIET, InstantOutcome
-from common.history.expected_runs import ExpectedCursor, ExpectedQuery, ExplainedInstant, JobPage
+from common.history.expected_runs import ExpectedPosition, ExpectedQuery, ExplainedInstant, JobPage
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
-from common.ids import JOB_ID_CHARS, is_id
 from common.jobs.job import DELETED, Job
 from common.planning.execution import execution_id
 from common.tenants import states as tenant_states
@@ -72,7 +71,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     page = services.history.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
-    next_cursor = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
+    next_cursor = ExpectedPosition(job_id, page.next_at) if page.next_at is not None else None
     return Response(
         {
             "job_id": job_id,
@@ -81,7 +80,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
             "known_from_at": known_from(page, begin),
             "counts": page.counts,
             "expected": _shown(request, [page]),
-            "next_cursor": _write_cursor(request, list_name, next_cursor),
+            "next_cursor": write_cursor(request.tenant, list_name, next_cursor),
         }
     )
 
@@ -114,7 +113,7 @@ def list_expected(services: Services, request: Request) -> Response:
                 for page in pages
             ],
             "expected": _shown(request, pages),
-            "next_cursor": _write_cursor(request, list_name, next_cursor),
+            "next_cursor": write_cursor(request.tenant, list_name, next_cursor),
         }
     )
 
@@ -176,22 +175,10 @@ def _filter_text(request: Request) -> str:
     return ":".join(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))
 
 
-def _read_cursor(request: Request, list_name: str) -> ExpectedCursor | None:
-    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _parse_cursor)
-
-
-def _parse_cursor(text: str) -> ExpectedCursor:
-    job_id, _, at = text.partition(":")
-    if not is_id(job_id, JOB_ID_CHARS) or not (at == "" or (at.isdecimal() and int(at) < _LATEST)):
-        raise ValueError
-    return ExpectedCursor(job_id, int(at) if at else None)
-
-
-def _write_cursor(request: Request, list_name: str, cursor: ExpectedCursor | None) -> str | None:
-    if cursor is None:
-        return None
-    at = "" if cursor.at is None else cursor.at
-    return write_cursor(request.tenant, list_name, f"{cursor.job_id}:{at}")
+def _read_cursor(request: Request, list_name: str) -> ExpectedPosition | None:
+    text = request.query.get("cursor")
+    position: ExpectedPosition | None = read_cursor(request.tenant, list_name, text, ExpectedPosition)
+    return position
 
 
 @ROUTES.add(

@@ -7,7 +7,7 @@ import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import INSTANT, parsed_cursor, write_cursor
+from api.http.paging import INSTANT, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Response, Routes
 from api.routes.jobs import existing_id
@@ -15,19 +15,18 @@ from api.routes.runs import JOB_TAG, TAG_CHARS, filter_text
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
-from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, error_of
-from common.ids import JOB_ID_CHARS, is_id
+from common.history.failed_runs import FailureFilter, FailureGroup, error_of
+from common.ids import JOB_ID_CHARS
 from common.jobs.muted_groups import Muted, MutedGroup
-from common.planning.execution import execution_id, split_run_name
+from common.positions import FailurePosition
+from common.projection.entry import fire_time
 from common.registration.mutes import Mutes
-from common.runs.run import Run
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 if TYPE_CHECKING:
     from api.shapes.runs import NewMute
 
-_LATEST_FAILURE_AT: Final = 1e11
 _GROUPED_DAYS: Final = 7
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{12}")
 _MUTED_ERROR_CHARS: Final = 300
@@ -52,13 +51,11 @@ def list_failures(services: Services, request: Request) -> Response:
     failure_filter = _failure_filter(request, 0)
     list_name = f"failures:{_failure_filter_text(request)}"
     before = _read_failure_cursor(request, list_name)
-    page, cursor = services.history.failed_runs.page(
-        request.tenant, failure_filter, limit=limit, before=before
-    )
+    page = services.history.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
     return Response(
         {
-            "runs": [run_view(Run.from_item(item)) for item in page],
-            "next_cursor": _write_failure_cursor(request, list_name, cursor),
+            "runs": list(map(run_view, page.items)),
+            "next_cursor": write_cursor(request.tenant, list_name, page.after),
         }
     )
 
@@ -87,7 +84,7 @@ def list_failure_groups(services: Services, request: Request) -> Response:
         {
             "from_at": rfc3339(failure_filter.from_at),
             "groups": [group_view(group, muted) for group in groups],
-            "next_cursor": _write_failure_cursor(request, list_name, cursor),
+            "next_cursor": write_cursor(request.tenant, list_name, cursor),
         }
     )
 
@@ -121,10 +118,10 @@ def mute_failures(services: Services, request: Request) -> Response:
     body: NewMute = request.shaped()
     job_id, fingerprint = _group_of(request)
     filters = FailureFilter(job_id=job_id, fingerprint=fingerprint)
-    page, further = services.history.failed_runs.page(request.tenant, filters, limit=1)
-    if not page and not further:
+    page = services.history.failed_runs.page(request.tenant, filters, limit=1)
+    if not page.items and not page.after:
         raise NotFound(_GROUP, fingerprint)
-    error_type, error = error_of(page[0]) if page else ("", "")
+    error_type, error = error_of(page.items[0]) if page.items else ("", "")
     group = MutedGroup(
         request.tenant,
         job_id,
@@ -195,7 +192,7 @@ def group_view(group: FailureGroup, muted: Muted) -> dict[str, Any]:
         "count": group.count,
         "first_at": rfc3339(int(group.first_at)),
         "last_at": rfc3339(int(group.last_at)),
-        "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
+        "last_execution_id": latest.execution_id,
         "hours": [{"at": rfc3339(hour), "failed": count} for hour, count in sorted(group.hours.items())],
         "muted": _mute_view(mute) if mute else None,
     }
@@ -223,20 +220,14 @@ def _failure_filter_text(request: Request) -> str:
     return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
 
 
-def _write_failure_cursor(request: Request, list_name: str, cursor: FailureCursor | None) -> str | None:
-    return write_cursor(request.tenant, list_name, json.dumps(cursor)) if cursor else None
+def _read_failure_cursor(request: Request, list_name: str) -> FailurePosition | None:
+    text = request.query.get("cursor")
+    position: FailurePosition | None = read_cursor(
+        request.tenant, list_name, text, FailurePosition, check_failure
+    )
+    return position
 
 
-def _read_failure_cursor(request: Request, list_name: str) -> FailureCursor | None:
-    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), failure_cursor_of)
-
-
-def failure_cursor_of(text: str) -> FailureCursor:
-    """The failure after which the list continues, for `parsed_cursor`. Raises ValueError, TypeError."""
-    failed_at, job_id, run_name = json.loads(text)
-    # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
-    if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST_FAILURE_AT:
-        raise ValueError
-    if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
-        raise ValueError
-    return failed_at, job_id, run_name
+def check_failure(position: FailurePosition) -> None:
+    """Refuse a position that is none. Raises ValueError."""
+    fire_time(position[2])

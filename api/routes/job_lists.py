@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import dropwhile
 from typing import Final, get_args
 
-from api.http.paging import parsed_cursor
+from api.http.paging import read_cursor
 from api.http.requests import Request
 from api.http.routing import Query
 from api.services import Services
@@ -17,8 +17,7 @@ from common.history.job_search import (
     Order,
     Place,
     matching_places,
-    place_of,
-    place_text,
+    place_hint,
     words_of,
 )
 from common.history.next_fires import Fires
@@ -69,16 +68,14 @@ def _one_of(query: Mapping[str, str], name: str, default: str, accepted: tuple[s
 
 def searched(
     services: Services, request: Request, search: JobSearch
-) -> tuple[int, Iterator[tuple[str, Job]]]:
-    """How many jobs the directory has for the search; and those after the request's cursor, each with its place's text.
+) -> tuple[int, Iterator[tuple[Place, Job]]]:
+    """How many jobs the directory has for the search; and those after the request's cursor, each with its place.
 
     Raises InvalidInput, Busy.
     """
 
-    def parsed(text: str) -> Place:
-        return place_of(text, search.order)
-
-    after = parsed_cursor(request.tenant, search.list_name, request.query.get("cursor"), parsed)
+    hint = place_hint(search.order)
+    after: Place | None = read_cursor(request.tenant, search.list_name, request.query.get("cursor"), hint)
     directory, tenant = services.history.directory, request.tenant
     jobs = directory.listed(tenant, request.now)
     needs_failures = search.failing or search.order == "failures"
@@ -94,7 +91,7 @@ def searched(
 
 def _read(
     services: Services, tenant: str, search: JobSearch, places: list[Place]
-) -> Iterator[tuple[str, Job]]:
+) -> Iterator[tuple[Place, Job]]:
     """The jobs at these places, read while they are consumed. What has changed meanwhile is left out."""
     for start in range(0, len(places), _READ_AT_ONCE):
         part = places[start : start + _READ_AT_ONCE]
@@ -102,4 +99,4 @@ def _read(
         for place in part:
             job = loaded.get(place[1])
             if job is not None and exists(job) and search.still_matches(job):
-                yield place_text(place), job
+                yield place, job

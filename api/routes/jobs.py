@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import structs
 
-from api.http.paging import read_cursor, write_cursor
+from api.http.paging import read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Routes
 from api.routes.job_lists import SEARCH, search_of, searched
@@ -202,6 +202,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     search = search_of(request.query, asdict(JobFilter.of(request.query)), request.flag("failing"))
     list_name = search.list_name if search else JobFilter().list_name
     matched: int | None = None
+    stored: Iterator[tuple[Any, Job]]
     if search:
         matched, stored = searched(services, request, search)
     else:
@@ -209,9 +210,10 @@ def list_jobs(services: Services, request: Request) -> Response:
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
-    places: list[str] = []
+    places: list[Any] = []
     corrupt: list[dict[str, str]] = []
-    size, last, cursor = 0, "", None
+    size, cursor = 0, None
+    last: Any = None
     budget = CpuBudget()
     for seen, (place, job) in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
@@ -254,7 +256,7 @@ def _with_payloads(
 
 
 def _all_jobs(services: Services, request: Request, list_name: str, limit: int) -> Iterator[tuple[str, Job]]:
-    after = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    after = read_key(request.tenant, list_name, request.query.get("cursor"))
     stored = services.store.read_on(request.tenant, after, MAX_JOBS_READ + 1, page=limit + 1)
     return ((job.job_id, job) for job in stored)
 

@@ -20,9 +20,8 @@ from common.history.overview import failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
-from common.planning.execution import execution_id
 from common.projection.entry import OPEN
-from common.runs.stuck import stuck_since
+from common.projection.state import ProjectionState
 from common.timing.instants import DAY_S, rfc3339
 
 # It reads as much as some requests of one job.
@@ -44,15 +43,13 @@ ROUTES = Routes()
 def overview_of_tenant(services: Services, request: Request) -> Response:
     """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
 
-    Some twenty reads and at most 40 KB, however many jobs and runs there are. `past` and `open` are null until ticks
-    have written down the first runs. `job_counts`, `ahead` and `failing` are null while the directory of jobs is made:
-    ask again.
+    Some twenty reads and at most 40 KB, however many jobs and runs there are. `job_counts`, `ahead`
+    and `failing` are null while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
     by_time = services.history.by_time
-    state = by_time.states.recent(now)
-    live = by_time.live.of_tenant(tenant, state) if state else None
-    going = _open(open_runs(services.history.runs, tenant, live, now)) if live else None
+    live = by_time.live.of_tenant(tenant, by_time.states.recent(now) or ProjectionState())
+    going = _open(open_runs(services.history.runs, tenant, live, now))
     muted = services.history.muted.now_muted(tenant, now)
     past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now, muted)
     shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now, muted)}
@@ -68,11 +65,9 @@ def _news(shown: dict[str, Any]) -> str:
     return json.dumps({**shown, "past": without_times(shown["past"]), "ahead": without_times(shown["ahead"])})
 
 
-def _past(services: Services, tenant: str, now: float, live: LiveRuns | None) -> dict[str, Any] | None:
+def _past(services: Services, tenant: str, now: float, live: LiveRuns) -> dict[str, Any]:
     from_at = int(now) - DAY_S
     summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now, live)
-    if summary is None:
-        return None
     total = Summary.of_hours(summary.hourly).total().to_json()
     return {
         "from_at": rfc3339(summary.from_at),
@@ -88,12 +83,12 @@ def _open(going: OpenRuns) -> dict[str, Any]:
         "stuck": len(going.stuck),
         "stuck_runs": [
             {
-                "execution_id": execution_id(record["tenant"], record["job_id"], record["sk"]),
-                "job_id": record["job_id"],
-                "status": record["status"],
-                "since_at": rfc3339(int(stuck_since(record) or 0)),
+                "execution_id": run.execution_id,
+                "job_id": run.job_id,
+                "status": run.status,
+                "since_at": rfc3339(int(run.stuck_since)),
             }
-            for record in going.stuck[:_STUCK_SHOWN]
+            for run in going.stuck[:_STUCK_SHOWN]
         ],
         "complete": going.complete,
     }
@@ -142,7 +137,7 @@ def _ahead_view(ahead: Ahead) -> dict[str, Any]:
 
 def _errors(services: Services, tenant: str, now: float, muted: Muted) -> list[dict[str, Any]]:
     filters = FailureFilter(from_at=int(now) - DAY_S)
-    groups, _ = services.history.failed_runs.groups(tenant, filters, max_records=_FAILURES_READ)
+    groups, _ = services.history.failed_runs.groups(tenant, filters, most_looked_at=_FAILURES_READ)
     groups.sort(key=lambda group: group.key in muted.groups)  # muted ones last
     views = [group_view(group, muted) for group in groups[:_GROUPS_SHOWN]]
     return [{**view, "error": view["error"][:_ERROR_CHARS]} for view in views]

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import INSTANT, last_day_or, read_cursor, write_cursor
+from api.http.paging import INSTANT, last_day_or, read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.routes.tenants import existing_tenant
@@ -263,12 +263,12 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     from_text = request.query.get("from_at", "")
     from_at = parse_instant(from_text, "from_at") if "from_at" in request.query else 0
     list_name = f"unrecorded:{from_text}"
-    after_id = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
+    after_id = read_key(keys.OPERATORS, list_name, request.query.get("cursor"))
     executions, next_id = services.operations.run_again.unrecorded.page(after_id, from_at, limit)
     return Response(
         {
             "executions": [unrecorded_view(execution) for execution in executions],
-            "next_cursor": write_cursor(keys.OPERATORS, list_name, next_id) if next_id else None,
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, next_id or None),
         }
     )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any, Final, get_args
 
-from api.http.paging import INSTANT, last_day_or, parsed_cursor, write_cursor
+from api.http.paging import INSTANT, last_day_or, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.services import Services
@@ -66,12 +65,12 @@ def overview(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     named = (request.query.get(name, "") for name in ("from_at", "until_at", "problems", "sort"))
     list_name = ":".join(["overview", *named])
-    after = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), _place_of)
+    after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), Place)
     ranks = services.operations.ranks.ranked(services.tenants, from_at, until_at, request.now, order)
     problems = request.flag("problems")
     tenants = [ranked for ranked in ranks.tenants if ranked.is_problem or not problems]
     page = after_place(tenants, order, after)[: limit + 1]
-    cursor = json.dumps(page[limit - 1].place(order)) if len(page) > limit else None
+    cursor = page[limit - 1].place(order) if len(page) > limit else None
     page = page[:limit]
     failing = services.operations.ranks.failing_jobs(page)
     return Response(
@@ -86,7 +85,7 @@ def overview(services: Services, request: Request) -> Response:
             "holds": [hold_view(hold) for hold in services.operations.holds.all()],
             "matched": len(tenants),
             "tenants": [_line(ranked, failing.get(ranked.tenant.tenant_id)) for ranked in page],
-            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor),
         }
     )
 
@@ -97,13 +96,6 @@ def _order(request: Request) -> Order:
     if (order := next((known for known in orders if known == text), None)) is None:
         raise InvalidInput("sort", "is not known", value=text, accepted=", ".join(ORDERS))
     return order
-
-
-def _place_of(text: str) -> Place:
-    key, tenant_id = json.loads(text)
-    if type(key) not in (int, float) or not isinstance(tenant_id, str):
-        raise ValueError(text)
-    return key, tenant_id
 
 
 def _totals_view(ranks: PlatformRanks) -> dict[str, Any]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from api.http.paging import (
     INSTANT,
     bounds,
     check_length,
     not_of_this_list,
-    parsed_cursor,
     read_cursor,
     write_cursor,
 )
 from api.http.requests import Request
 from api.http.routing import (
-    A_THOUSAND_JOBS,
     CURSOR,
     LIMIT,
     MAX_PAGE,
@@ -31,20 +29,18 @@ from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import hours_view, run_view
 from common.errors import InvalidInput, NotFound
-from common.history.projected_summary import HourlySummary
 from common.history.run_lists import RunFilter
-from common.history.runs_by_time import ListCursor, TimeCursor
-from common.history.runs_cursor import RunsCursor
+from common.history.runs_by_time import TimeRange
 from common.history.summary import Summary
 from common.planning.execution import split_execution_id, split_run_name
-from common.runs.run import Run
+from common.positions import KeyText
+from common.projection.entry import fire_time
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
-_LATEST = 1e11
 # Without `from_at` the list of all runs goes back this far.
 RECENT_S = DAY_S
 _FILTERS = (
@@ -97,14 +93,12 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     run_filter = _filter(request.query)
     list_name = f"runs:{job_id}:{run_filter}"
-    before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    page, last_run_name = services.history.run_lists.of_job(
-        request.tenant, job_id, run_filter, limit=limit, before=before
-    )
-    if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
+    before = read_cursor(request.tenant, list_name, request.query.get("cursor"), KeyText)
+    page = services.history.run_lists.of_job(request.tenant, job_id, run_filter, limit=limit, before=before)
+    if not page.items and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
-    cursor = write_cursor(request.tenant, list_name, last_run_name) if last_run_name else None
-    return Response({"runs": [run_view(Run.from_item(item)) for item in page], "next_cursor": cursor})
+    cursor = write_cursor(request.tenant, list_name, page.after)
+    return Response({"runs": list(map(run_view, page.items)), "next_cursor": cursor})
 
 
 @ROUTES.add(
@@ -120,8 +114,7 @@ def list_runs(services: Services, request: Request) -> Response:
 
     A page of 50 takes some ten reads, however many jobs there are. A page with a rare `status`, `tag` or `target` can
     be empty and have a cursor: a request looks at up to 20,000 runs. Without `from_at` it goes back a day.
-    `complete_from_at` says from when on all runs are listed so far. Fire times from before an upgrade of this list
-    are read job by job, up to 1,000 jobs a request.
+    `complete_from_at` says from when on all runs are listed so far.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
     run_filter = replace(
@@ -130,35 +123,37 @@ def list_runs(services: Services, request: Request) -> Response:
         target=filter_text(request.query, "target", _TARGET_CHARS),
     )
     list_name = f"runs::{run_filter}"
-    cursor = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), TimeCursor.of_text)
-    cursor = cursor or _newest(request.now, run_filter)
-    page = services.history.by_time.page(request.tenant, cursor, run_filter, limit=limit, now=request.now)
-    if page.job_by_job:
-        services.count_as(request.tenant, request.now, A_THOUSAND_JOBS, _FEW_READS)
-    runs = [run_view(Run.from_item(item)) for item in page.runs]
+    span = read_cursor(request.tenant, list_name, request.query.get("cursor"), TimeRange, check_range_of_runs)
+    span = span or _newest(request.now, run_filter)
+    page = services.history.by_time.page(request.tenant, span, run_filter, limit=limit, now=request.now)
+    runs = list(map(run_view, page.items))
     return Response(
-        {"runs": runs, **rest_of_list(request, list_name, cursor, page.next)},
-        version=json.dumps([runs, page.next is None]),  # the rest says when it was asked
+        {"runs": runs, **rest_of_list(request, list_name, span, page.after)},
+        version=json.dumps([runs, page.after is None]),  # the rest says when it was asked
     )
 
 
-def _newest(now: float, run_filter: RunFilter) -> TimeCursor:
+def check_range_of_runs(span: TimeRange) -> None:
+    """Refuse a position that is none. Raises ValueError."""
+    if span.before:
+        fire_time(span.before[0])
+
+
+def _newest(now: float, run_filter: RunFilter) -> TimeRange:
     until_at = run_filter.until_at
     from_at = run_filter.from_at
     if from_at is None:
         from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
-    return TimeCursor(int(now), from_at, until_at)
+    return TimeRange(from_at, until_at)
 
 
 def rest_of_list(
-    request: Request, list_name: str, cursor: ListCursor, next_cursor: ListCursor | None
+    request: Request, list_name: str, span: TimeRange, following: TimeRange | None
 ) -> dict[str, str | None]:
-    """The fields of a response that describe the rest of the list. `next_cursor` is None at the end of the list."""
-    complete_from_at = next_cursor.complete_from_at if next_cursor else cursor.from_at
+    """The fields of a response that describe the rest of the list. `following` is None at the end of the list."""
+    complete_from_at = following.complete_from_at if following else span.from_at
     return {
-        "next_cursor": write_cursor(request.tenant, list_name, next_cursor.to_text())
-        if next_cursor
-        else None,
+        "next_cursor": write_cursor(request.tenant, list_name, following),
         "complete_from_at": rfc3339(complete_from_at) if complete_from_at is not None else None,
     }
 
@@ -207,78 +202,64 @@ def summarise_job(services: Services, request: Request) -> Response:
     `values` are asked for.
     """
     job_id = existing_id(request)
-    summary, reply = _summary(services, request, job_id)
+    span = _summary_span(request)
+    list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
+    span = (
+        read_cursor(request.tenant, list_name, request.query.get("cursor"), TimeRange, check_range_of_runs)
+        or span
+    )
+    before = span.before[0] if span.before else None
+    summary, after = services.history.run_lists.summary(
+        request.tenant, job_id, RunFilter(span.from_at, span.until_at), before
+    )
     if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty summary
-    return reply
+    following = span._replace(before=(after, job_id)) if after else None
+    return Response(_summary_view(request, list_name, span, summary, following))
 
 
 @ROUTES.add("GET", "/v1/summary", "read", response="RunSummary", query=_SUMMARY_QUERY, weight=_FEW_READS)
 def summarise(services: Services, request: Request) -> Response:
     """What became of the runs of all jobs, by day.
 
-    As the summary of one job, of any number of runs, in some ten reads, with counts by hour. Lateness and durations
-    have two digits. `fresh_at` says up to when runs are counted; a large tenant's newest half hour is not. Fire times
-    from before an upgrade of this summary are read job by job, on further pages.
+    As the summary of one job, of any number of runs, in some ten reads and on one page, with counts by hour. Lateness
+    and durations have two digits. `fresh_at` says up to when runs are counted; a large tenant's newest half hour is
+    not.
     """
-    return _summary(services, request)[1]
+    if cursor := request.query.get("cursor"):
+        raise not_of_this_list(cursor)
+    span = _summary_span(request)
+    assert span.until_at is not None, "a summary has a range"
+    projected = services.history.summaries.between(request.tenant, span.from_at, span.until_at, request.now)
+    shown = _summary_view(request, "", span, Summary.of_hours(projected.hourly), None)
+    return Response({**shown, "fresh_at": rfc3339(projected.fresh_at), "hours": hours_view(projected.hourly)})
 
 
-def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Response]:
-    start = _summary_start(request)
-    list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
-    cursor = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
-    if cursor and cursor.until_at is None:
-        raise not_of_this_list(request.query.get("cursor"))
-    until_at = start.until_at
-    assert until_at is not None, "a summary has a range"
-    if not job_id and cursor is None:
-        projected = services.history.summaries.between(request.tenant, start.from_at, until_at, request.now)
-        if projected:
-            older = RunsCursor.start(request.now, start.from_at, projected.from_at)
-            summary = Summary.of_hours(projected.hourly)
-            following = older if start.from_at < projected.from_at else None
-            return summary, _summary_reply(request, list_name, start, summary, following, projected)
-    if not job_id:
-        services.count_as(request.tenant, request.now, A_THOUSAND_JOBS, _FEW_READS)
-    cursor = cursor or start
-    summary, next_cursor = services.history.tenant_runs.summary(request.tenant, cursor, job_id)
-    return summary, _summary_reply(request, list_name, cursor, summary, next_cursor)
-
-
-def _summary_reply(
-    request: Request,
-    list_name: str,
-    cursor: RunsCursor,
-    summary: Summary,
-    following: RunsCursor | None,
-    projected: HourlySummary | None = None,
-) -> Response:
-    """The answer: `following` leads to the other runs, `projected` are those of all jobs by hour."""
-    complete_from_at = following.complete_from_at if following else cursor.from_at
+def _summary_view(
+    request: Request, list_name: str, span: TimeRange, summary: Summary, following: TimeRange | None
+) -> dict[str, Any]:
+    """The answer: `following` leads to the other runs."""
+    complete_from_at = following.complete_from_at if following else span.from_at
     shown = summary.to_json(values=request.flag("values"))
     for day in shown["days"]:
-        begins_at = max(cursor.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
+        begins_at = max(span.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
         day["complete"] = complete_from_at is not None and complete_from_at <= begins_at
-    assert cursor.until_at is not None, "a summary has a range"
-    shown |= {
-        "from_at": rfc3339(cursor.from_at),
-        "until_at": rfc3339(cursor.until_at),
+    assert span.until_at is not None, "a summary has a range"
+    return shown | {
+        "from_at": rfc3339(span.from_at),
+        "until_at": rfc3339(span.until_at),
         "complete": following is None,
-        **rest_of_list(request, list_name, cursor, following),
+        **rest_of_list(request, list_name, span, following),
     }
-    if projected:
-        shown |= {"fresh_at": rfc3339(projected.fresh_at), "hours": hours_view(projected.hourly)}
-    return Response(shown)
 
 
-def _summary_start(request: Request) -> RunsCursor:
-    """The start of the requested range; without one, whole days. Raises InvalidInput."""
+def _summary_span(request: Request) -> TimeRange:
+    """The requested range; without one, whole days. Raises InvalidInput."""
     span = bounds(request.query)
     until_at = span.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
     from_at = span.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_SUMMARY_DAYS - 1) * DAY_S))
     check_length(from_at, until_at, _MAX_SUMMARY_DAYS)
-    return RunsCursor.start(request.now, from_at, until_at)
+    return TimeRange(from_at, until_at)
 
 
 def filter_text(query: Mapping[str, str], name: str, max_chars: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from api.http.paging import INSTANT, parsed_cursor, read_cursor, write_cursor
+from api.http.paging import INSTANT, read_cursor, read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.services import Services
@@ -13,7 +13,7 @@ from common.ids import TENANT_ID_CHARS
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
-from common.projection.rebuild import RebuildCursor
+from common.projection.rebuild import RebuildPosition
 from common.storage import keys
 from common.tenants.audit import EntryFilter
 from common.tenants.tenant import Tenant
@@ -63,7 +63,7 @@ def list_tenants(services: Services, request: Request) -> Response:
     Tenants in the order of their ids. A page reads one query of up to `limit` entries.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    after = read_cursor(keys.OPERATORS, "tenants", request.query.get("cursor"))
+    after = read_key(keys.OPERATORS, "tenants", request.query.get("cursor"))
     tenants = list(services.tenants.list_tenants(after, limit + 1))
     page = tenants[:limit]
     cursor = write_cursor(keys.OPERATORS, "tenants", page[-1].tenant_id) if len(tenants) > limit else None
@@ -198,16 +198,16 @@ def rebuild_projection(services: Services, request: Request) -> Response:
     """Write down the tenant's runs by time again.
 
     What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a request, one query
-    each. Repeat it with the answer's cursor until that is null. It is needed after an upgrade, for runs from before,
-    or if what lists show differs from a job's own list.
+    each. Repeat it with the answer's cursor until that is null. It is needed if what lists show differs from a
+    job's own list.
     """
     tenant, rebuild = existing_tenant(request), services.operations.rebuild
     list_name = f"projection:{tenant}"
-    cursor = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), RebuildCursor.of_text)
+    cursor = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), RebuildPosition)
     services.tenants.get(tenant)  # raises NotFound
     days = request.number("days", _DAYS_REBUILT, _MAX_DAYS_REBUILT)
     step = rebuild.step(tenant, cursor or rebuild.start(request.now, days), request.now)
-    following = write_cursor(keys.OPERATORS, list_name, step.next.to_text()) if step.next else None
+    following = write_cursor(keys.OPERATORS, list_name, step.next)
     return Response({"runs_read": step.runs, "next_cursor": following})
 
 
@@ -324,7 +324,7 @@ def _tenant_of_path(services: Services, request: Request) -> str:
 
 def _key_page(services: Services, request: Request, owner: str) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
-    after = read_cursor(owner, "keys", request.query.get("cursor"))
+    after = read_key(owner, "keys", request.query.get("cursor"))
     stored_keys = [key for key in services.tenants.api_keys.keys_of(owner) if _key_position(key) > after]
     page = stored_keys[:limit]
     cursor = write_cursor(owner, "keys", _key_position(page[-1])) if len(stored_keys) > limit else None
@@ -410,8 +410,8 @@ def audit_page(services: Services, request: Request, owner: str) -> Response:
     entry_filter = EntryFilter.of(request.query)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"audit:{entry_filter}"
-    before = read_cursor(owner, list_name, request.query.get("cursor"))
+    before = read_key(owner, list_name, request.query.get("cursor"))
     entries, following = services.audit.page(owner, entry_filter, limit=limit, before_id=before)
-    cursor = write_cursor(owner, list_name, following) if following else None
+    cursor = write_cursor(owner, list_name, following or None)
     names = services.tenants.api_keys.author_names(owner, {entry.by for entry in entries})
     return Response({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from api.http.paging import INSTANT, bounds, parsed_cursor, write_cursor
+from api.http.paging import INSTANT, bounds, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Routes
 from api.services import Services
@@ -17,11 +16,11 @@ from api.views import schedule_view
 from common.clock import CpuBudget
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, jobs_in, proposal
-from common.history.upcoming import KeyedJobs, PacedJobs, UpcomingCursor
-from common.ids import JOB_ID_CHARS, is_id
+from common.history.upcoming import KeyedJobs, PacedJobs, UpcomingPosition
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.planning.execution import job_key
-from common.planning.platform_density import PARTITIONS, DensityCursor, PlatformDensity, count_step
+from common.planning.platform_density import DensityPosition, PlatformDensity, check_position, count_step
+from common.positions import JobId
 from common.storage import keys
 from common.timing.density import crowded
 from common.timing.excluded_days import NO_DAYS, Excluded
@@ -76,9 +75,9 @@ def list_upcoming(services: Services, request: Request) -> Response:
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
     text = request.query.get("cursor")
-    cursor = parsed_cursor(request.tenant, list_name, text, _upcoming_cursor_of) or UpcomingCursor()
+    position = read_cursor(request.tenant, list_name, text, UpcomingPosition) or UpcomingPosition()
     executions, following = services.history.upcoming.page(
-        request.tenant, cursor, start, end, request.now, limit
+        request.tenant, position, start, end, request.now, limit
     )
     return Response(
         {
@@ -92,12 +91,7 @@ def list_upcoming(services: Services, request: Request) -> Response:
                 }
                 for execution in executions
             ],
-            "next_cursor": following
-            and write_cursor(
-                request.tenant,
-                list_name,
-                json.dumps([following.after_job, following.at, following.job_id, following.last_job]),
-            ),
+            "next_cursor": write_cursor(request.tenant, list_name, following),
         }
     )
 
@@ -137,9 +131,7 @@ def density(services: Services, request: Request) -> Response:
             "paces": _paces_view(page.paces),
             "concurrency": _keys_view(page.concurrency),
             "crowded": crowded,
-            "next_cursor": write_cursor(request.tenant, list_name, page.after_job)
-            if page.after_job
-            else None,
+            "next_cursor": write_cursor(request.tenant, list_name, page.after_job or None),
         }
     )
 
@@ -156,11 +148,10 @@ def density_of_platform(services: Services, request: Request) -> Response:
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     text = request.query.get("cursor")
-    cursor = parsed_cursor(keys.OPERATORS, list_name, text, _density_cursor_of)
+    position = read_cursor(keys.OPERATORS, list_name, text, DensityPosition, check_position)
     density = PlatformDensity(max(start, math.ceil(request.now)), end)
-    following = count_step(services.store.index, density, cursor or DensityCursor())
-    place = following and json.dumps([following.partition, following.shard, following.entry])
-    next_cursor = write_cursor(keys.OPERATORS, list_name, place) if place else None
+    following = count_step(services.store.index, density, position or DensityPosition())
+    next_cursor = write_cursor(keys.OPERATORS, list_name, following)
     return Response(_platform_view(replace(density, start=start), next_cursor))
 
 
@@ -233,36 +224,8 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
 
 def after_job_id(request: Request, list_name: str) -> str:
     """The last job of the page before; empty at the beginning. Raises InvalidInput."""
-    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _job_id_of) or ""
-
-
-def _job_id_of(text: str) -> str:
-    if not is_id(text, JOB_ID_CHARS):
-        raise ValueError
-    return text
-
-
-def _upcoming_cursor_of(text: str) -> UpcomingCursor:
-    # A cursor of an earlier version has no last job.
-    after_job, at, job_id, last_job = [*json.loads(text), ""][:4]
-    named = all(
-        job_id_or_nothing == "" or is_id(job_id_or_nothing, JOB_ID_CHARS)
-        for job_id_or_nothing in (after_job, job_id, last_job)
-    )
-    if not named or type(at) is not int or not 0 <= at < 10**11:
-        raise ValueError
-    return UpcomingCursor(after_job, at, job_id, last_job)
-
-
-def _density_cursor_of(text: str) -> DensityCursor:
-    partition, shard, entry = json.loads(text)
-    if type(partition) is not int or not 0 <= partition < PARTITIONS:
-        raise ValueError
-    if not isinstance(shard, str) or not isinstance(entry, str):
-        raise ValueError
-    if entry:
-        keys.group_and_shard(shard)
-    return DensityCursor(partition, shard, entry)
+    job_id: str | None = read_cursor(request.tenant, list_name, request.query.get("cursor"), JobId)
+    return job_id or ""
 
 
 @ROUTES.add(
@@ -297,7 +260,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
                 }
                 for job, (at, text) in moved
             ],
-            "next_cursor": write_cursor(request.tenant, "clock-changes", after_job) if after_job else None,
+            "next_cursor": write_cursor(request.tenant, "clock-changes", after_job or None),
         }
     )
 
@@ -353,7 +316,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
                 }
                 for job, change in changes
             ],
-            "next_cursor": write_cursor(request.tenant, list_name, after_job) if after_job else None,
+            "next_cursor": write_cursor(request.tenant, list_name, after_job or None),
         }
     )
 

@@ -19,7 +19,7 @@ class JobStates(ResponseBody):
 class PastDay(Totals):
     """The runs with fire times in the last 24 hours."""
 
-    from_at: Instant = Field(description="Later than 24 hours ago if runs were not written down before.")
+    from_at: Instant
     fresh_at: Instant = Field(
         description="Up to when runs are counted; a large tenant's newest half hour is not."
     )
@@ -98,8 +98,8 @@ class TenantOverview(ResponseBody):
 
     at: Instant = Field(description="When this was read.")
     job_counts: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
-    past: PastDay | None = Field(description="null: ticks have not written down runs yet.")
-    open: OpenRuns | None = Field(description="null: as `past`.")
+    past: PastDay
+    open: OpenRuns
     ahead: NextDay | None = Field(description="null: as `job_counts`.")
     failing: FailingJobs | None = Field(description="null: as `job_counts`.")
     errors: list[FailureGroup] = Field(

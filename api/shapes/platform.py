@@ -105,7 +105,7 @@ class Overview(ResponseBody):
 class RunTotals(Totals):
     """The totals of a tenant's runs."""
 
-    complete: bool = Field(description="False: of the newest 10,000 runs of 1,000 jobs only.")
+    complete: bool = Field(description="False: the newest ones are not counted yet.")
 
 
 class JobCounts(ResponseBody):

@@ -230,7 +230,7 @@ def health(
     ]
     console().print(output.table(("", ""), [row for row in rows if row[1]]))
     if not (runs["complete"] and jobs["complete"]):
-        typer.echo("minute8: the newest 10,000 runs of 1,000 jobs, and 500 jobs; there are more", err=True)
+        typer.echo("minute8: not all of it: runs up to some minutes ago, and 500 jobs", err=True)
 
 
 @app.command("suspend")

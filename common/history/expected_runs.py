@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.clock import CpuBudget
 from common.history.expected import AsOf, InstantOutcome, Record, count_by_status, outcomes
@@ -34,6 +34,7 @@ from common.jobs.job import DELETED, Job
 from common.jobs.skips import MAX_SKIPPED
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
+from common.positions import Instant, JobId
 from common.runs.claims import RETENTION_S
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -174,12 +175,11 @@ class JobPage:
         return count_by_status(self.instants)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCursor:
+class ExpectedPosition(NamedTuple):
     """Where a list over many jobs continues: after a job, or within one from an instant on."""
 
-    job_id: str
-    at: int | None = None
+    job_id: JobId
+    at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ class ExpectedRuns:
         return self._page(past, _DueOfJob(job_id, history, query.start, due), query.end, query.limit)
 
     def of_tenant(
-        self, query: ExpectedQuery, cursor: ExpectedCursor | None
-    ) -> tuple[list[JobPage], ExpectedCursor | None]:
+        self, query: ExpectedQuery, cursor: ExpectedPosition | None
+    ) -> tuple[list[JobPage], ExpectedPosition | None]:
         """The same for the tenant's jobs by their ids, and where the list continues.
 
         At most MAX_JOBS, and MAX_QUERIED of them with queries of their own.
@@ -269,14 +269,14 @@ class ExpectedRuns:
             pages.append(page)
             instants_left -= len(page.instants)
             if page.next_at is not None:
-                return pages, ExpectedCursor(due.job_id, page.next_at)
+                return pages, ExpectedPosition(due.job_id, page.next_at)
             if instants_left <= 0:
                 break
         is_last = len(pages) == len(jobs)
-        return pages, None if is_last else ExpectedCursor(pages[-1].job_id)
+        return pages, None if is_last else ExpectedPosition(pages[-1].job_id)
 
     def _due_of_jobs(
-        self, query: ExpectedQuery, past: _TenantPast, jobs: list[Job], cursor: ExpectedCursor | None
+        self, query: ExpectedQuery, past: _TenantPast, jobs: list[Job], cursor: ExpectedPosition | None
     ) -> tuple[list[_DueOfJob], dict[str, list[DueInstant]]]:
         """The due instants of as many jobs as a call shows and has time for.
 
@@ -320,7 +320,7 @@ class ExpectedRuns:
     def _job(self, tenant: str, job_id: str) -> Job | None:
         return load_jobs(self._jobs, [(tenant, job_id)]).get((tenant, job_id))
 
-    def _jobs_from(self, tenant: str, cursor: ExpectedCursor | None) -> Iterator[Job]:
+    def _jobs_from(self, tenant: str, cursor: ExpectedPosition | None) -> Iterator[Job]:
         """The existing jobs from the cursor on, one more than a call takes."""
         first = cursor.job_id if cursor else ""
         existing = Expression("#state <> :deleted", {":deleted": DELETED})

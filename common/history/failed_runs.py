@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from common.bounded import Page, bounded
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
 from common.jobs.job import DELETED, read_spec
 from common.jobs.muted_groups import GroupKey, Muted
+from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
-from common.runs.outcome import last_attempt
+from common.runs.run import REQUIRED, Run
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
 
 _PAGE: Final = 200
 # Errors of one cause differ in ids, addresses, times and numbers.
@@ -28,12 +29,10 @@ _DIFFERS: Final = re.compile(
     re.IGNORECASE,
 )
 
-_ERROR_ATTRIBUTES: Final = ("job_id", "sk", "error_type", "error", "attempts")
+_ERROR_ATTRIBUTES: Final = (*REQUIRED, "error_type", "error", "attempts")
 
 # A job, and the part of the execution id that names its run.
 JobRun = tuple[str, str]
-# The last failure that was read: when it failed, its job, its run's name.
-FailureCursor = tuple[float, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,11 @@ class FailureFilter:
     error_type: str = ""
     fingerprint: str = ""
 
-    def takes_error(self, item: Item) -> bool:
+    def takes_error(self, run: Run) -> bool:
         """Whether the run failed with the wanted error, in the wanted time."""
-        if self.until_at and item["failed_at"] >= self.until_at:
+        if self.until_at and run.failed_at >= self.until_at:
             return False
-        error_type, error = error_of(item)
+        error_type, error = error_of(run)
         return self.error_type in ("", error_type) and self.fingerprint in (
             "",
             fingerprint(error_type, error),
@@ -69,7 +68,7 @@ class FailureGroup:
     count: int
     first_at: float
     last_at: float
-    latest: Item
+    latest: Run
     hours: Counter[int]
 
     @property
@@ -85,44 +84,39 @@ class FailedRuns:
         self._runs = runs
 
     def page(
-        self, tenant: str, filters: FailureFilter, *, limit: int, before: FailureCursor | None = None
-    ) -> tuple[list[Item], FailureCursor | None]:
-        """The failed runs, latest failure first, and where the next page starts."""
-        failed: list[Item] = []
-        place, retries = before, 0
-        for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == MAX_READ_RECORDS or retries >= MAX_RETRIES or (takes and len(failed) == limit):
-                return failed, place
-            retries += retries_in(item)
-            if takes:
-                failed.append(item)
-            place = cursor_after(item)
-        return failed, None
+        self,
+        tenant: str,
+        filters: FailureFilter,
+        *,
+        limit: int = 0,
+        most_looked_at: int = 0,
+        before: FailurePosition | None = None,
+    ) -> Page[Run, FailurePosition]:
+        """The failed runs, latest failure first, and where the next page starts. 0: as many as a request may."""
+        return bounded(
+            self._from(tenant, filters, before),
+            most=limit or MAX_READ_RECORDS,
+            most_looked_at=most_looked_at or MAX_READ_RECORDS,
+            weigh=retries_in,
+            most_weight=MAX_RETRIES,
+            before=before,
+        )
 
     def groups(
         self,
         tenant: str,
         filters: FailureFilter,
-        before: FailureCursor | None = None,
-        max_records: int | None = None,
-    ) -> tuple[list[FailureGroup], FailureCursor | None]:
-        """The next failures by job and error, the group of the latest first; of at most `max_records` failures."""
-        read: list[Item] = []
-        max_records = MAX_READ_RECORDS if max_records is None else max_records
-        place, retries = before, 0
-        for seen, (item, takes) in enumerate(self._from(tenant, filters, before)):
-            if seen == max_records or retries >= MAX_RETRIES:
-                return grouped(read), place
-            retries += retries_in(item)
-            if takes:  # with the last attempt alone, which holds the error
-                read.append({**item, "attempts": item.get("attempts", [])[-1:]})
-            place = cursor_after(item)
-        return grouped(read), None
+        before: FailurePosition | None = None,
+        most_looked_at: int = 0,
+    ) -> tuple[list[FailureGroup], FailurePosition | None]:
+        """The next failures by job and error, the group of the latest first; of at most `most_looked_at` failures."""
+        page = self.page(tenant, filters, most_looked_at=most_looked_at, before=before)
+        return grouped(page.items), page.after
 
     def _from(
-        self, tenant: str, filters: FailureFilter, before: FailureCursor | None
-    ) -> Iterator[tuple[Item, bool]]:
-        """The failures from a place on, and whether the filter takes them."""
+        self, tenant: str, filters: FailureFilter, before: FailurePosition | None
+    ) -> Iterator[tuple[FailurePosition, Run | None]]:
+        """The positions of the failures after `before`, and the runs that the filter takes."""
         after = None
         if before:
             failed_at, job_id, run_name = before
@@ -131,14 +125,15 @@ class FailedRuns:
             Query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
         )
         tagged: dict[str, bool] = {}
-        for page in _pages(items):
+        for page in _pages(map(Run.from_item, items)):
             if filters.tag:
-                tagged |= self._tagged(tenant, filters.tag, {item["job_id"] for item in page} - tagged.keys())
-            for item in page:
-                if item["failed_at"] < filters.from_at:
+                tagged |= self._tagged(tenant, filters.tag, {run.job_id for run in page} - tagged.keys())
+            for run in page:
+                if run.failed_at < filters.from_at:
                     return
-                of_job = filters.job_id in ("", item["job_id"]) and filters.takes_error(item)
-                yield item, of_job and (not filters.tag or tagged[item["job_id"]])
+                is_taken = filters.job_id in ("", run.job_id) and filters.takes_error(run)
+                is_taken = is_taken and (not filters.tag or tagged[run.job_id])
+                yield position_of(run), run if is_taken else None
 
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
@@ -148,26 +143,26 @@ class FailedRuns:
         return dict.fromkeys(job_ids, False) | tagged
 
 
-def _pages(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """The items in pages. No page holds many more retries than an answer."""
-    page: list[Item] = []
+def _pages(runs: Iterable[Run]) -> Iterator[list[Run]]:
+    """The runs in pages. No page holds many more retries than an answer."""
+    page: list[Run] = []
     retries = 0
-    for item in items:
-        page.append(item)
-        retries += retries_in(item)
+    for run in runs:
+        page.append(run)
+        retries += retries_in(run)
         if len(page) == _PAGE or retries >= MAX_RETRIES:
             yield page
             page, retries = [], 0
     yield page
 
 
-def grouped(items: Iterable[Item]) -> list[FailureGroup]:
+def grouped(runs: Iterable[Run]) -> list[FailureGroup]:
     """Failures by job and error; the latest first, as they come. Pure."""
     groups: dict[tuple[str, str], FailureGroup] = {}
-    for item in items:
-        error_type, error = error_of(item)
-        key = item["job_id"], fingerprint(error_type, error)
-        at = float(item["failed_at"])
+    for run in runs:
+        error_type, error = error_of(run)
+        key = run.job_id, fingerprint(error_type, error)
+        at = float(run.failed_at)
         hour = int(at) // HOUR_S * HOUR_S
         if group := groups.get(key):
             group.hours[hour] += 1
@@ -178,7 +173,7 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
                 last_at=max(group.last_at, at),
             )
         else:
-            groups[key] = FailureGroup(*key, error_type, error, 1, at, at, item, Counter({hour: 1}))
+            groups[key] = FailureGroup(*key, error_type, error, 1, at, at, run, Counter({hour: 1}))
     return list(groups.values())
 
 
@@ -188,21 +183,17 @@ def muted_runs(runs: Table, tenant: str, muted: Muted, failed: Iterable[JobRun])
     suspects = [keys.run(tenant, *run) for run in sorted(set(failed)) if run[0] in jobs]
     quiet = set()
     for start in range(0, len(suspects), _PAGE):  # not all attempts at a time
-        for item in runs.get_many(
-            suspects[start : start + _PAGE], attributes=_ERROR_ATTRIBUTES, consistent=False
-        ):
-            if (item["job_id"], fingerprint(*error_of(item))) in muted.groups:
-                quiet.add((item["job_id"], item["sk"]))
+        part = suspects[start : start + _PAGE]
+        for run in map(Run.from_item, runs.get_many(part, attributes=_ERROR_ATTRIBUTES, consistent=False)):
+            if (run.job_id, fingerprint(*error_of(run))) in muted.groups:
+                quiet.add((run.job_id, run.run_name))
     return quiet
 
 
-def error_of(item: Item) -> tuple[str, str]:
+def error_of(run: Run) -> tuple[str, str]:
     """Type and text of the error that ended a run."""
-    last = last_attempt(item)
-    return (
-        item.get("error_type") or last.get("error_type", ""),
-        item.get("error") or last.get("error", ""),
-    )
+    last = run.last_attempt
+    return run.error_type or (last.error_type if last else ""), run.error or (last.error if last else "")
 
 
 def fingerprint(error_type: str, error: str) -> str:
@@ -211,6 +202,6 @@ def fingerprint(error_type: str, error: str) -> str:
     return hashlib.sha256(f"{error_type}\n{_DIFFERS.sub('#', first_line)}".encode()).hexdigest()[:12]
 
 
-def cursor_after(item: Item) -> FailureCursor:
+def position_of(run: Run) -> FailurePosition:
     """Where a list of failures continues after this one."""
-    return float(item["failed_at"]), item["job_id"], item["sk"]
+    return run.failed_at, run.job_id, run.run_name

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from common.history.job_directory import ListedJob, has_tag, tags_text
 from common.history.next_fires import NextFire
 from common.jobs.job import ACTIVE, Job
+from common.positions import JobId
 from common.projection.outcomes import LastOutcomes, RunOutcome
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 
@@ -126,14 +126,6 @@ def _rank(outcome: RunOutcome | None) -> int:
     return _WORST_FIRST.index(outcome.status) * _NEVER + _NEVER - outcome.fire_at
 
 
-def place_text(place: Place) -> str:
-    """A place as the text of a cursor."""
-    return json.dumps(place)
-
-
-def place_of(text: str, order: Order) -> Place:
-    """The inverse of `place_text`. Raises ValueError, TypeError."""
-    key, job_id = json.loads(text)
-    if not isinstance(job_id, str) or not isinstance(key, str if order in ("id", "name") else int):
-        raise ValueError(text)
-    return key, job_id
+def place_hint(order: Order) -> Any:
+    """What a place in such a list is made of."""
+    return tuple[str, JobId] if order in ("id", "name") else tuple[int, JobId]

@@ -12,14 +12,13 @@ from typing import Final
 
 from common.history.live_runs import LiveRuns
 from common.projection.entry import OPEN
-from common.runs.stuck import is_stuck
+from common.runs.run import REQUIRED, Run
 from common.storage import keys
 from common.storage.table import Table
-from common.storage.wire import Item
 
 # Records that are read, the oldest first, a hundred in a request.
 MAX_READ: Final = 300
-_ATTRIBUTES: Final = ("pk", "sk", "tenant", "job_id", "status", "lease_until", "next_attempt_at")
+_ATTRIBUTES: Final = (*REQUIRED, "lease_until", "next_attempt_at")
 
 
 @dataclass(slots=True)
@@ -27,7 +26,7 @@ class OpenRuns:
     """How many runs are in each open state, and the stuck ones, the oldest first. `complete`: all were read."""
 
     statuses: Counter[str] = field(default_factory=Counter)
-    stuck: list[Item] = field(default_factory=list)
+    stuck: list[Run] = field(default_factory=list)
     complete: bool = True
 
 
@@ -37,9 +36,9 @@ def open_runs(runs: Table, tenant: str, live: LiveRuns, now: float) -> OpenRuns:
     going = OpenRuns(complete=live.complete and len(run_names) <= MAX_READ)
     run_keys = [keys.run(tenant, job_id, run_name) for run_name, job_id in run_names[:MAX_READ]]
     records = runs.get_many(run_keys, consistent=False, attributes=_ATTRIBUTES)
-    for record in sorted(records, key=lambda record: str(record["sk"])):
-        if record["status"] in OPEN:
-            going.statuses[record["status"]] += 1
-            if is_stuck(record, now):
-                going.stuck.append(record)
+    for run in sorted(map(Run.from_item, records), key=lambda run: run.run_name):
+        if run.status in OPEN:
+            going.statuses[run.status] += 1
+            if run.is_stuck(now):
+                going.stuck.append(run)
     return going

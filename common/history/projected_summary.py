@@ -16,8 +16,10 @@ from common.history.runs_by_time import RunsByTime
 from common.projection import days, windows
 from common.projection.days import DayTotals, day_keys, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
+from common.projection.state import ProjectionState
 from common.projection.totals import HOUR_S, HourlyTotals
 from common.projection.windows import ProjectedWindow, totals_of
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
@@ -68,16 +70,13 @@ class ProjectedSummaries:
 
     def between(
         self, tenant: str, from_at: int, until_at: int, now: float, live: LiveRuns | None = None
-    ) -> HourlySummary | None:
-        """The summary of fire times in [from_at, until_at), from the projection's beginning on; None: before it.
+    ) -> HourlySummary:
+        """The summary of fire times in [from_at, until_at).
 
         `live` saves reading the live runs if they were read before.
         """
-        state = self._by_time.states.recent(now)
-        since = self._by_time.since(tenant, state, from_at)
-        if state is None or since is None or until_at <= since:
-            return None
-        summary = HourlySummary(max(from_at, since), min(until_at, int(now)))
+        state = self._by_time.states.recent(now) or ProjectionState()
+        summary = HourlySummary(from_at, min(until_at, int(now)))
         live = live or self._by_time.live.of_tenant(tenant, state)
         run_keys = _within(live, summary.from_at, until_at, now)
         is_counted = len(run_keys) <= MAX_LIVE and live.complete
@@ -139,11 +138,13 @@ def _record_keys(tenant: str, run_keys: Iterable[RunKey]) -> Iterator[keys.Key]:
 
 def _add_live(tenant: str, read: _Read, hourly: HourlyTotals, run_keys: Sequence[RunKey]) -> bool:
     """Count live runs as their records are now. False if a tick has to count some of them."""
-    entries = {
-        entry.key: entry for entry in map(RunEntry.of_record, read.those_of(_record_keys(tenant, run_keys)))
-    }
+    entries = {entry.key: entry for entry in map(_entry, read.those_of(_record_keys(tenant, run_keys)))}
     counted = [_recount(hourly, key, entries.get(key), read) for key in run_keys]
     return all(counted)
+
+
+def _entry(item: Item) -> RunEntry:
+    return RunEntry.of_run(Run.from_item(item))
 
 
 def _recount(hourly: HourlyTotals, key: RunKey, entry: RunEntry | None, read: _Read) -> bool:

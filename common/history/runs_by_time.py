@@ -1,32 +1,30 @@
 """The runs of all jobs of a tenant, newest first, from the projection: a page costs a few requests.
 
 The projection says which runs there are and how they ended; the records of those on the page are read for the page.
-Fire times before the projection began are read from the jobs' runs, as `run_lists.py` does.
-
 A request reads a bounded number of items. It returns where the next one goes on, even if it has found nothing yet.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from common.bounded import Page
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRuns
-from common.history.run_lists import LISTED, MAX_RETRIES, RunFilter, TenantRuns, retries_in
-from common.history.runs_cursor import RunsCursor
-from common.ids import JOB_ID_CHARS, is_id
-from common.planning.execution import split_run_name, trigger_of
+from common.history.run_lists import MAX_RETRIES, RunFilter, retries_in
+from common.planning.execution import trigger_of
+from common.positions import Instant, RunPosition
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.windows import ProjectedRuns
+from common.runs.run import REQUIRED, Run
 from common.runs.states import FAILED
 from common.storage import keys
+from common.storage.metering import in_threads
 from common.storage.table import Query, Table
-from common.storage.wire import Item
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
 
@@ -39,55 +37,26 @@ _MAX_FAILURES: Final = 1_000
 # The first query of windows goes back so far, the next ones four times as far each.
 _FIRST_SPAN_S: Final = 2 * 3_600
 _AHEAD_S: Final = 400 * DAY_S
-_LATEST: Final = 10**11
+_THREADS: Final = 32
+# A list shows these attributes. Of the attempts it reads the first alone: most runs have no other.
+LISTED: Final = (
+    *(*REQUIRED, "reason", "detail", "started_at", "finished_at", "next_attempt_at", "lateness_s", "duration_s"),
+    *("skipped_count", "skipped_from_at", "dead_letter_error", "attempt", "error_type", "error", "lost_calls"),
+    "attempts[0]",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TimeCursor:
-    """Where a list goes on: after the run `before`, down to the fire time `from_at`."""
+class TimeRange(NamedTuple):
+    """The fire times of a list, and the run after which it goes on."""
 
-    begun_at: int
-    from_at: int
-    until_at: int | None
-    before: RunKey | None = None
+    from_at: Instant
+    until_at: Instant | None = None
+    before: RunPosition | None = None
 
     @property
     def complete_from_at(self) -> int | None:
         """No later page has runs at or after this; None if that is not known yet."""
         return fire_time(self.before[0]) + 1 if self.before else self.until_at
-
-    def to_text(self) -> str:
-        """The cursor as a JSON list."""
-        return json.dumps([self.begun_at, self.from_at, self.until_at, self.before], separators=(",", ":"))
-
-    @classmethod
-    def of_text(cls, text: str) -> TimeCursor | RunsCursor:
-        """The inverse of `to_text`, here and of the list before the projection. Raises ValueError, TypeError."""
-        values = json.loads(text)
-        if not isinstance(values, list) or len(values) != 4:
-            return RunsCursor.of_text(text)
-        begun_at, from_at, until_at, before = values
-        for instant in (begun_at, from_at, until_at if until_at is not None else 0):
-            if type(instant) is not int or not 0 <= instant < _LATEST:
-                raise ValueError(text)
-        if before is not None:
-            run_name, job_id = before
-            if split_run_name(run_name) is None or not is_id(job_id, JOB_ID_CHARS):
-                raise ValueError(text)
-            before = run_name, job_id
-        return cls(begun_at, from_at, until_at, before)
-
-
-ListCursor = TimeCursor | RunsCursor
-
-
-@dataclass(frozen=True, slots=True)
-class TimePage:
-    """Some runs, and the cursor of the next page. `job_by_job`: they were read without the projection."""
-
-    runs: list[Item]
-    next: ListCursor | None
-    job_by_job: bool = False
 
 
 @dataclass(slots=True)
@@ -97,7 +66,7 @@ class _Scan:
     tenant: str
     run_filter: RunFilter
     limit: int
-    runs: list[Item] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     last: RunKey | None = None
     retries: int = 0
     scanned: int = 0
@@ -121,48 +90,21 @@ class _Scan:
 class RunsByTime:
     """Lists over all jobs. The tenant always comes from the credential."""
 
-    def __init__(self, jobs: Table, runs: Table, due: Table, directory: JobDirectory) -> None:
+    def __init__(self, runs: Table, due: Table, directory: JobDirectory) -> None:
         self._runs = runs
         self._directory = directory
-        self.states = ProjectionStates(due, runs)
+        self.states = ProjectionStates(due)
         self.live = LiveReader(due)
         self.windows = ProjectedRuns(runs)
-        self._before = TenantRuns(jobs, runs)
-
-    def since(self, tenant: str, state: ProjectionState | None, from_at: int) -> int | None:
-        """From when on the tenant's runs are projected, if that matters for `from_at`; None: not at all."""
-        if state is None:
-            return None
-        if from_at >= state.since:
-            return state.since
-        rebuilt = self.states.rebuilt_since(tenant)
-        return state.since if rebuilt is None else min(rebuilt, state.since)
 
     def page(
-        self, tenant: str, cursor: ListCursor, run_filter: RunFilter, *, limit: int, now: float
-    ) -> TimePage:
-        """The next runs that match the filter, up to `limit`. The cursor has the range of times. Raises Busy."""
+        self, tenant: str, span: TimeRange, run_filter: RunFilter, *, limit: int, now: float
+    ) -> Page[Run, TimeRange]:
+        """The next runs that match the filter, up to `limit`. Raises Busy."""
         scan = _Scan(tenant, run_filter, limit, jobs=self._jobs_of(tenant, run_filter, now))
-        if isinstance(cursor, RunsCursor):
-            return self._page_before(scan, cursor)
-        state = self.states.recent(now)
-        since = self.since(tenant, state, cursor.from_at)
-        if state is None or since is None or (cursor.until_at is not None and cursor.until_at <= since):
-            return self._page_before(scan, _before_projection(cursor, cursor.until_at))
-        projected = replace(cursor, from_at=max(cursor.from_at, since))
-        following = self._scan(scan, projected, state, now)
-        if following is not None:
-            return TimePage(scan.runs, replace(following, from_at=cursor.from_at))
-        if cursor.from_at >= since:
-            return TimePage(scan.runs, None)
-        older = _before_projection(cursor, since)
-        if scan.runs:
-            return TimePage(scan.runs, older)
-        return self._page_before(scan, older)
-
-    def _page_before(self, scan: _Scan, cursor: RunsCursor) -> TimePage:
-        page = self._before.page(scan.tenant, cursor, scan.run_filter, limit=scan.limit)
-        return TimePage([run for run in page.runs if scan.takes(run["job_id"])], page.next, True)
+        state = self.states.recent(now) or ProjectionState()
+        following = self._scan(scan, span, state, now)
+        return Page(scan.runs, following, is_cut=bool(following) and len(scan.runs) < limit)
 
     def _jobs_of(self, tenant: str, run_filter: RunFilter, now: float) -> frozenset[str] | None:
         """The jobs that have the tag and the target of the filter; None without these. Raises Busy."""
@@ -171,12 +113,12 @@ class RunsByTime:
         listed = self._directory.listed(tenant, now)
         return frozenset(job.job_id for job in listed if is_job_of(job, run_filter))
 
-    def _scan(self, scan: _Scan, cursor: TimeCursor, state: ProjectionState, now: float) -> TimeCursor | None:
+    def _scan(self, scan: _Scan, span: TimeRange, state: ProjectionState, now: float) -> TimeRange | None:
         """Collect runs; returns where the next page goes on, None at the end."""
         pending: list[RunKey] = []
         # A look at the first fifty reads fifty records, not a hundred.
         size = min(_BATCH, max(scan.limit, 1))
-        for key in self._candidates(scan, cursor, state, now):
+        for key in self._candidates(scan, span, state, now):
             pending.append(key)
             if len(pending) == size:
                 self._read(scan, pending)
@@ -187,10 +129,10 @@ class RunsByTime:
             self._read(scan, pending)
             if not scan.is_spent and not scan.is_full:
                 return None
-        return replace(cursor, before=scan.last or cursor.before)
+        return span._replace(before=scan.last or span.before)
 
     def _candidates(
-        self, scan: _Scan, cursor: TimeCursor, state: ProjectionState, now: float
+        self, scan: _Scan, span: TimeRange, state: ProjectionState, now: float
     ) -> Iterator[RunKey]:
         """The keys of runs that may match, the newest first, each once."""
         status = scan.run_filter.status
@@ -198,9 +140,9 @@ class RunsByTime:
         newest = self._failures(scan.tenant, state) if status == FAILED else live.keys_until(now)
         stored: Iterable[RunKey] = ()
         if status not in OPEN:  # what is open is looked at again, and so is in `live`
-            stored = self._stored(scan, cursor, live, now)
-        last: RunKey | None = cursor.before
-        for key in heapq.merge(self._in_range(newest, cursor), stored, reverse=True):
+            stored = self._stored(scan, span, live, now)
+        last: RunKey | None = span.before
+        for key in heapq.merge(self._in_range(newest, span), stored, reverse=True):
             if last is not None and key >= last:
                 continue
             scan.scanned += 1
@@ -212,9 +154,9 @@ class RunsByTime:
             if scan.is_spent:
                 return
 
-    def _in_range(self, newest: Sequence[RunKey], cursor: TimeCursor) -> list[RunKey]:
-        first = compact_time(cursor.from_at)
-        end = compact_time(cursor.until_at) if cursor.until_at is not None else keys.LAST
+    def _in_range(self, newest: Sequence[RunKey], span: TimeRange) -> list[RunKey]:
+        first = compact_time(span.from_at)
+        end = compact_time(span.until_at) if span.until_at is not None else keys.LAST
         return [key for key in newest if first <= key[0] < end]
 
     def _failures(self, tenant: str, state: ProjectionState) -> list[RunKey]:
@@ -229,11 +171,11 @@ class RunsByTime:
         )
         return sorted(((item["sk"], item["job_id"]) for item in self._runs.query(query)), reverse=True)
 
-    def _stored(self, scan: _Scan, cursor: TimeCursor, live: LiveRuns, now: float) -> Iterator[RunKey]:
+    def _stored(self, scan: _Scan, span: TimeRange, live: LiveRuns, now: float) -> Iterator[RunKey]:
         """The projected runs that may match and are not live, the newest first."""
-        first, status = compact_time(cursor.from_at), scan.run_filter.status
-        end = keys.LAST if cursor.until_at is None else compact_time(cursor.until_at)
-        for start, until in _spans(cursor, now):
+        first, status = compact_time(span.from_at), scan.run_filter.status
+        end = keys.LAST if span.until_at is None else compact_time(span.until_at)
+        for start, until in _spans(span, now):
             for window in self.windows.between(scan.tenant, start, until, newest_first=True):
                 if status and not window.totals.statuses.get(status):
                     continue
@@ -250,19 +192,29 @@ class RunsByTime:
             return
         scan.batches += 1
         run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in pending]
-        items = self._runs.get_many(run_keys, attributes=LISTED)
-        records = {(item["sk"], item["job_id"]): item for item in items}
-        matching = [
-            records[key] for key in pending if key in records and scan.run_filter.matches(records[key])
-        ]
-        for run in self._before.with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):
+        read = map(Run.from_item, self._runs.get_many(run_keys, attributes=LISTED))
+        runs = {(run.run_name, run.job_id): run for run in read}
+        matching = [runs[key] for key in pending if key in runs and scan.run_filter.matches(runs[key])]
+        for run in self._with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):
             scan.runs.append(run)
             scan.retries += retries_in(run)
-            scan.last = run["sk"], run["job_id"]
+            scan.last = run.run_name, run.job_id
             if scan.is_full:
                 return
         if not scan.is_full:
             scan.last = pending[-1]
+
+    def _with_attempts(self, runs: Sequence[Run], run_filter: RunFilter) -> list[Run]:
+        """The runs with all attempts, without runs that ended or expired since they were listed."""
+
+        def with_attempts(run: Run) -> Run | None:
+            if not retries_in(run):
+                return run
+            item = self._runs.get(run.key)
+            return Run.from_item(item) if item else None
+
+        complete = in_threads(with_attempts, runs, _THREADS)
+        return [run for run in complete if run and run_filter.matches(run)]
 
 
 def is_job_of(job: ListedJob, run_filter: RunFilter) -> bool:
@@ -272,19 +224,15 @@ def is_job_of(job: ListedJob, run_filter: RunFilter) -> bool:
     )
 
 
-def _before_projection(cursor: TimeCursor, until_at: int | None) -> RunsCursor:
-    return RunsCursor.start(cursor.begun_at, cursor.from_at, until_at)
-
-
-def _spans(cursor: TimeCursor, now: float) -> Iterator[tuple[int, int]]:
+def _spans(span: TimeRange, now: float) -> Iterator[tuple[int, int]]:
     """The windows to ask for, the newest first, in longer and longer spans. Pure."""
-    top = cursor.until_at if cursor.until_at is not None else int(now) + _AHEAD_S
+    top = span.until_at if span.until_at is not None else int(now) + _AHEAD_S
     recent = min(top, int(now))
-    if cursor.before:
-        top = min(top, fire_time(cursor.before[0]) + 1)
+    if span.before:
+        top = min(top, fire_time(span.before[0]) + 1)
         recent = top
     end, width = window_start(top - 1) + WINDOW_S, _FIRST_SPAN_S
-    bottom = window_start(cursor.from_at)
+    bottom = window_start(span.from_at)
     start = window_start(recent - width)
     while end > bottom:
         yield max(start, bottom), end

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from common.projection.totals import HourlyTotals, RunTotals
+from common.runs.run import Run
 from common.timing.instants import rfc3339
 
 
@@ -18,10 +19,14 @@ class Summary:
     # The number of added records.
     records: int = 0
 
-    def add(self, item: Mapping[str, Any]) -> None:
-        """Add one record to its day."""
-        self.records += 1
-        self.days.setdefault(rfc3339(item["fire_at"])[:10], RunTotals()).add(item)
+    @classmethod
+    def of_runs(cls, runs: Iterable[Run]) -> Summary:
+        """The days of some runs."""
+        summary = cls()
+        for run in runs:
+            summary.records += 1
+            summary.days.setdefault(rfc3339(run.fire_at)[:10], RunTotals()).add(run)
+        return summary
 
     @classmethod
     def of_hours(cls, hourly: HourlyTotals) -> Summary:

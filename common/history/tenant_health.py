@@ -14,8 +14,6 @@ from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.projected_summary import ProjectedSummaries
-from common.history.run_lists import TenantRuns
-from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
@@ -51,22 +49,15 @@ class TenantHealth:
 
     jobs_table: Table
     summaries: ProjectedSummaries
-    before: TenantRuns
     directory: JobDirectory
     listed: ListedHealth
     health: JobHealth
 
     def runs(self, tenant: str, from_at: int, until_at: int, now: float) -> tuple[RunTotals, bool]:
-        """The totals of the runs, and whether these are all.
-
-        Of a range that begins before the projection, they are up to 10,000 runs of up to 1,000 jobs, the newest first.
-        """
+        """The totals of the runs, and whether these are all up to now."""
         projected = self.summaries.between(tenant, from_at, until_at, now)
-        if projected and projected.from_at <= from_at:
-            is_fresh = projected.fresh_at >= min(until_at, int(now))
-            return Summary.of_hours(projected.hourly).total(), is_fresh
-        summary, following = self.before.summary(tenant, RunsCursor.start(now, from_at, until_at))
-        return summary.total(), following is None
+        is_fresh = projected.fresh_at >= min(until_at, int(now))
+        return Summary.of_hours(projected.hourly).total(), is_fresh
 
     def jobs(self, tenant: str, as_of: AsOf, retention_days: int) -> JobCounts:
         """All jobs by state and failures, and how many of the first MAX_JOBS are overdue."""

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.clock import CpuBudget
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, Job
 from common.planning.pace import PaceForecast, forecast
+from common.positions import Instant, JobIdOrEmpty
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.density import Density, by_minute, due_times
@@ -40,15 +41,14 @@ class UpcomingExecution:
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class UpcomingCursor:
+class UpcomingPosition(NamedTuple):
     """Where a list continues: among the jobs after `after_job`, after the fire time `at` of the job `job_id`."""
 
-    after_job: str = ""
-    at: int = 0
-    job_id: str = ""
+    after_job: JobIdOrEmpty = ""
+    at: Instant = 0
+    job_id: JobIdOrEmpty = ""
     # The last of these jobs, if their time was up before MAX_JOBS were looked at.
-    last_job: str = ""
+    last_job: JobIdOrEmpty = ""
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class Upcoming:
         self._jobs = jobs
 
     def page(
-        self, tenant: str, cursor: UpcomingCursor, start: int, end: int, now: float, limit: int
-    ) -> tuple[list[UpcomingExecution], UpcomingCursor | None]:
+        self, tenant: str, cursor: UpcomingPosition, start: int, end: int, now: float, limit: int
+    ) -> tuple[list[UpcomingExecution], UpcomingPosition | None]:
         """The next executions with fire times in [start, end) after `cursor`, the earliest first; and the next place.
 
         A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order. A chunk is
@@ -114,13 +114,13 @@ class Upcoming:
         for execution in rest:
             if page and (len(page) == limit or budget.is_spent):
                 last = page[-1]
-                return page, UpcomingCursor(cursor.after_job, last.fire_at, last.job_id, cut_after)
+                return page, UpcomingPosition(cursor.after_job, last.fire_at, last.job_id, cut_after)
             page.append(execution)
         last_job = cut_after or last_job
-        return page, UpcomingCursor(last_job) if last_job else None
+        return page, UpcomingPosition(last_job) if last_job else None
 
     def _chunk(
-        self, jobs: Sequence[Job], cursor: UpcomingCursor, start: int, end: int
+        self, jobs: Sequence[Job], cursor: UpcomingPosition, start: int, end: int
     ) -> tuple[list[Iterator[UpcomingExecution]], str]:
         """The executions of as many jobs as there is time for, and the last one's id; empty if that are all.
 

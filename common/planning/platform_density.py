@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Annotated, Final, NamedTuple
+
+from msgspec import Meta
 
 from common.planning.directory import BadShard, Shard
 from common.planning.due_entry import BadEntry, DueEntry
 from common.planning.due_index import DueIndex, entry_position
 from common.planning.execution import job_key
+from common.positions import KeyTextOrEmpty
 from common.storage import keys
 from common.timing.density import by_minute, due_times
 from common.timing.groups import group_can_fire
@@ -62,18 +65,23 @@ class PlatformDensity:
         self.jobs += 1
 
 
-@dataclass(frozen=True, slots=True)
-class DensityCursor:
+class DensityPosition(NamedTuple):
     """Where the next step continues: after an entry of a shard, or (without an entry) after the shard."""
 
-    partition: int = 0
-    shard: str = ""
-    entry: str = ""
+    partition: Annotated[int, Meta(ge=0, lt=PARTITIONS)] = 0
+    shard: KeyTextOrEmpty = ""
+    entry: KeyTextOrEmpty = ""
 
 
-def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityCursor) -> DensityCursor | None:
+def check_position(position: DensityPosition) -> None:
+    """Refuse a position that is none. Raises ValueError."""
+    if position.entry:
+        keys.group_and_shard(position.shard)
+
+
+def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityPosition) -> DensityPosition | None:
     """Count the next part of the due index. Returns where the next step continues."""
-    done = DensityCursor(cursor.partition, cursor.shard)
+    done = DensityPosition(cursor.partition, cursor.shard)
     seen, room = 0, _Room(MAX_ENTRIES, MAX_COUNTED)
     for number, shard, after in _shards(index, cursor, density):
         if seen >= MAX_SHARDS:
@@ -81,11 +89,11 @@ def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityCursor)
         seen += 1
         if isinstance(shard, BadShard):
             density.unreadable += 1
-            done = DensityCursor(number, shard.name)
+            done = DensityPosition(number, shard.name)
             continue
-        position = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
+        position = DensityPosition(number, keys.directory(shard.group, shard.shard)["sk"])
         if (last_counted := _count(index, shard, after, density, room)) is not None:
-            return replace(position, entry=last_counted) if last_counted else done
+            return position._replace(entry=last_counted) if last_counted else done
         done = position
     return None
 
@@ -109,7 +117,7 @@ class _Room:
 
 
 def _shards(
-    index: DueIndex, cursor: DensityCursor, density: PlatformDensity
+    index: DueIndex, cursor: DensityPosition, density: PlatformDensity
 ) -> Iterator[tuple[int, Shard | BadShard, str]]:
     """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
     if cursor.entry:

@@ -116,7 +116,7 @@ class DailyReport:
 
 def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: DeadLetters) -> DailyReport:
     """The report of the 24 hours before `until_at`, the start of an hour."""
-    from_at, state = until_at - DAY_S, ProjectionStates(tables.due, tables.runs).read()
+    from_at, state = until_at - DAY_S, ProjectionStates(tables.due).read()
     by_tenant: dict[str, TenantTotals] = {}
     fresh_at = from_at
     if state:

@@ -5,17 +5,18 @@ A portion of entries is text, compressed: one line for each run, by name and job
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from common.planning.execution import split_run_name
+from common.runs.run import REQUIRED, Run
 from common.runs.states import QUEUED, RETRYING, RUNNING
 from common.texts import packed, unpacked
 from common.timing.windows import window_start
 
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.
 ATTRIBUTES: Final = (
-    *("pk", "sk", "tenant", "job_id", "status", "reason", "skipped_count", "lateness_s", "duration_s"),
+    *("pk", *REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s"),
     *("started_at", "next_attempt_at", "lease_until", "expires_at"),
 )
 OPEN: Final = frozenset({QUEUED, RUNNING, RETRYING})
@@ -50,16 +51,16 @@ class RunEntry(NamedTuple):
         return fire_time(self.run_name)
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> RunEntry:
-        """The entry of a run's record."""
+    def of_run(cls, run: Run) -> RunEntry:
+        """The entry of a run."""
         return cls(
-            record["sk"],
-            record["job_id"],
-            record["status"],
-            record.get("reason", ""),
-            record.get("skipped_count", 1),
-            rounded(record.get("lateness_s")),
-            rounded(record.get("duration_s")),
+            run.run_name,
+            run.job_id,
+            run.status,
+            run.reason,
+            run.skipped_count or 1,
+            rounded(run.lateness_s),
+            rounded(run.duration_s),
         )
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
-from common.runs.stuck import STUCK_AFTER_S
+from common.runs.run import STUCK_AFTER_S
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
@@ -86,13 +86,13 @@ class Looks:
         self._table.delete_many([look.key for look in looks])
 
 
-def next_look(execution: Execution, goes_on_at: float | None, now: float) -> int:
+def next_look(execution: Execution, goes_on_at: float, now: float) -> int:
     """When to read a run again that is not over. Pure.
 
-    `goes_on_at`: when its lease ends, or its next attempt is due. If it has not gone on soon after, it is stuck, and
-    that tick finds it. Else in a quarter of its age.
+    `goes_on_at`: when its lease ends, or its next attempt is due; 0: it waits for neither. If it has not gone on soon
+    after, it is stuck, and that tick finds it. Else in a quarter of its age.
     """
-    if goes_on_at is not None and goes_on_at + STUCK_AFTER_S >= now:
+    if goes_on_at + STUCK_AFTER_S >= now:
         at = max(now + WINDOW_S, goes_on_at + STUCK_AFTER_S)
     else:
         at = now + max(WINDOW_S, (now - execution.visible_at) / 4)

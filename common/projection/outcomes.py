@@ -26,7 +26,7 @@ from common.storage import keys
 from common.storage.portions import Portions
 from common.storage.table import Table
 from common.timing.instants import DAY_S, compact_time
-from common.timing.windows import WINDOW_S
+from common.timing.windows import WINDOW_S, window_start
 
 # Outcomes of a job.
 MAX_OUTCOMES: Final = 20
@@ -175,12 +175,12 @@ class JobOutcomes:
         Raises:
             Busy: they are being made; the next request goes on with it.
         """
-        known = self._known(tenant, state, now)
+        known = self._known(tenant, now)
         late = LateRuns(self.runs)
         since = known.noted_at - _SETTLING_S
         late_runs = dict(islice(late.since(tenant, since), MAX_LATE_RUNS + 1))
         if len(late_runs) > MAX_LATE_RUNS:
-            known, late_runs = self._anew(tenant, state, now, known), {}
+            known, late_runs = self._anew(now, known), {}
         target = max(state.until_of(tenant), known.last.until)
         if leave_to_ticks and target - known.last.until > _CAUGHT_UP_S:
             self.states.want_outcomes(tenant, now)
@@ -219,7 +219,7 @@ class JobOutcomes:
         """Have them made anew."""
         self.runs.delete(keys.last_outcomes(tenant))
 
-    def _known(self, tenant: str, state: ProjectionState, now: float) -> _Known:
+    def _known(self, tenant: str, now: float) -> _Known:
         head = self._stored(tenant).head()
         token = str(head["token"]) if head else ""
         remembered = self._remembered.pop(tenant, None)
@@ -233,13 +233,11 @@ class JobOutcomes:
                 last = LastOutcomes(head["since"], head["until"], rows, head["partial_at"])
                 return _Known(token, tuple(head["portions"]), last, head["noted_at"], head["until"])
         portions = tuple(head["portions"]) if head else ()
-        return self._anew(tenant, state, now, _Known(token, portions, LastOutcomes(0, 0, {}), now, 0))
+        return self._anew(now, _Known(token, portions, LastOutcomes(0, 0, {}), now, 0))
 
-    def _anew(self, tenant: str, state: ProjectionState, now: float, before: _Known) -> _Known:
+    def _anew(self, now: float, before: _Known) -> _Known:
         """Nothing yet, in place of what is stored."""
-        rebuilt = self.states.rebuilt_since(tenant)
-        since = max(min(state.since, rebuilt if rebuilt is not None else state.since), int(now) - _FIRST_S)
-        since -= since % WINDOW_S
+        since = window_start(int(now) - _FIRST_S)
         return _Known(before.token, before.portions, LastOutcomes(since, since, {}), now, since)
 
     def _store(self, tenant: str, known: _Known, now: float, existing: Collection[str] | None) -> _Known:

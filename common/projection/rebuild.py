@@ -7,56 +7,36 @@ theirs.
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
-from common.ids import JOB_ID_CHARS, is_id
-from common.planning.execution import execution_id, parse_execution_id
+from common.planning.execution import parse_execution_id
+from common.positions import Instant, JobIdOrEmpty
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.looks import Looks, next_look
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
-from common.runs.stuck import stuck_since
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
 from common.timing.instants import DAY_S
 
 JOBS_A_STEP: Final = 200
 _THREADS: Final = 16
-_LATEST: Final = 10**11
-# As long as the mark of a rebuilt tenant may be needed: no run is kept longer.
-_MARK_KEPT_S: Final = 400 * DAY_S
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildCursor:
+class RebuildPosition(NamedTuple):
     """Where the next step goes on: the day, and the job after which. `since`: the first day."""
 
-    since: int
-    day: int
-    after_job: str = ""
-
-    def to_text(self) -> str:
-        """The cursor as a JSON list."""
-        return json.dumps([self.since, self.day, self.after_job])
-
-    @classmethod
-    def of_text(cls, text: str) -> RebuildCursor:
-        """The inverse of `to_text`. A client may have written the text. Raises ValueError, TypeError."""
-        since, day, after_job = json.loads(text)
-        if type(since) is not int or type(day) is not int or not 0 <= since <= day < _LATEST:
-            raise ValueError(text)
-        if after_job != "" and not is_id(after_job, JOB_ID_CHARS):
-            raise ValueError(text)
-        return cls(since, day, after_job)
+    since: Instant
+    day: Instant
+    after_job: JobIdOrEmpty = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +44,7 @@ class RebuiltStep:
     """How many runs a step has read, and where the next one goes on; None: it was the last."""
 
     runs: int
-    next: RebuildCursor | None
+    next: RebuildPosition | None
 
 
 class Rebuild:
@@ -75,16 +55,16 @@ class Rebuild:
         self._runs = runs
         self._windows = ProjectedRuns(runs)
         self._days = ProjectedDays(runs)
-        self._states = ProjectionStates(due, runs)
+        self._states = ProjectionStates(due)
         self._outcomes = JobOutcomes(runs, self._states)
         self._looks = Looks(due)
 
-    def start(self, now: float, days: int) -> RebuildCursor:
+    def start(self, now: float, days: int) -> RebuildPosition:
         """The first step of a rebuild of so many days back."""
         since = day_start(int(now)) - days * DAY_S
-        return RebuildCursor(since, since)
+        return RebuildPosition(since, since)
 
-    def step(self, tenant: str, cursor: RebuildCursor, now: float) -> RebuiltStep:
+    def step(self, tenant: str, cursor: RebuildPosition, now: float) -> RebuiltStep:
         """Project the runs of some jobs on one day again. Repeating it changes nothing. Raises Busy."""
         state = self._states.read()
         end = min(state.until_of(tenant) if state else 0, cursor.day + DAY_S)
@@ -94,13 +74,11 @@ class Rebuild:
         last_job = keys.LAST if is_last else job_ids[-1]
         count = self._project(tenant, cursor, job_ids, last_job, end, now) if cursor.day < end else 0
         if not is_last:
-            return RebuiltStep(count, RebuildCursor(cursor.since, cursor.day, last_job))
+            return RebuiltStep(count, RebuildPosition(cursor.since, cursor.day, last_job))
         if cursor.day < day_start(int(now)):
             self._days.roll_up(tenant, cursor.day)
-            return RebuiltStep(count, RebuildCursor(cursor.since, cursor.day + DAY_S))
-        if state:
-            self._outcomes.forget(tenant)
-            self._states.note_rebuilt(tenant, cursor.since, int(now) + _MARK_KEPT_S)
+            return RebuiltStep(count, RebuildPosition(cursor.since, cursor.day + DAY_S))
+        self._outcomes.forget(tenant)
         return RebuiltStep(count, None)
 
     def _job_ids(self, tenant: str, after_job: str) -> Iterator[str]:
@@ -119,7 +97,7 @@ class Rebuild:
             yield item["sk"].removeprefix(prefix)
 
     def _project(
-        self, tenant: str, cursor: RebuildCursor, job_ids: list[str], last_job: str, end: int, now: float
+        self, tenant: str, cursor: RebuildPosition, job_ids: list[str], last_job: str, end: int, now: float
     ) -> int:
         changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         for window in self._windows.between(tenant, cursor.day, end, consistent=True):
@@ -128,25 +106,26 @@ class Rebuild:
                     changes[window.start][entry.key] = None
         expires_at: defaultdict[int, int] = defaultdict(int)
         looks = []
-        records = self._records(tenant, job_ids, cursor.day, end)
-        for record in records:
-            entry = RunEntry.of_record(record)
+        runs = self._runs_between(tenant, job_ids, cursor.day, end)
+        for run in runs:
+            entry = RunEntry.of_run(run)
             start = window_of(entry.run_name)
             changes[start][entry.key] = entry
-            expires_at[start] = max(expires_at[start], record.get("expires_at", 0))
+            expires_at[start] = max(expires_at[start], run.expires_at)
             if entry.is_open:
-                execution = parse_execution_id(tenant, execution_id(tenant, entry.job_id, entry.run_name))
-                looks.append((next_look(execution, stuck_since(record), now), execution))
+                execution = parse_execution_id(tenant, run.execution_id)
+                looks.append((next_look(execution, run.stuck_since, now), execution))
         self._looks.add(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])
-        return len(records)
+        return len(runs)
 
-    def _records(self, tenant: str, job_ids: list[str], start: int, end: int) -> list[Item]:
-        def of_job(job_id: str) -> list[Item]:
+    def _runs_between(self, tenant: str, job_ids: list[str], start: int, end: int) -> list[Run]:
+        def of_job(job_id: str) -> list[Run]:
             partition = keys.runs_of_job(tenant, job_id)
             between = keys.runs_between(start, end)
-            return list(self._runs.query(Query(partition, sk_between=between, attributes=ATTRIBUTES)))
+            items = self._runs.query(Query(partition, sk_between=between, attributes=ATTRIBUTES))
+            return list(map(Run.from_item, items))
 
         with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
-            return [record for records in pool.map(of_job, job_ids) for record in records]
+            return list(chain.from_iterable(pool.map(of_job, job_ids)))

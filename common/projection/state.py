@@ -12,7 +12,6 @@ from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
-_REBUILT: Final = "REBUILT"
 # Ticks move the state every ten minutes.
 _RECENT_S: Final = 30
 
@@ -24,7 +23,7 @@ class ProjectionState:
     Nothing was planned in [`quiet_from`, the smallest `until`).
     """
 
-    since: int
+    since: int = 0
     until: dict[int, int] = field(default_factory=dict)
     quiet_from: int = 0
 
@@ -39,11 +38,10 @@ class ProjectionState:
 
 
 class ProjectionStates:
-    """The state of the projection in the due table, and of tenants whose runs were projected again."""
+    """The state of the projection in the due table."""
 
-    def __init__(self, due: Table, runs: Table) -> None:
+    def __init__(self, due: Table) -> None:
         self._due = due
-        self._runs = runs
         self._recent: Cache[tuple[()], ProjectionState] = Cache(_RECENT_S, 1)
 
     def read(self) -> ProjectionState | None:
@@ -60,7 +58,7 @@ class ProjectionStates:
         return state
 
     def new_since(self) -> int | None:
-        """Before which nothing ran, as the deployment was new then; None: an earlier version deployed it."""
+        """Before which nothing ran, as the deployment was new then; None: the mark was lost since."""
         since: int | None = (self._due.get(keys.MARK) or {}).get("new_since")
         return since
 
@@ -89,15 +87,3 @@ class ProjectionStates:
     def forget_wish(self, tenant: str) -> None:
         """The tenant's last outcomes are made."""
         self._due.delete(keys.wanted_outcomes(tenant))
-
-    def rebuilt_since(self, tenant: str) -> int | None:
-        """From when on the tenant's runs were projected again; None: never."""
-        item = self._runs.get(self._rebuilt(tenant), consistent=False)
-        return int(item["since"]) if item else None
-
-    def note_rebuilt(self, tenant: str, since: int, expires_at: int) -> None:
-        """All runs of the tenant from `since` on are projected."""
-        self._runs.put({**self._rebuilt(tenant), "since": since, "expires_at": expires_at})
-
-    def _rebuilt(self, tenant: str) -> keys.Key:
-        return {"pk": keys.projected_days(tenant), "sk": _REBUILT}

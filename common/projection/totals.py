@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.projection.entry import RunEntry
+from common.runs.run import Run
 from common.runs.states import FAILED, SKIPPED, SUCCEEDED
 
 PERCENTILES: Final = (50, 95, 99)
@@ -31,16 +32,10 @@ class RunTotals:
     lateness_s: Counter[float] = field(default_factory=Counter)
     duration_s: Counter[float] = field(default_factory=Counter)
 
-    def add(self, item: Mapping[str, Any]) -> None:
-        """Add one record. A record of skipped fire times counts as many runs as it has fire times."""
-        status, count = item["status"], item.get("skipped_count", 1)
-        self.statuses[status] += count
-        if status == SKIPPED:
-            self.reasons[item["reason"]] += count
-        if "lateness_s" in item:
-            self.lateness_s[item["lateness_s"]] += 1
-        if status in (SUCCEEDED, FAILED) and "duration_s" in item:
-            self.duration_s[item["duration_s"]] += 1
+    def add(self, run: Run) -> None:
+        """Add one run. A record of skipped fire times counts as many runs as it has fire times."""
+        entry = RunEntry.of_run(run)
+        self.add_entry(entry._replace(lateness_s=run.lateness_s, duration_s=run.duration_s))
 
     def add_entry(self, entry: RunEntry) -> None:
         """Add one run as the projection has it."""

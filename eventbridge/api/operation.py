@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from api.http.paging import read_cursor
+from api.http.paging import read_key
 from api.services import Services
 from common.errors import InvalidInput
 from common.platform.credential import Role
@@ -48,7 +48,7 @@ class SchedulerRequest:
         """The last entry of the page before, of this list. Raises InvalidInput."""
         token = self.query.get("NextToken")
         try:
-            return read_cursor(self.tenant, list_name, token)
+            return read_key(self.tenant, list_name, token)
         except InvalidInput:
             accepted = "the NextToken of an earlier answer to the same request"
             raise InvalidInput("NextToken", "is not of this list", value=token, accepted=accepted) from None

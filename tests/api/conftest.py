@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from api import handler
 from api.auth.tokens import Tokens
 from api.services import Deployment, Services
+from common.history import run_lists
 from common.history.failed_runs import fingerprint
-from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
 from common.planning.removal_requests import RemovalRequests
 from common.platform.alarms import Alarms
@@ -90,9 +89,8 @@ def settle(office: Office, *callers: Caller) -> None:
 
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small bounds: a list of runs queries two jobs at once, a summary counts four runs. Requested before `office`."""
-    few = partial(TenantRuns, bounds=Bounds(jobs=2, further_queries=2, summarised_runs=4))
-    monkeypatch.setattr("api.services.TenantRuns", few)
+    """A page of a job's summary counts four runs."""
+    monkeypatch.setattr(run_lists, "MAX_SUMMARISED", 4)
 
 
 @pytest.fixture

@@ -61,8 +61,8 @@ def test_runs_of_all_jobs_come_in_one_order_and_summaries_in_parts(few_at_once: 
     assert len(fire_times) == 15
     assert fire_times == sorted(fire_times, reverse=True)
     assert len(list(minute8.runs(until_at="2026-11-21T03:15:00Z", status="succeeded"))) == 6
-    parts = list(minute8.summaries(values=True))
-    assert (len(parts), sum(part["total"]["runs"] for part in parts)) == (5, 15)
+    parts = list(minute8.summaries("a", values=True))
+    assert (len(parts), sum(part["total"]["runs"] for part in parts)) == (2, 5)
     assert parts[0]["days"][0]["lateness_s"]["values"] == [[0, 4]]
     assert minute8.summary_page("a", from_at="2026-11-21T03:16:00Z")["total"]["statuses"] == {"succeeded": 2}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -83,14 +84,14 @@ def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch)
     assert len(list(client.failures(tag="money"))) == 6
 
 
-@pytest.mark.parametrize("failed_at", ["true", "1e-200", "0", "1e400", "NaN", '"1"', "null"])
-def test_a_cursor_names_a_time_that_can_be_stored(office: Office, failed_at: str) -> None:
+@pytest.mark.parametrize("failed_at", [True, 1e-200, 0, 1e400, float("nan"), "1", None])
+def test_a_cursor_names_a_time_that_can_be_stored(office: Office, failed_at: Any) -> None:
     """`true` counts as 1 in Python; DynamoDB has no number as small as 1e-200."""
     lists = {"/v1/failures": "failures:", "/v1/failures/groups": "failure groups:"}
     for url, name in lists.items():
         list_name = name + json.dumps([None, None, None])
-        for at, status in ((failed_at, 400), ("1.5", 200)):
-            cursor = write_cursor("alice", list_name, f'[{at}, "bills", "20261121T031300Z:1"]')
+        for at, status in ((failed_at, 400), (1.5, 200)):
+            cursor = write_cursor("alice", list_name, [at, "bills", "20261121T031300Z:1"])
             assert office.alice("GET", f"{url}?cursor={cursor}").status == status
 
 

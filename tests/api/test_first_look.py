@@ -7,7 +7,6 @@ import json
 from collections import Counter
 
 from api.shapes import SHAPES
-from common.projection.state import ProjectionStates
 from common.runs.outcome import Outcome
 from common.timing.instants import rfc3339
 from tests.api.conftest import Office
@@ -17,8 +16,7 @@ from tests.worlds import job
 def test_a_tenant_without_anything_has_an_overview(office: Office) -> None:
     shown = office.alice("GET", "/v1/overview")
     assert shown.status == 200
-    assert shown.json["past"] is None
-    assert shown.json["open"] is None
+    assert (shown.json["past"]["runs"], shown.json["open"]["running"]) == (0, 0)
     assert shown.json["job_counts"] == {"total": 0, "active": 0, "paused": 0}
     assert shown.json["failing"] == {"count": 0, "muted": 0, "jobs": []}
     assert shown.json["ahead"]["total"] == 0
@@ -38,8 +36,6 @@ def test_the_overview_has_what_a_first_look_needs(office: Office) -> None:
     shown = office.alice("GET", "/v1/overview").json
     SHAPES["TenantOverview"].model_validate(shown)
     assert shown["job_counts"] == {"total": 3, "active": 3, "paused": 0}
-    state = ProjectionStates(world.table("due"), world.table("runs")).read()
-    assert state
     past = shown["past"]
     assert past["statuses"] == {"failed": 19, "succeeded": 19}
     assert sum(hour["runs"] for hour in past["hours"]) == 38
@@ -67,20 +63,17 @@ def test_a_look_without_news_has_the_same_etag(office: Office) -> None:
     assert office.alice("GET", "/v1/overview").headers["etag"] != first.headers["etag"]
 
 
-def test_the_summary_of_all_jobs_has_hours_and_goes_on_with_older_runs(office: Office) -> None:
+def test_the_summary_of_all_jobs_has_hours_and_all_runs(office: Office) -> None:
     world = office.world
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     world.run_until("2026-11-21T04:05:00Z", ticks=True)
     world.project()
     world.run_until("2026-11-21T06:20:00Z", ticks=True)
     world.project()
-    first = office.alice("GET", "/v1/summary").json
-    assert first["complete"] is False
-    assert first["hours"]
-    rest = office.alice("GET", f"/v1/summary?cursor={first['next_cursor']}").json
-    assert rest["complete"] is True
-    runs = world.run_items("alice", "minutely")
-    assert first["total"]["runs"] + rest["total"]["runs"] == len(runs)
+    shown = office.alice("GET", "/v1/summary").json
+    assert (shown["complete"], shown["next_cursor"]) == (True, None)
+    assert shown["total"]["runs"] == len(world.run_items("alice", "minutely"))
+    assert sum(hour["runs"] for hour in shown["hours"]) == shown["total"]["runs"]
 
 
 def test_runs_that_do_not_go_on_are_named(office: Office) -> None:

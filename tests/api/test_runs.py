@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from api.http.paging import write_cursor
@@ -176,8 +178,8 @@ def test_the_failures_of_all_jobs_and_of_nobody_else(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    "last", ["[]", "x", '["a",1,2]', '[1,"a#b","20261121T031300Z:1"]', '[1,"a","~"]', "[1e400,1,1]"]
+    "last", [[], "x", ["a", 1, 2], [1, "a#b", "20261121T031300Z:1"], [1, "a", "~"], [1e400, 1, 1]]
 )
-def test_a_cursor_made_by_hand(office: Office, last: str) -> None:
+def test_a_cursor_made_by_hand(office: Office, last: Any) -> None:
     cursor = write_cursor("alice", "failures", last)
     assert office.alice("GET", f"/v1/failures?cursor={cursor}").problem == "invalid-input"

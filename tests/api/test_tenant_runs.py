@@ -73,10 +73,10 @@ def test_the_runs_that_are_wanted(office: Office) -> None:
 
 def test_a_cursor_is_of_one_tenant_and_one_list(few_at_once: None, office: Office) -> None:
     minutely(office, office.alice, "a", "b", "c")
-    office.world.run_until("2026-11-21T03:15:30Z")
+    office.world.run_until("2026-11-21T03:18:30Z")
     for url, elsewhere in (
         ("/v1/runs?limit=1", ("/v1/runs?status=failed", "/v1/summary?values=true", "/v1/failures?limit=1")),
-        ("/v1/summary?values=true", ("/v1/runs?limit=1", "/v1/jobs/a/summary?values=true")),
+        ("/v1/jobs/a/summary?values=true", ("/v1/runs?limit=1", "/v1/jobs/b/summary?values=true")),
     ):
         cursor = office.alice("GET", url).json["next_cursor"]
         assert office.alice("GET", f"{url}&cursor={cursor}").status == 200
@@ -88,16 +88,17 @@ def test_a_cursor_is_of_one_tenant_and_one_list(few_at_once: None, office: Offic
 @pytest.mark.parametrize(
     ("last", "expected_runs"),
     [
-        ("[]", ()),
+        ([], ()),
         ("x", ()),
-        ("[" * 900, ()),
-        ('[1,2,3,4,60,"","",["20261121T031500Z:1","a#b"],0]', ()),
-        ('[1,2,2,null,60,"","",null,0]', ("/v1/runs",)),
-        ('[1,2,2,9000000000,60,"a","zzz",null,0]', ("/v1/runs", "/v1/summary")),
+        ([1], ("/v1/runs",)),
+        ([1, 2, ["20261121T031500Z:1", "a#b"]], ()),
+        ([1, 2, ["20269999T031500Z:1", "a"]], ()),
+        ([1, -2], ()),
+        ([1, 9_000_000_000, ["20261121T031500Z:1", "zzz"]], ("/v1/runs",)),
     ],
 )
 def test_a_cursor_made_by_hand_is_refused_or_harmless(
-    office: Office, last: str, expected_runs: tuple[str, ...]
+    office: Office, last: Any, expected_runs: tuple[str, ...]
 ) -> None:
     minutely(office, office.alice, "a")
     minutely(office, office.bob, "b")
@@ -111,25 +112,13 @@ def test_a_cursor_made_by_hand_is_refused_or_harmless(
             assert answer.problem == "invalid-input"
 
 
-def test_a_list_over_all_jobs_counts_as_twenty_requests(office: Office) -> None:
-    quotas = {"quotas": {"requests_per_minute": 62}}
+def test_a_list_over_all_jobs_counts_as_five_requests(office: Office) -> None:
+    quotas = {"quotas": {"requests_per_minute": 16}}
     assert office.operator("PATCH", "/v1/tenants/alice", quotas).status == 200
     answered = [
         office.alice("GET", url).status for url in ("/v1/runs", "/v1/summary", "/v1/runs", "/v1/runs")
     ]
     assert answered == [200, 200, 200, 429]
-    assert [office.alice("GET", "/v1/jobs").status for _ in range(3)] == [200, 200, 429]
-
-
-def test_more_jobs_than_are_asked_at_once_are_listed_in_slices(few_at_once: None, office: Office) -> None:
-    names = [f"job-{n}" for n in range(5)]
-    minutely(office, office.alice, *names)
-    office.world.run_until("2026-11-21T03:18:30Z")
-    listed_runs = pages(office.alice, "/v1/runs?from_at=2026-11-21T03:00:00Z")
-    ids = [run["execution_id"] for page in listed_runs for run in page["runs"]]
-    assert len(ids) == len(set(ids)) == 5 * 6
-    assert [page["complete_from_at"] for page in listed_runs][-2:] != [None, None]
-    assert listed_runs[-1]["complete_from_at"] == "2026-11-21T03:00:00Z"
 
 
 def test_a_summary_of_a_job_and_of_all(office: Office) -> None:
@@ -169,11 +158,11 @@ def test_a_summary_of_a_job_and_of_all(office: Office) -> None:
 def test_a_summary_says_how_far_it_is_complete(few_at_once: None, office: Office) -> None:
     minutely(office, office.alice, "a", "b")
     office.world.run_until("2026-11-21T03:18:30Z")
-    first, second, third = pages(office.alice, "/v1/summary")
-    assert [part["total"]["runs"] for part in (first, second, third)] == [4, 4, 4]
-    assert [part["complete"] for part in (first, second, third)] == [False, False, True]
-    assert [part["days"][0]["complete"] for part in (first, second, third)] == [False, False, True]
-    assert first["complete_from_at"] == "2026-11-21T03:17:01Z"
-    assert third["complete_from_at"] == first["from_at"]
+    first, second = pages(office.alice, "/v1/jobs/a/summary")
+    assert [part["total"]["runs"] for part in (first, second)] == [4, 2]
+    assert [part["complete"] for part in (first, second)] == [False, True]
+    assert [part["days"][0]["complete"] for part in (first, second)] == [False, True]
+    assert first["complete_from_at"] == "2026-11-21T03:15:01Z"
+    assert second["complete_from_at"] == first["from_at"]
     late = "from_at=2026-11-20T00:00:00Z&until_at=2026-11-21T03:14:00Z"
     assert office.alice("GET", f"/v1/jobs/a/summary?{late}").json["days"][0]["complete"] is True

@@ -15,6 +15,7 @@ from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.audit import Audit
@@ -66,10 +67,10 @@ def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:
     ProjectedRuns(tables.runs).merge(
         "historic",
         window_start(fire_at),
-        {(name, "report"): RunEntry.of_record(record)},
+        {(name, "report"): RunEntry.of_run(Run.from_item(record))},
         int(time.time()) + DAY_S,
     )
-    states = ProjectionStates(tables.due, tables.runs)
+    states = ProjectionStates(tables.due)
     if states.read() is None:
         states.begin(day, day)
     put_position(tables.due, "export", {"look_0": [day, ""]})

@@ -106,7 +106,7 @@ def test_a_day_of_all_different_values_fits_its_item() -> None:
     for hour in range(START, START + DAY_S, 3_600):
         totals = RunTotals()
         for value in values:
-            totals.add({"status": "failed", "lateness_s": value, "duration_s": value})
+            totals.add_entry(RunEntry("20261121T000000Z:1", "job", "failed", "", 1, value, value))
             totals.lateness_s[value or 0.0] += 999_999_999
         hours[hour] = totals
     item = DayTotals(START, HourlyTotals(hours), 1, 0).to_item("alice")
@@ -118,7 +118,7 @@ def test_last_outcomes_of_long_ids_are_divided(world: World) -> None:
     rng = random.Random(3)
     runs = world.table("runs")
     world.project()
-    states = ProjectionStates(world.table("due"), runs)
+    states = ProjectionStates(world.table("due"))
     state = states.read()
     assert state
     start = state.since

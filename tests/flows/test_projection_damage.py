@@ -32,7 +32,7 @@ def busy(world: World, tenant: str = "alice") -> int:
 
 def rebuilt(world: World, tenant: str = "alice") -> None:
     remake = rebuild.Rebuild(world.table("jobs"), world.table("runs"), world.table("due"))
-    cursor: rebuild.RebuildCursor | None = remake.start(world.clock.now(), 2)
+    cursor: rebuild.RebuildPosition | None = remake.start(world.clock.now(), 2)
     while cursor:
         cursor = remake.step(tenant, cursor, world.clock.now()).next
 
@@ -47,7 +47,7 @@ def is_a_recount(world: World) -> bool:
     ]
 
 
-@pytest.mark.parametrize("part", ["a portion", "all portions", "a window", "the days", "everything"])
+@pytest.mark.parametrize("part", ["a portion", "all portions", "a window", "everything"])
 def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     monkeypatch.setattr(windows, "MAX_INLINE", 6)
     monkeypatch.setattr(windows, "PORTION_RUNS", 8)
@@ -62,7 +62,6 @@ def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.Mo
         "a portion": portions[:1],
         "all portions": portions,
         "a window": stored[3:4],
-        "the days": days,
         "everything": [*portions, *stored, *days],
     }[part]
     assert deleted

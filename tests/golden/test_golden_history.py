@@ -63,10 +63,10 @@ def looks(tables: Tables) -> Any:
 
 
 def state(tables: Tables) -> Any:
-    states = ProjectionStates(tables.due, tables.runs)
+    states = ProjectionStates(tables.due)
     stored = states.read()
     assert stored
-    return [stored.since, stored.until_of("alice"), states.rebuilt_since("alice")]
+    return [stored.since, stored.until_of("alice")]
 
 
 def late(tables: Tables) -> Any:
@@ -75,7 +75,7 @@ def late(tables: Tables) -> Any:
 
 def outcomes(tables: Tables) -> Any:
     projection = ProjectionState(DAY, {keys.log_bucket("alice"): WINDOW + 600})
-    states = ProjectionStates(tables.due, tables.runs)
+    states = ProjectionStates(tables.due)
     last = JobOutcomes(tables.runs, states).of_tenant("alice", projection, NOW, lambda: None)
     return {job_id: [list(outcome) for outcome in last.of(job_id)] for job_id in last.rows}
 
@@ -105,7 +105,7 @@ def export(tables: Tables) -> Any:
 
 
 def wishes(tables: Tables) -> Any:
-    states = ProjectionStates(tables.due, tables.runs)
+    states = ProjectionStates(tables.due)
     stored = states.read()
     assert stored
     return [stored.quiet_from, list(states.wanted_outcomes())]
@@ -119,7 +119,7 @@ READ: Mapping[str, Read] = {
     "the totals of the platform's tenants in an hour": tenants,
     "the totals of the platform's tenants with skipped runs": tenants,
     "runs to read again": looks,
-    "how far the projection is, and a rebuilt tenant": state,
+    "how far the projection is": state,
     "runs that changed late": late,
     "the last outcomes of jobs": outcomes,
     "the directory of jobs": directory,

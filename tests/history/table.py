@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import json
 
-from common.history.run_lists import Bounds, TenantRuns
-from common.history.runs_cursor import RunsCursor
 from common.jobs.spec import JobSpec
 from common.storage import keys
 from common.storage.table import Table
@@ -36,9 +33,6 @@ class Tenancy:
         make_tables(self.client)
         self.jobs = Table(self.client, "test-jobs")
         self.runs = Table(self.client, "test-runs")
-
-    def lists(self, bounds: Bounds) -> TenantRuns:
-        return TenantRuns(self.jobs, self.runs, bounds)
 
     def add_job(self, job_id: str, *, created_at: int = 0, former: bool = False) -> None:
         for tenant in ("alice", "alice-2"):
@@ -69,14 +63,3 @@ class Tenancy:
         """All of alice's runs."""
         items = (from_wire(wire) for wire in self.client.scan(TableName="test-runs")["Items"])
         return [item for item in items if item["tenant"] == "alice"]
-
-
-def places(first: RunsCursor, step: Any) -> Iterator[tuple[Any, RunsCursor | None]]:
-    """The runs of each step with the next place, which is encoded as a cursor and decoded again."""
-    place: RunsCursor | None = first
-    while place:
-        page, next_place = step(place)
-        assert next_place != place, "it stands still"
-        place = next_place
-        place = RunsCursor.of_text(place.to_text()) if place else None
-        yield page, place

@@ -9,7 +9,7 @@ import pytest
 
 from common.history import expected_runs
 from common.history.expected import CANCELLED, NO_RECORD, ON_TIME, OVERDUE, TO_COME
-from common.history.expected_runs import ExpectedCursor, ExpectedQuery, ExpectedRuns, JobPage
+from common.history.expected_runs import ExpectedPosition, ExpectedQuery, ExpectedRuns, JobPage
 from common.runs.outcome import Outcome
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
@@ -66,7 +66,7 @@ def query(end: int, limit: int = 5_000) -> ExpectedQuery:
 
 def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
     all_pages: list[JobPage] = []
-    place: ExpectedCursor | None = None
+    place: ExpectedPosition | None = None
     while True:
         pages, place = reader(world).of_tenant(query(end, limit), place)
         all_pages += pages
@@ -160,7 +160,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     assert set(first) >= {"daily-01", "daily-04"}
     assert "daily-07" not in first
     assert requests["query"] <= 3 + 2 * 2
-    assert place == ExpectedCursor(first[-1])
+    assert place == ExpectedPosition(first[-1])
     assert of_tenant(settled, end=NOW) == pages_before
     settled.dynamodb.restore(saved)
 
@@ -169,5 +169,5 @@ def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch
     pages_before = of_tenant(settled)
     monkeypatch.setattr(expected_runs, "MAX_JOBS", 7)
     pages, place = reader(settled).of_tenant(query(NOW, 5_000), None)
-    assert (len(pages), place) == (7, ExpectedCursor("daily-06"))
+    assert (len(pages), place) == (7, ExpectedPosition("daily-06"))
     assert of_tenant(settled) == pages_before

@@ -8,15 +8,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from common.history.run_lists import Bounds
-from common.history.runs_cursor import RunsCursor
+from common.history import run_lists
+from common.history.run_lists import RunFilter, RunLists
 from common.history.summary import Summary
 from common.projection.totals import RunTotals, percentiles, success_rate
+from common.runs.run import Run
 from common.storage.wire import Item
-from tests.history.table import DAY, MIDNIGHT, NOW, Tenancy, places
+from tests.history.table import DAY, MIDNIGHT, Tenancy
 
 seconds = st.integers(0, 10**7).map(lambda ms: ms / 1_000)
 started = st.builds(
@@ -38,11 +39,14 @@ fire_times = st.integers(MIDNIGHT - 3 * DAY, MIDNIGHT + DAY - 1)
 records = st.builds(lambda at, outcome: {"fire_at": at, **outcome}, fire_times, started | skipped)
 
 
+def run_of(item: Item) -> Run:
+    at = item["fire_at"]
+    fields = {"tenant": "alice", "job_id": "job", "sk": "20261121T000000Z:1", "due_at": at}
+    return Run.from_item({**fields, "schedule_revision": 1, "trigger": "schedule", **item})
+
+
 def summary_of(items: list[Any]) -> Summary:
-    summary = Summary()
-    for item in items:
-        summary.add(item)
-    return summary
+    return Summary.of_runs(map(run_of, items))
 
 
 def test_each_status_counts_as_documented() -> None:
@@ -127,46 +131,18 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
     assert merged.total().to_json(values=True) == merged_at_once.total().to_json(values=True)
 
 
-@settings(deadline=None, max_examples=100)
-@given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 9), records), max_size=50),
-    st.builds(
-        Bounds, jobs=st.integers(1, 7), further_queries=st.integers(1, 5), summarised_runs=st.integers(1, 20)
-    ),
-    st.sampled_from(("", "a")),
-)
-def test_the_parts_of_a_walk_merge_to_the_whole(
-    recorded: list[tuple[str, int, Item]], most: Bounds, only: str
-) -> None:
-    tenancy = Tenancy()
-    for job_id in "abcdef":
-        tenancy.add_job(job_id)
-    for job_id, revision, record in recorded:
+def test_the_parts_of_a_job_s_summary_merge_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_lists, "MAX_SUMMARISED", 4)
+    tenancy, merged, before = Tenancy(), Summary(), None
+    for n in range(10):
         for tenant in ("alice", "alice-2"):
-            tenancy.add_run(job_id, **{**record, "name": str(revision), "tenant": tenant})
-    truth = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - 2 * DAY]
-    expected_runs = [run for run in truth if only in ("", run["job_id"])]
-    lists, merged = tenancy.lists(most), Summary()
-    start = RunsCursor.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
-    for part, next_place in places(start, lambda place: lists.summary("alice", place, only)):
-        assert part.records <= most.summarised_runs
+            tenancy.add_run("job", MIDNIGHT - n * 7_200, tenant=tenant, status="failed", lateness_s=n)
+    parts = []
+    lists, run_filter = RunLists(tenancy.runs), RunFilter(MIDNIGHT - DAY, MIDNIGHT + 1)
+    while before or not parts:
+        part, before = lists.summary("alice", "job", run_filter, before)
+        parts.append(part.records)
         merged.merge(part.days.items())
-        from_at = next_place.complete_from_at if next_place else start.from_at
-        complete = summary_of(
-            [run for run in expected_runs if from_at is not None and run["fire_at"] >= from_at]
-        )
-        for date, day in complete.days.items():
-            assert day.statuses <= merged.days[date].statuses
-    assert merged.to_json(values=True) == summary_of(expected_runs).to_json(values=True)
-
-
-def test_a_summary_of_many_jobs_has_as_many_parts_as_it_has_runs_or_jobs_for() -> None:
-    tenancy = Tenancy()
-    for n in range(40):
-        tenancy.add_job(f"job{n:02}")
-        for hour in range(10):
-            tenancy.add_run(f"job{n:02}", MIDNIGHT + hour * 3_600)
-    lists = tenancy.lists(Bounds(jobs=10, summarised_runs=50))
-    start = RunsCursor.start(NOW, MIDNIGHT, MIDNIGHT + DAY)
-    parts = [part for part, _ in places(start, lambda place: lists.summary("alice", place))]
-    assert [part.records for part in parts] == [50, 50] * 4
+    assert parts == [4, 4, 2]
+    whole = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - DAY]
+    assert merged.to_json(values=True) == summary_of(whole).to_json(values=True)

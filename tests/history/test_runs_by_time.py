@@ -1,4 +1,4 @@
-"""Lists over all jobs by the projection: the same runs as job by job, in the same order, for few requests."""
+"""Lists over all jobs by the projection: the runs that are recorded, in the same order, for few requests."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from contextlib import suppress
 from itertools import pairwise
 
 import pytest
+from msgspec import convert, to_builtins
 
+from api.views import run_view
 from common.errors import Conflict
 from common.history.job_directory import JobDirectory
 from common.history.projected_summary import ProjectedSummaries
-from common.history.run_lists import RunFilter, TenantRuns
-from common.history.runs_by_time import ListCursor, RunsByTime, TimeCursor
-from common.history.runs_cursor import RunsCursor
+from common.history.run_lists import RunFilter
+from common.history.runs_by_time import RunsByTime, TimeRange
 from common.projection.entry import RunEntry
 from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of
 from common.runs.outcome import Outcome
+from common.runs.run import Run
 from common.storage import keys
-from common.storage.wire import Item
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
 from tests.worlds import World, at, job, open_world
@@ -32,35 +33,28 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3))]
 def lists(world: World) -> RunsByTime:
     jobs = world.table("jobs")
     directory = JobDirectory(jobs, Audit(world.table("tenants")))
-    return RunsByTime(jobs, world.table("runs"), world.table("due"), directory)
+    return RunsByTime(world.table("runs"), world.table("due"), directory)
 
 
-def by_time(world: World, run_filter: RunFilter, limit: int = 7) -> list[Item]:
+def by_time(world: World, run_filter: RunFilter, limit: int = 7) -> list[Run]:
     """All pages of a list."""
-    cursor: ListCursor | None = TimeCursor(
-        int(world.clock.now()), run_filter.from_at or RANGE, run_filter.until_at
-    )
-    runs: list[Item] = []
-    while cursor:
-        page = lists(world).page("alice", cursor, run_filter, limit=limit, now=world.clock.now())
-        assert len(page.runs) <= limit
-        runs += page.runs
-        cursor = TimeCursor.of_text(page.next.to_text()) if page.next else None
+    span: TimeRange | None = TimeRange(run_filter.from_at or RANGE, run_filter.until_at)
+    runs: list[Run] = []
+    while span:
+        page = lists(world).page("alice", span, run_filter, limit=limit, now=world.clock.now())
+        assert len(page.items) <= limit
+        runs += page.items
+        span = page.after and convert(to_builtins(page.after), TimeRange)
     return runs
 
 
-def job_by_job(world: World, run_filter: RunFilter) -> list[Item]:
-    cursor: RunsCursor | None = RunsCursor.start(
-        world.clock.now(), run_filter.from_at or RANGE, run_filter.until_at
-    )
-    runs: list[Item] = []
-    while cursor:
-        page = TenantRuns(world.table("jobs"), world.table("runs")).page(
-            "alice", cursor, run_filter, limit=100
-        )
-        runs += page.runs
-        cursor = page.next
-    return runs
+def recorded(world: World, run_filter: RunFilter) -> list[Run]:
+    """The same from the records of each job."""
+    items = [item for job_id in "abcd" for item in world.run_items("alice", job_id)]
+    first, last = run_filter.from_at or RANGE, run_filter.until_at or 10**11
+    runs = [run for run in map(Run.from_item, items) if first <= run.fire_at < last]
+    matching = filter(run_filter.matches, runs)
+    return sorted(matching, key=lambda run: (run.run_name, run.job_id), reverse=True)
 
 
 def busy_world(world: World, seed: int) -> None:
@@ -84,7 +78,7 @@ def busy_world(world: World, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
+def test_a_list_has_the_runs_that_are_recorded(seed: int) -> None:
     with open_world() as world:
         busy_world(world, seed)
         middle = at("2026-11-21T05:05:00Z")
@@ -99,9 +93,10 @@ def test_a_list_has_the_same_runs_as_job_by_job(seed: int) -> None:
             RunFilter(until_at=middle),
         ):
             shown = by_time(world, run_filter)
-            assert shown == job_by_job(world, run_filter), run_filter
+            expected = recorded(world, run_filter)
+            assert list(map(run_view, shown)) == list(map(run_view, expected)), run_filter
             assert all(
-                newer > older for newer, older in pairwise((run["sk"], run["job_id"]) for run in shown)
+                newer > older for newer, older in pairwise((run.run_name, run.job_id) for run in shown)
             )
 
 
@@ -118,18 +113,15 @@ def test_a_summary_is_a_recount_of_all_runs(seed: int, is_state_older: bool) -> 
             kept = looks.states.recent(now)
             world.project()
             assert kept == looks.states.recent(now) != looks.states.read()
-        state = looks.states.recent(now)
-        assert state
         for from_at, until_at in (
             (at("2026-11-21T04:40:00Z"), int(now) + 1),
             (at("2026-11-21T05:03:17Z"), at("2026-11-21T05:44:00Z")),
         ):
             shown = ProjectedSummaries(world.table("runs"), looks).between("alice", from_at, until_at, now)
-            assert shown
-            assert shown.from_at == max(from_at, state.since)
+            assert shown.from_at == from_at
             recounted = HourlyTotals()
-            for item in job_by_job(world, RunFilter(from_at=shown.from_at, until_at=until_at)):
-                entry = RunEntry.of_record(item)
+            for run in recorded(world, RunFilter(from_at=shown.from_at, until_at=until_at)):
+                entry = RunEntry.of_run(run)
                 recounted.add(entry.fire_at, totals_of([entry]))
             assert shown.hourly == recounted
 
@@ -156,7 +148,7 @@ def test_a_week_is_read_in_few_requests(world: World) -> None:
 def test_tag_and_target_select_jobs(world: World) -> None:
     busy_world(world, 1)
     all_runs = by_time(world, RunFilter())
-    assert by_time(world, RunFilter(tag="tag-b")) == [run for run in all_runs if run["job_id"] == "b"]
+    assert by_time(world, RunFilter(tag="tag-b")) == [run for run in all_runs if run.job_id == "b"]
     assert by_time(world, RunFilter(target="lambda")) == all_runs
     assert by_time(world, RunFilter(target="sqs")) == []
 
@@ -175,7 +167,7 @@ def test_the_newest_fifty_cost_few_requests_however_many_jobs(world: World) -> N
     ):
         requests: Counter[str] = Counter()
         world.dynamodb.before = lambda name, counted=requests: counted.update([name])
-        cursor = TimeCursor(int(world.clock.now()), at("2026-11-21T04:00:00Z"), run_filter.until_at)
+        cursor = TimeRange(at("2026-11-21T04:00:00Z"), run_filter.until_at)
         lists(world).page("alice", cursor, run_filter, limit=50, now=world.clock.now())
         world.dynamodb.before = lambda name: None
         assert requests.total() <= 10, (run_filter, requests)

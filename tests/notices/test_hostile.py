@@ -34,8 +34,21 @@ def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str =
                 **keys.run(tenant, job_id, f"20261121T0312{nth:05d}Z:1"),
                 "tenant": tenant,
                 "job_id": job_id,
+                "fire_at": int(now),
+                "due_at": int(now),
+                "schedule_revision": 1,
+                "trigger": "schedule",
                 "status": "failed",
-                "attempts": [{"attempt": 1, "outcome": "failed", "error_type": "E", "error": error}],
+                "attempts": [
+                    {
+                        "attempt": 1,
+                        "started_at": now,
+                        "finished_at": now,
+                        "outcome": "failed",
+                        "error_type": "E",
+                        "error": error,
+                    }
+                ],
                 "failed_tenant": tenant,
                 "failed_at": now - nth / 1_000,
             }
