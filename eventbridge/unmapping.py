@@ -189,12 +189,12 @@ def _weekday(item: str) -> str:
 
 
 def _window(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """The window's end is not in it; earlier versions included it."""
+    """The window's end is not in it."""
     jitter_s = int(schedule.get("jitter_s") or 0)
     if not jitter_s:
         return {"Mode": "OFF"}
     minutes, rest = divmod(jitter_s + 1, 60)
-    if rest not in (0, 1) or not 1 <= minutes <= 1_440:
+    if rest or not 1 <= minutes <= 1_440:
         raise Inexpressible("schedule.jitter_s: a window of AWS's is 1 to 1440 whole minutes")
     return {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": minutes}
 

@@ -140,7 +140,7 @@ def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: 
         if kind.in_steps:
             return redacted((yield from kind.in_steps(target, sent, attempt.timeout_s)))
         return redacted(kind.call(target, sent, attempt.timeout_s))
-    except PayloadTooLarge as error:  # by its secrets, or of a job that an old version stored
+    except PayloadTooLarge as error:  # by its secrets
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
         failed = redacted(Outcome(ok=False, error_type=type(error).__name__, error=shown(str(error))))

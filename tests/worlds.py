@@ -127,17 +127,6 @@ def damage_entry(world: World, tenant: str, job_id: str) -> None:
     world.table("due").put({**keys.due_entry(job.group, job.shard, tenant, job_id), "entry": "[9]"})
 
 
-def delete_as_before(world: World, tenant: str, job_id: str) -> None:
-    """Delete a job, and leave the items that versions before `former_jobs.py` left: one under the live job's key."""
-    item = world.table("jobs").get(keys.job(tenant, job_id))
-    assert item
-    deleted = world.store.delete(tenant, job_id)
-    kept = {"state": "deleted", "payload": "null", "group": "", "revision": deleted.revision}
-    world.table("jobs").put({**item, **kept, "expires_at": deleted.updated_at + 15 * 86_400})
-    former = {**keys.former_job(tenant, job_id), "expires_at": deleted.updated_at + 410 * 86_400}
-    world.table("jobs").put(former)
-
-
 def make_tables(client: Any, prefix: str = "test") -> None:
     """The tables, as serverless.yml has them."""
     for name in TABLES:

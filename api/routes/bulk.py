@@ -139,7 +139,6 @@ def export_jobs(services: Services, request: Request) -> Response:
     lines: list[str] = []
     large: dict[int, Job] = {}
     size, last, headers = 0, after, {}
-    # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
     stored = services.store.read_on(request.tenant, after, MAX_LINES + 1)
     for seen, job in enumerate(stored):
         if seen == MAX_LINES or size >= MAX_PAGE_BYTES:

@@ -217,7 +217,7 @@ def list_jobs(services: Services, request: Request) -> Response:
     budget = CpuBudget()
     for seen, (place, job) in enumerate(stored):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        # Many may be deleted. So a page can be empty and have a next one.
+        # Many may not match. So a page can be empty and have a next one.
         if seen == MAX_JOBS_READ or (full and exists(job)) or (seen and budget.is_spent):
             cursor = write_cursor(request.tenant, list_name, last)
             break

@@ -1,7 +1,6 @@
 """The versions of a job's schedule, rebuilt from the job, its audit and its calendars. Pure.
 
-The job says what is in force now. Each audit entry of a change of its times says what was in force before it. Entries
-that an older version wrote may not say that; the times before them are then unknown."""
+The job says what is in force now. Each audit entry of a change of its times says what was in force before it."""
 
 from __future__ import annotations
 
@@ -133,9 +132,8 @@ def schedule_history(
 
 
 def _moves(entry: Entry) -> bool:
-    """Whether the change moved the job's times. Older entries show it by what they moved."""
-    shown = {*entry.before, *entry.after}
-    return bool(entry.times or entry.action != "job.changed" or "schedule_revision" in shown)
+    """Whether the change moved the job's times."""
+    return bool(entry.times or entry.action != "job.changed")
 
 
 def _before(entry: Entry, after: JobTimes | None) -> tuple[JobTimes | None, float] | None:

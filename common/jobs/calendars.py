@@ -65,7 +65,7 @@ class Calendar:
             source=item["source"],
             created_at=item["created_at"],
             updated_at=item["updated_at"],
-            revision=item.get("revision", 1),  # earlier versions wrote none
+            revision=item["revision"],
         )
 
 

@@ -78,26 +78,21 @@ class FailureCounts:
         counted = _count(streak, item["revision"])
         if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
             return counted
-        # Earlier versions counted on the job's item.
-        before = int(item.get("failures_in_row", 0))
-        if before and item.get("failed_run") == run_name:
-            return before
-        # Earlier versions wrote no beginning.
-        began_at = (streak or {}).get("began_at", 0) if counted + before else math.floor(self.clock.now())
+        began_at = streak["began_at"] if streak and counted else math.floor(self.clock.now())
         started = {
             **key,
             "began_at": began_at,
             "revision": item["revision"],
-            "failures": counted + before + 1,
+            "failures": counted + 1,
             "failed_run": run_name,
             "expires_at": self._expires_at(),
         }
         tx = Transaction(self.jobs.client)
         tx.put(self.jobs, started, _as_read(streak, ("revision", "failures", "failed_run")))
-        failing = Expression("SET #is_failing = :true REMOVE #failures_in_row, #failed_run", {":true": True})
-        tx.update(self.jobs, job_key, failing, _as_read(item, ("revision", "failed_run")))
+        failing = Expression("SET #is_failing = :true", {":true": True})
+        tx.update(self.jobs, job_key, failing, _as_read(item, ("revision",)))
         tx.commit()
-        return counted + before + 1
+        return counted + 1
 
     def end(self, job: Job, run_name: str) -> int:
         """A run has succeeded: count from 0 again.
@@ -111,19 +106,14 @@ class FailureCounts:
             if item is None:
                 return 0
             counted = _count(streak, item["revision"])
-            before = int(item.get("failures_in_row", 0))
-            last_runs = [streak["failed_run"]] if streak and counted else []
-            last_runs += [item["failed_run"]] if before and "failed_run" in item else []
-            if not counted + before or any(last_run >= run_name for last_run in last_runs):
+            if not (streak and counted) or streak["failed_run"] >= run_name:
                 return 0
             tx = Transaction(self.jobs.client)
-            over = Expression("REMOVE #is_failing, #failures_in_row, #failed_run", {})
-            tx.update(self.jobs, job_key, over, _as_read(item, ("revision", "failed_run")))
-            if streak:
-                as_read = _as_read(streak, ("revision", "failures", "failed_run"))
-                tx.update(self.jobs, key, Expression("SET #failures = :none", {":none": 0}), as_read)
+            tx.update(self.jobs, job_key, Expression("REMOVE #is_failing", {}), _as_read(item, ("revision",)))
+            as_read = _as_read(streak, ("revision", "failures", "failed_run"))
+            tx.update(self.jobs, key, Expression("SET #failures = :none", {":none": 0}), as_read)
             tx.commit()
-            return counted + before
+            return counted
 
         return self._until_done(attempt, job)
 

@@ -55,19 +55,7 @@ def as_deleted(old: Job | None) -> Expression:
     """The condition on the former job's item that the job was not created and deleted again since it was read."""
     if old is None:
         return Expression("attribute_not_exists(#revision)", {})
-    # Earlier versions kept the revision elsewhere (`without_live_job`).
-    return Expression("attribute_not_exists(#revision) OR #revision = :old", {":old": old.revision})
-
-
-def without_live_job(old: Job | None) -> Expression:
-    """The condition on the job's item that no job was created since then.
-
-    Earlier versions kept a deleted job's item under the live job's key, for 15 days.
-    """
-    if old is None:
-        return Expression("attribute_not_exists(pk)", {})
-    words = "attribute_not_exists(pk) OR (#state = :deleted AND #revision = :old)"
-    return Expression(words, {":deleted": DELETED, ":old": old.revision})
+    return Expression("#revision = :old", {":old": old.revision})
 
 
 def load_jobs(jobs: Table, names: Sequence[JobName]) -> dict[JobName, Job]:

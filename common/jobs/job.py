@@ -21,7 +21,7 @@ from common.timing.schedule import Schedule
 
 ACTIVE: Final = "active"
 PAUSED: Final = "paused"
-# A deleted job is kept under a key of its own (`former_jobs.py`). Earlier versions kept it with this state for 15 days.
+# A deleted job is kept under a key of its own (`former_jobs.py`).
 DELETED: Final = "deleted"
 # An item that cannot be read has this state in memory (`corrupt.py`).
 CORRUPT: Final = "corrupt"

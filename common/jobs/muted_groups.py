@@ -48,8 +48,7 @@ class MutedGroup:
         """Whether the group is muted now. `streak`: the item of its job's failures in a row."""
         if now >= self.ends_at:
             return False
-        # Earlier versions wrote no `began_at`: such a streak is older than this mute.
-        changed = bool(streak and streak["failures"] and streak.get("began_at", 0) > self.muted_at)
+        changed = bool(streak and streak["failures"] and streak["began_at"] > self.muted_at)
         return self.until_at is not None or not changed
 
     def to_item(self) -> Item:

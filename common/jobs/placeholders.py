@@ -112,7 +112,7 @@ def render(payload: str, values: Mapping[str, str]) -> str:
     """The payload, as compact JSON, with its placeholders replaced.
 
     Replaced text is not searched again, so a value cannot add another placeholder. A placeholder without a value stays
-    as it is; only payloads stored by old versions can have one.
+    as it is.
 
     Raises PayloadTooLarge.
     """

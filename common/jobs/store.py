@@ -17,7 +17,7 @@ from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.failures import FailureCounts
-from common.jobs.former_jobs import as_deleted, former_item, load_jobs, without_live_job
+from common.jobs.former_jobs import as_deleted, former_item, load_jobs
 from common.jobs.guards import Guard, named_calendars, named_secrets
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
@@ -31,6 +31,7 @@ from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.expressions import ABSENT
 from common.storage.table import Query, Table, Tables
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
@@ -105,14 +106,13 @@ class JobStore:
         return self.failures.counted([job])[0]
 
     def list_jobs(self, tenant: str, limit: int = 100) -> Iterator[Job]:
-        """A tenant's first jobs by their ids, at most `limit`. It reads past deleted ones."""
-        exist = Expression("#state <> :deleted", {":deleted": DELETED})
-        return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, limit=limit, where=exist))
+        """A tenant's first jobs by their ids, at most `limit`."""
+        return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, limit=limit))
 
     def read_on(self, tenant: str, after: str, limit: int, *, page: int | None = None) -> Iterator[Job]:
-        """The jobs after the id `after`, at most `limit`, with deleted ones that earlier versions left for 15 days.
+        """The jobs after the id `after`, at most `limit`. Damaged ones are `corrupt`.
 
-        Damaged ones are `corrupt`. So it reads `limit` items at most. A request reads `page` jobs, or 1 MB.
+        A request reads `page` jobs, or 1 MB.
         """
         after_key = keys.job(tenant, after) if after else None
         return self._read(Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, limit=limit, page=page))
@@ -255,7 +255,7 @@ class JobStore:
         elif old is not None and (exists(old) or old.state == CORRUPT):
             tx.put(self.jobs, {**job_key, **new.to_item()}, _unchanged(old))
         else:
-            tx.put(self.jobs, {**job_key, **new.to_item()}, without_live_job(old))
+            tx.put(self.jobs, {**job_key, **new.to_item()}, ABSENT)
             tx.check(self.jobs, former_key, as_deleted(old))
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)

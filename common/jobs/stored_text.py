@@ -31,7 +31,7 @@ class Reference(NamedTuple):
 class StoredText:
     """JSON as compact text. `text` is None if it is large and was not read.
 
-    `reference` is set if it comes from an item of its own. Earlier versions stored large texts in the job's item.
+    `reference` is set if it comes from an item of its own.
     """
 
     text: str | None
@@ -44,14 +44,14 @@ class StoredText:
 
     @classmethod
     def from_attribute(cls, attribute: str | Mapping[str, Any]) -> StoredText:
-        """The inverse of `attribute`. It takes large texts as well."""
+        """The inverse of `attribute`."""
         if isinstance(attribute, str):
             return cls(attribute)
         return cls(None, Reference(int(attribute["bytes"]), attribute["sha256"]))
 
     @property
     def attribute(self) -> str | dict[str, Any]:
-        """In the job's item: the text, or a map. Versions that know no map raise TypeError, and call nothing."""
+        """In the job's item: the text, or a map."""
         if self.text is not None and not self.is_large:
             return self.text
         return {"bytes": self.bytes, "sha256": self.sha256}
@@ -73,8 +73,7 @@ class StoredText:
         """Of its JSON with sorted names: the same JSON has the same hash."""
         if self.reference:
             return self.reference.sha256
-        # Encoded once more, as earlier versions hashed the text of a payload (eventbridge/origin.py).
-        return hashlib.sha256(json.dumps(_SORTED.encode(self.value)).encode()).hexdigest()
+        return hashlib.sha256(_SORTED.encode(self.value).encode(errors="surrogatepass")).hexdigest()
 
     @property
     def value(self) -> Any:

@@ -1,8 +1,8 @@
 """The directory of the due index: each shard of each group of schedules once, with the number of its entries.
 
 A tick reads only the shards that can be due. So each recurring shard is also listed in the places where ticks look for
-it (common/timing/slots.py). Its own item names these places; an item of an earlier version names none. A shard and its
-listings are written in one transaction, before the first job that needs it, and not for each job.
+it (common/timing/slots.py). Its own item names these places. A shard and its listings are written in one transaction,
+before the first job that needs it, and not for each job.
 """
 
 from __future__ import annotations

@@ -91,6 +91,7 @@ def _seals(audit: Audit, owner: str, state: ChainState) -> Iterator[Seal]:
 
 def _look_at_unsealed(audit: Audit, state: ChainState, round_at: float, now: float) -> None:
     for item in audit.stored(state.owner, state.sealed_until, _END):
+        entry_hash(item)  # raises TypeError: nothing is sealed after it
         made_at = entry_at(entry_id := entry_id_of(item))
         if not 0 < made_at < now + SETTLE_S:
             state.tamperings.append(Tampering(INSERTED, entry_id, "no change is made at that time"))

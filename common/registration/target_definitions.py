@@ -253,7 +253,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
 
 
 def stored(target: BaseModel) -> dict[str, Any]:
-    """The target as a job holds it. Defaults that older jobs do not have are left out, so both are equal."""
+    """The target as a job holds it, without the default envelope."""
     item = target.model_dump(exclude_none=True)
     if item["envelope"]:
         del item["envelope"]

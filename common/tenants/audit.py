@@ -11,7 +11,6 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import merge
 from itertools import islice
 from typing import Any, Final
 
@@ -110,17 +109,13 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The entries of all tenants, in a separate table: functions that may write entries cannot write keys or tenants.
-
-    Earlier versions wrote the entries into the tenants table. Entries are read from both tables until the last old
-    entry has expired.
-    """
+    """The entries of all tenants, in a table of their own: what may write entries cannot write keys or tenants."""
 
     tenants: Table
 
     @property
     def table(self) -> Table:
-        """The table that new entries are written to."""
+        """The table of the entries."""
         return self.tenants.beside("audit")
 
     def add(
@@ -201,12 +196,8 @@ class Audit:
         first, last = (keys.audit(owner, bound)["sk"] for bound in (since, until))
         if first >= last:
             return iter(())
-        both = [
-            table.query(Query(owner, sk_between=(first, last), limit=most))
-            for table in (self.table, self.tenants)
-        ]
-        oldest_first = (item for item in merge(*both, key=lambda item: item["sk"]) if item["sk"] != last)
-        return islice(oldest_first, most)
+        oldest_first = self.table.query(Query(owner, sk_between=(first, last), limit=most))
+        return (item for item in oldest_first if item["sk"] != last)
 
     def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
         first = time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
@@ -216,12 +207,10 @@ class Audit:
         if first >= last:
             return iter(())
         bounds = tuple(keys.audit(tenant, bound)["sk"] for bound in (first, last))
-        both = [
-            table.query(Query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most))
-            for table in (self.table, self.tenants)
-        ]
-        newest_first = merge(*both, key=lambda item: item["sk"], reverse=True)
-        return (item for item in islice(newest_first, most) if item["sk"] != bounds[1])
+        newest_first = self.table.query(
+            Query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most)
+        )
+        return (item for item in newest_first if item["sk"] != bounds[1])
 
 
 @dataclass(frozen=True, slots=True)

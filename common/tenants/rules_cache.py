@@ -24,8 +24,7 @@ from common.timing.instants import DAY_S
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.
 TRUSTED_FOR_S: Final = 15
-# Cached rules expire after this time even if the log does not name the tenant. An earlier version does not write the
-# log, and may run during a deployment.
+# Cached rules expire after this time even if the log does not name the tenant: an edit by hand writes no log.
 _MAX_TRUST_S: Final = 3_600
 _MAX_TENANTS: Final = 10_000
 # Conflicting transactions are retried, and the clocks of two machines differ.

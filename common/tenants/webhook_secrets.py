@@ -3,9 +3,8 @@
 A receiver verifies `webhook-signature` over `<webhook-id>.<webhook-timestamp>.<body>` with any of its libraries.
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
-Where the deployment has a key for secrets, KMS encrypts each that is written: its text begins with ENCRYPTED. The
-newest is then in another attribute, so that a version before finds none and signs nothing, instead of with a wrong one.
-Without a key secrets are stored in plain text. DynamoDB encrypts the table at rest.
+Where the deployment has a key for secrets, KMS encrypts each that is written: its text begins with ENCRYPTED. Without a
+key secrets are stored in plain text. DynamoDB encrypts the table at rest.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ class WebhookSecrets(SigningSecrets):
                 if olds:
                     item["earlier"] = [{**old, "secret": self._stored(tenant, old["secret"])} for old in olds]
             tx = Transaction(self._table.client)
-            tx.put(self._table, item, unchanged(before, _attribute(_newest(before)) if before else ""))
+            tx.put(self._table, item, unchanged(before, "secret"))
             self._audited(by).commit(tx, tenant, "webhook_secret.rotated", tenant, now)
             return fresh
 
@@ -138,7 +137,7 @@ class WebhookSecrets(SigningSecrets):
 
     def _item(self, tenant: str, secret: str, now: float) -> Item:
         stored = self._stored(tenant, secret)
-        return {**keys.webhook_secret(tenant), _attribute(stored): stored, "created_at": int(now)}
+        return {**keys.webhook_secret(tenant), "secret": stored, "created_at": int(now)}
 
     def _stored(self, tenant: str, text: str) -> str:
         """The text to store of a secret, or of a stored text: encrypted, if there is a key. Raises Busy."""
@@ -152,12 +151,7 @@ class WebhookSecrets(SigningSecrets):
 
 def _newest(item: Item) -> str:
     """The stored text of the newest secret."""
-    return str(item["encrypted"] if "encrypted" in item else item["secret"])
-
-
-def _attribute(stored: str) -> str:
-    """Which attribute holds a newest secret with this text."""
-    return "encrypted" if stored.startswith(ENCRYPTED) else "secret"
+    return str(item["secret"])
 
 
 def new_secret() -> str:

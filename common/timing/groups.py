@@ -103,7 +103,7 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
 def entry_weight(key: str, span_s: int) -> int:
     """What planning an entry of the group for so long a time costs: 1, and more from a fire a minute on.
 
-    A cron group's rate is in its key. Those of earlier versions have none, and weigh 1.
+    A cron group's rate is in its key.
     """
     kind, _, rest = key.partition("|")
     if kind == "many":

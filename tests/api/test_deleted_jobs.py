@@ -13,11 +13,10 @@ from common.errors import AlreadyExists
 from common.jobs.job import Job
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE
-from common.storage import keys
 from eventbridge.group_deletion import GroupDeletions
 from tests.api.aws_schedules import Aws, schedule
 from tests.api.calls import Office
-from tests.worlds import World, delete_as_before, job
+from tests.worlds import World, job
 
 DELETED_JOBS = 1_000
 LISTS = (
@@ -107,7 +106,7 @@ def test_lists_read_no_deleted_job(office: Office, aws: Aws) -> None:
 def test_created_again_a_job_continues_its_revisions(office: Office) -> None:
     first = office.alice("PUT", "/v1/jobs/nightly", job(cron="0 3 * * *")).json
     office.alice("DELETE", "/v1/jobs/nightly")
-    office.world.clock.sleep(20 * 86_400)  # longer than earlier versions remembered it
+    office.world.clock.sleep(20 * 86_400)  # longer than its last runs are shown
     assert office.alice("GET", "/v1/jobs/nightly").status == 404
     again = office.alice("PUT", "/v1/jobs/nightly", job(cron="0 3 * * *")).json
     assert (first["revision"], again["revision"]) == (1, 3)
@@ -116,26 +115,14 @@ def test_created_again_a_job_continues_its_revisions(office: Office) -> None:
     assert office.alice("PUT", "/v1/jobs/nightly", job(cron="0 3 * * *")).json["revision"] == 5
 
 
-def test_a_job_that_an_earlier_version_deleted_continues_its_revisions(world: World) -> None:
-    world.registry.create("alice", "nightly", job(cron="0 3 * * *"))
-    delete_as_before(world, "alice", "nightly")
-    assert world.registry.create("alice", "nightly", job(cron="0 3 * * *")).revision == 3
-    world.store.delete("alice", "nightly")
-    assert world.table("jobs").get(keys.job("alice", "nightly")) is None
-    assert world.registry.create("alice", "nightly", job(cron="0 3 * * *")).revision == 5
-
-
-@pytest.mark.parametrize("known_before", ["never", "deleted", "deleted by an earlier version"])
+@pytest.mark.parametrize("known_before", ["never", "deleted"])
 def test_a_creation_sees_what_was_created_and_deleted_while_it_decided(
     world: World, known_before: str
 ) -> None:
     """Else both jobs would have one schedule revision, and messages of the deleted one would run."""
     if known_before != "never":
         world.registry.create("alice", "nightly", job(cron="0 3 * * *"))
-        delete = (
-            delete_as_before if known_before != "deleted" else lambda *names: world.store.delete(*names[1:])
-        )
-        delete(world, "alice", "nightly")
+        world.store.delete("alice", "nightly")
     meanwhile = []
 
     def create(old: Job | None, now: float) -> Job:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api.calls import Office
-from tests.worlds import ARN, delete_as_before, job
+from tests.worlds import ARN, job
 
 
 def test_a_job_is_created_and_found(office: Office) -> None:
@@ -321,28 +321,3 @@ def test_a_list_by_what_is_wanted(office: Office) -> None:
     assert office.alice("GET", f"/v1/jobs?tag=blue&cursor={first['next_cursor']}").problem == "invalid-input"
     for query in ("state=deleted", "state=", "tag=", "tag=" + "x" * 201):
         assert office.alice("GET", f"/v1/jobs?{query}").problem == "invalid-input"
-
-
-def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant with a million deleted ones kept a function busy until its end, with each request."""
-    for place in (
-        "api.routes.jobs.MAX_JOBS_READ",
-        "api.routes.bulk.MAX_JOBS_READ",
-        "api.routes.bulk.MAX_LINES",
-    ):
-        monkeypatch.setattr(place, 3)
-    for nth in range(7):
-        office.alice("PUT", f"/v1/jobs/gone-{nth}", job(cron="0 3 * * *"))
-        delete_as_before(office.world, "alice", f"gone-{nth}")
-    office.alice("PUT", "/v1/jobs/here", job(cron="0 3 * * *"))
-    pages: list[list[str]] = []
-    cursor = ""
-    while cursor is not None:
-        page = office.alice("GET", f"/v1/jobs?limit=200{cursor and '&cursor='}{cursor}").json
-        pages.append([listed_job["job_id"] for listed_job in page["jobs"]])
-        cursor = page["next_cursor"]
-    assert pages == [[], [], ["here"]]
-    first = office.alice("POST", "/v1/jobs/_all/pause", {"all": True, "dry_run": True}).json
-    assert (first["matched"], first["next_cursor"] is None) == (0, False)
-    export = office.alice("GET", "/v1/jobs/_export")
-    assert (export.text, "link" in {name.lower() for name in export.headers}) == ("", True)

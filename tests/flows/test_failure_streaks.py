@@ -69,31 +69,6 @@ def test_a_success_without_a_streak_reads_and_writes_no_count(world: World) -> N
     assert world.store.get("alice", "job") == job_before
 
 
-def test_a_count_of_an_earlier_version_goes_on(world: World) -> None:
-    register(world)
-    item = world.table("jobs").get(JOB_KEY)
-    assert item
-    world.table("jobs").put({**item, "failures_in_row": 3, "failed_run": run_name(3)})
-    assert counted(world) == 3
-    counts, old = world.store.failures, world.store.get("alice", "job")
-    assert counts.add(old, run_name(3)) == 3  # this run was counted by the earlier version
-    assert counts.add(old, run_name(4)) == 4
-    assert counted(world) == 4
-    assert counts.end(world.store.get("alice", "job"), run_name(5)) == 4
-    assert counted(world) == 0
-
-
-def test_a_success_ends_a_count_of_an_earlier_version(world: World) -> None:
-    register(world)
-    item = world.table("jobs").get(JOB_KEY)
-    assert item
-    world.table("jobs").put({**item, "failures_in_row": 3, "failed_run": run_name(3)})
-    old = world.store.get("alice", "job")
-    assert world.store.failures.end(old, run_name(2)) == 0
-    assert world.store.failures.end(old, run_name(4)) == 3
-    assert world.table("jobs").get(JOB_KEY) == item
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_the_count_is_the_recount_of_any_failures_successes_and_changes(world: World, seed: int) -> None:
     rng = random.Random(seed)

@@ -116,9 +116,7 @@ def test_an_untouched_history_has_no_finding(hours: list[int], sealed_at_once: i
         assert (state.tamperings, state.entries, state.unsealed) == ([], sum(hours), 1)
 
 
-CHANGES = st.sampled_from(
-    ["alter", "delete", "insert", "insert in the old table", "swap", "expire", "retime"]
-)
+CHANGES = st.sampled_from(["alter", "delete", "insert", "swap", "expire", "retime"])
 
 
 @given(hours=HOURS, change=CHANGES, place=st.integers(0, 30), other=st.integers(0, 30))
@@ -149,10 +147,9 @@ def _change(history: History, change: str, item: Item, second: Item) -> tuple[st
         case "delete":
             history.drop(item)
             return DELETED, entry_id
-        case "insert" | "insert in the old table":
+        case "insert":
             forged = {**item, "sk": f"{item['sk']}0"}
-            table = history.audit.table if change == "insert" else history.audit.tenants
-            table.put(forged)
+            history.put(forged)
             return INSERTED, entry_id_of(forged)
         case "retime":
             history.drop(item)
@@ -358,8 +355,9 @@ def test_an_item_that_stops_the_seals_is_found(history: History, is_seal: bool) 
     history.world.dynamodb.put_item(TableName=history.audit.table.name, Item=wire)
     clock.sleep(HOUR_S)
     tampering = history.seals.seal("alice", clock.now(), 10)
-    assert "unreadable" in getattr(tampering, "detail", "")
-    assert any("unreadable" in tampering.detail for tampering in history.verify().tamperings)
+    problem = "its hash is not that of what it holds" if is_seal else "unreadable"
+    assert problem in getattr(tampering, "detail", "")
+    assert any(problem in tampering.detail for tampering in history.verify().tamperings)
 
 
 def test_no_entry_replaces_another(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
