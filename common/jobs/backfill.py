@@ -17,10 +17,10 @@ from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.runs.run import Run
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import ConditionFailed, retry_if_changed
+from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
@@ -127,10 +127,9 @@ class Backfills:
             execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)
         )
         if mark is None:
-            following = retry_on_conflict(
+            following = retry_if_changed(
                 lambda: self._take_next(key, execution, now),
                 f"the backfill of {execution.execution_id}",
-                on=(ConditionFailed, TransactionConflict),
                 tries=_MAX_TRIES,
                 sleep=self._clock.sleep,
             )
@@ -140,8 +139,7 @@ class Backfills:
         if following:
             ExecutionLog(self._runs.beside("due"), keys.CHANGED).note(following, now)
             queue.send(following)
-            enqueued = Expression(f"SET #{MOVED_ON} = :true", {":true": True})
-            self._runs.update(_run_key(execution), enqueued)
+            self._runs.update(_run_key(execution), change({MOVED_ON: True}))
 
     def _take_next(self, key: keys.Key, by: Execution, now: int) -> list[Execution]:
         """Move the pointer; returns the execution that is to be enqueued, none at the end.
@@ -154,30 +152,23 @@ class Backfills:
         following, moved = _step(backfill, 1, now)
         if not following:
             return []
-        try:
-            self._move(key, backfill, moved, by, now)
-        except ConditionFailed as conflict:
-            if conflict.nth == 0:
-                raise
+        if refused := self._move(key, backfill, moved, by, now):
+            if refused.nth == 0:
+                raise refused
             # Another delivery of this run's message took one, and may have died before it enqueued it.
             mark = (self._runs.get(_run_key(by)) or {}).get(MOVED_ON)
             return [] if mark in (None, True) else [backfill.execution(int(mark), now)]
         return following
 
-    def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int) -> None:
+    def _move(
+        self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int
+    ) -> ConditionFailed | None:
         tx = Transaction(self._jobs.client)
-        change = Expression(
-            "SET #next_at = :next, #sent = :sent, #expires_at = :expires",
-            {":next": moved.next_at, ":sent": moved.sent, ":expires": now + _RETENTION_S},
-        )
-        tx.update(self._jobs, key, change, Expression("#next_at = :before", {":before": backfill.next_at}))
-        tx.update(
-            self._runs,
-            _run_key(by),
-            Expression(f"SET #{MOVED_ON} = :taken", {":taken": moved.next_at - 1}),
-            Expression(f"attribute_exists(pk) AND attribute_not_exists(#{MOVED_ON})", {}),
-        )
-        tx.commit()
+        pointer = {"next_at": moved.next_at, "sent": moved.sent, "expires_at": now + _RETENTION_S}
+        tx.update(self._jobs, key, change(pointer), Attribute("next_at") == backfill.next_at)
+        has_not_moved_on = PRESENT & Attribute(MOVED_ON).is_absent
+        tx.update(self._runs, _run_key(by), change({MOVED_ON: moved.next_at - 1}), has_not_moved_on)
+        return tx.try_commit()
 
 
 def _run_key(execution: Execution) -> keys.Key:

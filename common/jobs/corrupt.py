@@ -11,7 +11,7 @@ from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, Job
 from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.storage import keys
-from common.storage.wire import Expression
+from common.storage.expressions import PRESENT, Attribute, Condition
 from common.texts import UNREADABLE
 from common.timing.schedule import AtTiming, Schedule
 
@@ -90,10 +90,9 @@ def _payload(item: Mapping[str, Any]) -> StoredText:
         return NO_PAYLOAD
 
 
-def unchanged_corrupt(old: Job) -> Expression:
+def unchanged_corrupt(old: Job) -> Condition:
     """The condition that nobody has replaced or deleted the corrupt job since it was read."""
     if old.revision:
-        return Expression("#revision = :old", {":old": old.revision})
+        return Attribute("revision") == old.revision
     # Whoever replaces it gives it the revision 1.
-    words = "attribute_exists(pk) AND (attribute_not_exists(#revision) OR #revision <> :one)"
-    return Expression(words, {":one": 1})
+    return PRESENT & (Attribute("revision").is_absent | (Attribute("revision") != 1))

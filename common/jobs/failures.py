@@ -17,15 +17,14 @@ from msgspec.structs import replace
 from common.clock import Clock
 from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import retry_if_changed
+from common.storage.expressions import Attribute, change, unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 # After the last failure: runs are kept for 400 days.
 STREAK_KEPT_S: Final = 410 * DAY_S
-_CONFLICTS: Final = (ConditionFailed, TransactionConflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +50,17 @@ class FailureCounts:
 
     def add(self, job: Job, run_name: str) -> int:
         """Count a failed run, once however often this is called. The failures in a row; 0 if the job is deleted."""
-        goes_on = Expression(
-            "#revision = :revision AND #failures > :none AND #failed_run <> :run",
-            {":revision": job.revision, ":none": 0, ":run": run_name},
+        goes_on = (
+            (Attribute("revision") == job.revision)
+            & (Attribute("failures") > 0)
+            & (Attribute("failed_run") != run_name)
         )
-        words = "SET #failed_run = :run, #expires_at = :expires ADD #failures :one"
-        change = Expression(words, {":run": run_name, ":expires": self._expires_at(), ":one": 1})
+        counted = change({"failed_run": run_name, "expires_at": self._expires_at()}, add={"failures": 1})
         key = keys.failure_streak(job.tenant, job.job_id)
 
         def attempt() -> int:
-            if not job.is_failing:
-                return self._start(job, run_name)
-            try:
-                return int(self.jobs.update(key, change, goes_on)["failures"])
-            except ConditionFailed:
-                return self._start(job, run_name)
+            streak = self.jobs.update_if(key, counted, goes_on) if job.is_failing else None
+            return int(streak["failures"]) if streak else self._start(job, run_name)
 
         return self._until_done(attempt, job)
 
@@ -88,9 +83,8 @@ class FailureCounts:
             "expires_at": self._expires_at(),
         }
         tx = Transaction(self.jobs.client)
-        tx.put(self.jobs, started, _as_read(streak, ("revision", "failures", "failed_run")))
-        failing = Expression("SET #is_failing = :true", {":true": True})
-        tx.update(self.jobs, job_key, failing, _as_read(item, ("revision",)))
+        tx.put(self.jobs, started, unchanged(streak, "revision", "failures", "failed_run"))
+        tx.update(self.jobs, job_key, change({"is_failing": True}), unchanged(item, "revision"))
         tx.commit()
         return counted + 1
 
@@ -109,9 +103,9 @@ class FailureCounts:
             if not (streak and counted) or streak["failed_run"] >= run_name:
                 return 0
             tx = Transaction(self.jobs.client)
-            tx.update(self.jobs, job_key, Expression("REMOVE #is_failing", {}), _as_read(item, ("revision",)))
-            as_read = _as_read(streak, ("revision", "failures", "failed_run"))
-            tx.update(self.jobs, key, Expression("SET #failures = :none", {":none": 0}), as_read)
+            tx.update(self.jobs, job_key, change(remove=["is_failing"]), unchanged(item, "revision"))
+            as_read = unchanged(streak, "revision", "failures", "failed_run")
+            tx.update(self.jobs, key, change({"failures": 0}), as_read)
             tx.commit()
             return counted
 
@@ -119,7 +113,7 @@ class FailureCounts:
 
     def _until_done(self, attempt: Callable[[], int], job: Job) -> int:
         subject = f"the failures of job {job.job_id!r}"
-        return retry_on_conflict(attempt, subject, on=_CONFLICTS, sleep=self.clock.sleep)
+        return retry_if_changed(attempt, subject, sleep=self.clock.sleep)
 
     def _expires_at(self) -> int:
         return math.floor(self.clock.now()) + STREAK_KEPT_S
@@ -128,11 +122,3 @@ class FailureCounts:
 def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
     """The failures in a row of a job with this revision."""
     return int(streak["failures"]) if streak and streak["revision"] == revision else 0
-
-
-def _as_read(item: Item | None, names: Sequence[str]) -> Expression:
-    """The condition that these attributes are as they were read."""
-    if item is None:
-        return Expression("attribute_not_exists(pk)", {})
-    words = [f"#{name} = :was_{name}" if name in item else f"attribute_not_exists(#{name})" for name in names]
-    return Expression(" AND ".join(words), {f":was_{name}": item[name] for name in names if name in item})

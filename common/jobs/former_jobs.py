@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from common.jobs.job import DELETED, Job
 from common.storage import keys
+from common.storage.expressions import Attribute, Condition
 from common.storage.table import Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 
 # A deleted job is remembered as long as its runs can exist, plus some days.
@@ -51,11 +52,10 @@ def former_job(item: Mapping[str, Any]) -> Job | None:
     return Job.from_item({**item, "state": DELETED, "group": "", "shard": 0}) if "revision" in item else None
 
 
-def as_deleted(old: Job | None) -> Expression:
+def as_deleted(old: Job | None) -> Condition:
     """The condition on the former job's item that the job was not created and deleted again since it was read."""
-    if old is None:
-        return Expression("attribute_not_exists(#revision)", {})
-    return Expression("#revision = :old", {":old": old.revision})
+    revision = Attribute("revision")
+    return revision == old.revision if old else revision.is_absent
 
 
 def load_jobs(jobs: Table, names: Sequence[JobName]) -> dict[JobName, Job]:

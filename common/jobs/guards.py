@@ -9,16 +9,16 @@ from typing import Final, Protocol
 from common.errors import Conflict, InvalidInput
 from common.jobs.job import DELETED, Job
 from common.storage import keys
+from common.storage.expressions import PRESENT, Attribute
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 
 # Jobs before and after a change.
 JobChanges = Sequence[tuple[Job | None, Job]]
 
 # A deletion marks an item with this attribute before it looks for jobs that name the item.
 DELETING: Final = "deleting"
-_NOT_DELETING: Final = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
+_NOT_DELETING: Final = PRESENT & Attribute(DELETING).is_absent
 
 
 class Guard(Protocol):

@@ -19,9 +19,9 @@ from typing import Any, Final
 from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
+from common.storage.expressions import ABSENT, Attribute
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 RECORD_LIFETIME_S: Final = DAY_S
@@ -84,5 +84,5 @@ class IdempotencyKey:
             "expires_at": math.floor(now) + RECORD_LIFETIME_S,
         }
         # DynamoDB removes expired items only after some time, up to days.
-        free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": now})
+        free = ABSENT | (Attribute("expires_at") <= now)
         tx.put(jobs, item, free)

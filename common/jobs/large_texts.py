@@ -17,10 +17,10 @@ from common.errors import Conflict
 from common.jobs.job import Job, exists
 from common.jobs.stored_text import StoredText
 from common.storage import keys
+from common.storage.expressions import change
 from common.storage.keys import key_of
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 
 # Longer than an attempt and the end of its run take.
 SUPERSEDED_KEPT_S: Final = 3_600
@@ -47,7 +47,7 @@ class LargeTexts:
         for sha256, text in before.items():
             if sha256 not in after:
                 key = keys.job_text(new.tenant, new.job_id, sha256)
-                expires = Expression("SET #expires_at = :at", {":at": expires_at})
+                expires = change({"expires_at": expires_at})
                 tx.update(self.jobs, key, expires, stored_bytes=text.bytes)
 
     def with_payloads(self, jobs: Sequence[Job]) -> list[Job]:

@@ -20,9 +20,9 @@ from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import CORRUPT, DELETED, PAUSED, Job, exists
 from common.storage import keys
+from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
@@ -52,24 +52,17 @@ class TenantLedger:
         deltas = {name: delta for name, delta in deltas_of(moved).items() if delta}
         if not deltas:
             return
-        words = ["attribute_exists(pk)"]
-        values: Item = {}
+        condition, quotas = PRESENT, None
         if any(delta > 0 for delta in deltas.values()):
-            words.append("(attribute_not_exists(#state) OR #state = :active)")
-            values[":active"] = ACTIVE
-        quotas = require_active(self.known.rules(tenant, now), tenant).quotas if values else None
+            condition &= Attribute("state").is_absent | (Attribute("state") == ACTIVE)
+            quotas = require_active(self.known.rules(tenant, now), tenant).quotas
         for name, delta in deltas.items():
             if delta > 0 and quotas is not None:
                 room = getattr(quotas, name) - delta
                 if room < 0:
                     raise self._exceeded(tenant, name, delta)
-                words.append(f"(attribute_not_exists(#{name}) OR #{name} <= :{name}_room)")
-                values[f":{name}_room"] = room
-        change = Expression(
-            "ADD " + ", ".join(f"#{name} :{name}" for name in deltas),
-            {f":{name}": delta for name, delta in deltas.items()},
-        )
-        tx.update(self.table, keys.tenant(tenant), change, Expression(" AND ".join(words), values))
+                condition &= Attribute(name).is_absent | (Attribute(name) <= room)
+        tx.update(self.table, keys.tenant(tenant), change(add=deltas), condition)
 
     def check_room(self, tenant: str, moved: JobChanges, now: float) -> None:
         """Find out why changes were refused; returns if they fit now. Raises what `count` raises, and NotFound."""

@@ -10,10 +10,10 @@ from typing import Final
 
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import TransactionConflict, retry_on_conflict
+from common.storage.expressions import Attribute, Condition, change
 from common.storage.table import Table
 from common.storage.transactions import MAX_WRITES
-from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
@@ -37,24 +37,22 @@ def note_skips(
     Raises Busy.
     """
     key = keys.job(tenant, job_id)
-    same_times = Expression("#schedule_revision = :revision", {":revision": schedule_revision})
+    has_same_times = Attribute("schedule_revision") == schedule_revision
 
     def attempt() -> None:
         skips = list(cancelled())
-        try:
-            jobs.update(key, Expression("SET #skips = :skips", {":skips": skips}), same_times)
-        except ConditionFailed:
-            return
-        if list(cancelled()) != skips:
+        is_noted = jobs.update_if(key, change({"skips": skips}), has_same_times)
+        if is_noted and list(cancelled()) != skips:
             raise TransactionConflict([key])
 
     retry_on_conflict(attempt, f"what job {job_id!r} skips", sleep=sleep)
 
 
-def same_skips(old: Job) -> Expression:
+def same_skips(old: Job) -> Condition:
     """The condition that the note is still the one that was read. The revision does not show that."""
-    words = "#skips = :skips" if old.skips else "(attribute_not_exists(#skips) OR #skips = :skips)"
-    return Expression(words, {":skips": list(old.skips)})
+    noted = Attribute("skips")
+    same = noted == list(old.skips)
+    return same if old.skips else noted.is_absent | same
 
 
 def kept_skips(old: Job | None, new: Job) -> tuple[int, ...]:

@@ -30,11 +30,10 @@ from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.expressions import ABSENT
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
+from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table, Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression
 from common.tenants.audit import AWS, ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
@@ -185,10 +184,9 @@ class JobStore:
 
         subject = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
         try:
-            changed = retry_on_conflict(
+            changed = retry_if_changed(
                 attempt,
                 f"{subject}, its schedule's shard or its tenant",
-                on=(ConditionFailed, TransactionConflict),
                 sleep=self.clock.sleep,
                 uniform=self.rng.uniform,
             )
@@ -313,11 +311,10 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
-def _unchanged(old: Job) -> Expression:
+def _unchanged(old: Job) -> Condition:
     if old.state == CORRUPT:
         return unchanged_corrupt(old)
-    noted = same_skips(old)
-    return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
+    return (Attribute("revision") == old.revision) & same_skips(old)
 
 
 def job_store(

@@ -26,9 +26,9 @@ from typing import Final
 from common.errors import RateExceeded
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import Attribute, change
 from common.storage.metering import Meter, present_meter
 from common.storage.table import Table
-from common.storage.wire import Expression
 
 # So much of each is one request (docs/limits.md).
 READ_UNITS: Final = 10
@@ -44,7 +44,6 @@ _BUDGET_US: Final = BUDGET_S * _SECOND_US
 # A process that was told that nothing is left does not ask again for so long: a flood of refusals costs few writes.
 _PAUSE_S: Final = 0.5
 _LIFETIME_S: Final = 600
-_SET_EXPIRY: Final = "SET #expires_at = :expires"
 _MAX_TENANTS: Final = 10_000
 # Each failed write tells the stored instant. Others can have moved it on again by the next one.
 _MAX_TRIES: Final = 4
@@ -130,27 +129,21 @@ class RequestRate:
             used_us = wanted_us(end_us - max(known.used_until_us, oldest_us))
             if used_us <= 0:
                 return 0
-            expires = {":expires": math.ceil(now) + ahead_s + _LIFETIME_S}
+            expires = {"expires_at": math.ceil(now) + ahead_s + _LIFETIME_S}
+            used_until_us = Attribute("used_until_us")
             if known.used_until_us < oldest_us:
-                change = Expression(
-                    f"{_SET_EXPIRY}, #used_until_us = :until", {":until": oldest_us + used_us, **expires}
-                )
-                condition = Expression(
-                    "attribute_not_exists(#used_until_us) OR #used_until_us < :oldest", {":oldest": oldest_us}
-                )
+                usage = change({**expires, "used_until_us": oldest_us + used_us})
+                condition = used_until_us.is_absent | (used_until_us < oldest_us)
             else:
-                change = Expression(f"ADD #used_until_us :used {_SET_EXPIRY}", {":used": used_us, **expires})
-                condition = Expression(
-                    "#used_until_us >= :oldest AND #used_until_us <= :latest",
-                    {":oldest": oldest_us, ":latest": end_us - used_us},
-                )
+                usage = change(expires, add={"used_until_us": used_us})
+                condition = (used_until_us >= oldest_us) & (used_until_us <= end_us - used_us)
             try:
-                known.used_until_us = self._table.update(keys.request_rate(tenant), change, condition)[
-                    "used_until_us"
-                ]
-                return used_us
+                item = self._table.update(keys.request_rate(tenant), usage, condition)
             except ConditionFailed as refused:
                 known.used_until_us = (refused.existing or {}).get("used_until_us", 0)
+                continue
+            known.used_until_us = item["used_until_us"]
+            return used_us
         return 0
 
 

@@ -25,7 +25,7 @@ from common.platform.planning_checks import PlanningState, findings
 from common.projection.looks import Looks
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
-from common.storage.table import Transaction
+from common.storage.transactions import Transaction
 from common.truth.contradiction import JOB_LOST, Contradiction, job_subject
 from common.truth.found import FoundContradictions
 from scheduler import handler
