@@ -92,7 +92,7 @@ def _change(entry: AuditEntry) -> str:
     """timeout_s: 3 → 5, note: maintenance."""
     before, after = entry["before"], entry["after"]
     change = ", ".join(
-        f"{name}: {' → '.join(_short(side[name]) for side in (before, after) if name in side)}"
+        f"{name}: {' → '.join(_short(side[name]) for side in (before, after) if side.get(name, '') != '')}"
         for name in {**before, **after}
         if name != "revision"
     )

@@ -16,7 +16,6 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import MAX_TRANSACTION_BYTES
 from eventbridge import group_deletion
-from eventbridge import keys as group_keys
 from eventbridge.group_deletion import GroupDeletions
 from eventbridge.groups import GroupRequest
 from eventbridge.origin import KNOWN_FOR_S
@@ -207,20 +206,6 @@ def _makes_a_call(world: World, nth: int, step: Callable[[], None], meanwhile: C
     step()
     world.dynamodb.before = lambda call: None
     return calls >= nth
-
-
-def test_a_deletion_that_an_earlier_version_began_is_ended(office: Office, aws: Aws) -> None:
-    client, deletions = aws(), GroupDeletions(office.world.store)
-    client.create_schedule_group(Name="billing")
-    request = GroupRequest("alice", "token")
-    assert deletions.begin("alice", "billing", office.world.clock.now(), request)
-    table = office.world.table("jobs")
-    group = table.get(group_keys.group("alice", "billing"))
-    assert group and group.pop("deleted_by") == "token"
-    table.put(group)
-    deletions.move_on("alice", "billing", office.world.clock.now())
-    assert list(deletions.under_way()) == []
-    assert refusal(client.get_schedule_group, Name="billing")[0] == 404
 
 
 def test_a_tombstone_does_not_keep_the_request(office: Office, aws: Aws) -> None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import minute8_client
 from cli import platform, session
 from cli.main import app
+from common import telemetry
 from common.storage import aws
 from minute8_client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
@@ -57,6 +58,7 @@ class Desk:
 @pytest.fixture
 def desk(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     office, transport = open_office(world, monkeypatch), HandlerTransport()
+    telemetry.logger()  # it keeps the standard output of now, not one that the runner of a command closes
 
     def over_the_handler(url: str, key: str) -> Client:
         return Client(url, key, transport=transport, sleep=lambda s: no_sleep(s))
