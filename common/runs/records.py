@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -45,7 +44,7 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.expressions import PRESENT, Attribute, Condition, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
+from common.storage.wire import Expression
 
 # A change of an ended run is noted from this time after it was due on, for the projection of runs.
 CHANGED_AFTER_S: Final = 540
@@ -57,8 +56,6 @@ _PAGE_RECORDS: Final = 100
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.
 Commit = Callable[[Transaction], None]
-# An update, or a whole record; None deletes the record.
-Write = Expression | Run | None
 
 
 class Runs:
@@ -67,31 +64,33 @@ class Runs:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def move(self, name: str, key: keys.Key, write: Write, by: By, status: str = "") -> Item | Lost:
-        """Make a move of `MOVES` as `by`, to `status`. Returns the new item, empty if it was written whole, or Lost.
+    def move(self, name: str, key: keys.Key, write: Expression | Run, by: By, to: str = "") -> Lost | None:
+        """Make a move of `MOVES` as `by`, to the state `to`. Returns None, or Lost.
 
         A refusal that shows our own token is a success: the answer was lost, and the write was sent again.
         """
+        condition = MOVES[name].condition(by)
         try:
-            return self._write(key, write, MOVES[name].condition(by))
+            if isinstance(write, Run):
+                self._table.put(write.to_item(), condition)
+            else:
+                self._table.apply(key, write, condition)
         except ConditionFailed as conflict:
             run = Run.existing(conflict)
-            is_own = run is not None and status == run.status and by.token == run.claim_token
-            return (conflict.existing or {}) if is_own else Lost(run)
+            return None if run and (run.status, run.claim_token) == (to, by.token) else Lost(run)
+        return None
 
-    def _write(self, key: keys.Key, write: Write, condition: Condition) -> Item:
-        if isinstance(write, Expression):
-            return self._table.update(key, write, condition)
-        if write is None:
-            self._table.delete(key, condition)
-        else:
-            self._table.put(write.to_item(), condition)
-        return {}
+    def _told(self, name: str, key: keys.Key, update: Expression, by: By) -> Run | Lost:
+        """Make a move within a state. Returns the record as it is now."""
+        try:
+            return Run.from_item(self._table.update(key, update, MOVES[name].condition(by)))
+        except ConditionFailed as conflict:
+            return Lost(Run.existing(conflict))
 
     def _move_together(
-        self, name: str, writes: Iterable[tuple[keys.Key, Write]], by: By, commit: Commit
+        self, name: str, writes: Iterable[tuple[keys.Key, Expression | Run | None]], by: By, commit: Commit
     ) -> bool:
-        """Make a move of several runs: all, or none if one is lost."""
+        """Make a move of several runs: all, or none if one is lost. Without an update or a record, that is deleted."""
         tx, condition = Transaction(self._table.client), MOVES[name].condition(by)
         for key, write in writes:
             if isinstance(write, Expression):
@@ -132,14 +131,12 @@ class Runs:
             _key(claim.execution),
             "claim" if claim.execution.attempt == 1 else "claim the next attempt",
         )
-        made = self.move(name, key, claim_update(claim, status), claim.by, status)
-        lost = made if isinstance(made, Lost) else None
+        lost = self.move(name, key, claim_update(claim, status), claim.by, status)
         if lost is None or lost.run is None or not takes_over or not _may_have_died(claim, lost.run):
             return lost
         if lost.run.status == DISPATCHED:
             self.note_late(claim.execution, lost.run.due_at, CHANGED_AFTER_S, claim.started_at)
-        made = self.move("take over", key, takeover_update(claim, status, lost.run), claim.by, status)
-        return made if isinstance(made, Lost) else None
+        return self.move("take over", key, takeover_update(claim, status, lost.run), claim.by, status)
 
     def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Claim first attempts of different executions, with the status of each, in few requests.
@@ -161,13 +158,12 @@ class Runs:
 
         It may have told the end already, or another executor may have taken the attempt over.
         """
-        made = self.move("accept", _key(claim.execution), accept_update(claim, until), claim.by)
-        return made.run if isinstance(made, Lost) else Run.from_item(made)
+        run = self._told("accept", _key(claim.execution), accept_update(claim, until), claim.by)
+        return run.run if isinstance(run, Lost) else run
 
     def tell(self, run: Run, told: Expression, now: float) -> Run | Lost:
         """Write what a target has told, while its attempt goes on. Returns the record as it is now."""
-        made = self.move("tell", run.key, told, by_claim_of(run, now))
-        return made if isinstance(made, Lost) else Run.from_item(made)
+        return self._told("tell", run.key, told, by_claim_of(run, now))
 
     def finish(
         self,
@@ -183,8 +179,10 @@ class Runs:
         """
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
         update = finish_update(claim, outcome, status, finished_at, retry_at, settlement)
-        by = replace(claim.by, signs=settlement.signs) if settlement else claim.by
-        return not isinstance(self.move("finish", _key(claim.execution), update, by, status), Lost)
+        by, name = claim.by, "finish"
+        if settlement:
+            by, name = by._replace(signs=settlement.signs), "finish by a sign"
+        return self.move(name, _key(claim.execution), update, by, status) is None
 
     def settle(self, execution: Execution, message_id: str) -> bool:
         """Record that this message's dispatched attempt was made: its redelivery does not repeat the call.
@@ -193,13 +191,13 @@ class Runs:
         """
         by = By(execution.attempt, message_id=message_id)
         settled = change({"settled_attempt": execution.attempt})
-        return not isinstance(self.move("settle", _key(execution), settled, by), Lost)
+        return self.move("settle", _key(execution), settled, by) is None
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
         """Record that an execution waits for its turn. False if it already has a record."""
         expires_at = max(int(now), execution.visible_at) + RETENTION_S
         run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
-        return not isinstance(self.move("queue", run.key, run, By()), Lost)
+        return self.move("queue", run.key, run, By()) is None
 
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
@@ -207,12 +205,12 @@ class Runs:
         """Record that an execution will not run, and why. False if it already has a record."""
         self.note_late(execution, execution.visible_at, STARTED_AFTER_S, now)
         run = Run.skipped(execution, reason, detail, now, int(now) + retention_s)
-        return not isinstance(self.move("skip", run.key, run, By()), Lost)
+        return self.move("skip", run.key, run, By()) is None
 
     def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
         """End a run that waits for its next attempt, which will not come. False if it does not wait for this one."""
         update = _failure(execution, error_type, error, now)
-        return not isinstance(self.move("give up", _key(execution), update, By(execution.attempt)), Lost)
+        return self.move("give up", _key(execution), update, By(execution.attempt)) is None
 
     def record_missed(self, missed: Missed, now: float) -> bool:
         """Write one record for all missed fire times of a job, under the last of them. False if it exists already.
@@ -231,8 +229,8 @@ class Runs:
             skipped_count=missed.count,
             skipped_from_at=missed.first_fire_at,
         )
-        made = self.move("miss", run.key, run, By())
-        return self._add_missed(execution, missed, detail, made.run) if isinstance(made, Lost) else True
+        lost = self.move("miss", run.key, run, By())
+        return lost is None or self._add_missed(execution, missed, detail, lost.run)
 
     def _add_missed(self, execution: Execution, missed: Missed, detail: str, run: Run | None) -> bool:
         is_counted = run is not None and run.status == SKIPPED

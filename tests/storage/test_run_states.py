@@ -12,7 +12,7 @@ import pytest
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs import states
-from common.runs.claims import Claim
+from common.runs.claims import Claim, Settlement
 from common.runs.moves import MOVES
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
@@ -48,6 +48,13 @@ def first_attempt(runs: Runs, status: str = "running") -> None:
     runs.claim(claim(FIRST), status)
 
 
+def stopped(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
+    """A person asks a run to stop, which is a sign, and it ends."""
+    if (run := runs.get(FIRST)) and run.status in MOVES["stop"].sources:
+        runs.ask_to_stop(run, "", 1001)
+    runs.finish(claim(FIRST), outcome, 1002, retry_at, Settlement("end", 1, 1001))
+
+
 # How to bring a record into each state; its first attempt has been made if it has one.
 INTO: dict[str, Write] = {
     "none": lambda runs: None,
@@ -71,6 +78,9 @@ WRITES: dict[tuple[str, str], Write] = {
     ("finish", SUCCEEDED): lambda runs: runs.finish(claim(FIRST), OK, 1002, None),
     ("finish", FAILED): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, None),
     ("finish", RETRYING): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, 1100),
+    ("finish by a sign", SUCCEEDED): lambda runs: stopped(runs, OK, None),
+    ("finish by a sign", FAILED): lambda runs: stopped(runs, BOOM, None),
+    ("finish by a sign", RETRYING): lambda runs: stopped(runs, BOOM, 1100),
     ("skip", SKIPPED): lambda runs: runs.skip(FIRST, "deleted", "", 1002),
     ("miss", SKIPPED): lambda runs: runs.record_missed(
         Missed("alice", "job", 1, 1, 1000, 1000, "none"), 1002
