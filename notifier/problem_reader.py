@@ -15,13 +15,13 @@ from typing import Final
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
-from common.history.run_lists import MAX_RETRIES
+from common.history.run_lists import MAX_RETRIES, retries_in
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, Job
 from common.jobs.muted_groups import MutedGroups
 from common.jobs.spec import Alert
-from common.notices.alerts import Record, alert_problems, read_from
+from common.notices.alerts import alert_problems, read_from
 from common.notices.message import JobContext
 from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
 from common.planning.due_index import DueIndex
@@ -175,35 +175,36 @@ class ProblemReader:
         return search
 
     def _runs_for(
-        self, job: Job, alert: Alert, newest: Sequence[Record], since: float
-    ) -> tuple[list[Record], bool]:
+        self, job: Job, alert: Alert, newest: Sequence[Run], since: float
+    ) -> tuple[list[Run], bool]:
         """The newest runs that an alert needs, and whether all that may be too long or too short are among them."""
         from_at, lacks_success = read_from(alert, since), alert.no_success_for_s is not None
-        runs: list[Record] = []
+        runs: list[Run] = []
         retries = 0
         for run in chain(newest, self._older(job, newest)):
-            if run["fire_at"] < from_at and not lacks_success:
+            if run.fire_at < from_at and not lacks_success:
                 break
             if len(runs) == MAX_ALERT_RUNS or retries >= MAX_RETRIES:
-                return runs, run["fire_at"] < from_at
+                return runs, run.fire_at < from_at
             runs.append(run)
-            retries += max(0, run.get("attempt", 0) - 1)
-            lacks_success = lacks_success and run["status"] != SUCCEEDED
+            retries += retries_in(run)
+            lacks_success = lacks_success and run.status != SUCCEEDED
         return runs, True
 
-    def _older(self, job: Job, newest: Sequence[Record]) -> Iterator[Record]:
+    def _older(self, job: Job, newest: Sequence[Run]) -> Iterator[Run]:
         """The runs before the newest ones, one query for each page that is needed."""
         if newest:
-            yield from self.runs.query(
+            items = self.runs.query(
                 Query(
                     keys.runs_of_job(job.tenant, job.job_id),
-                    after=keys.run(job.tenant, job.job_id, newest[-1]["sk"]),
+                    after=newest[-1].key,
                     newest_first=True,
                     page=_OLDER_PAGE,
                     attributes=HEALTH_ATTRIBUTES,
                     consistent=False,
                 )
             )
+            yield from map(Run.from_item, items)
 
     def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active jobs among the next ones, and the last job that was read; empty at the end."""

@@ -17,7 +17,6 @@ from common.history.expected import QUIET, InstantOutcome
 from common.history.expected_runs import ExpectedPosition, ExpectedQuery, ExplainedInstant, JobPage
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
-from common.planning.execution import execution_id
 from common.tenants import states as tenant_states
 from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
@@ -151,13 +150,10 @@ def expected_view(job_id: str, instant: InstantOutcome) -> dict[str, Any]:
     if instant.late_s is not None:
         view["late_s"] = round(instant.late_s, 3)
     view |= {name: value for name in ("reason", "detail") if (value := getattr(instant, name))}
-    if instant.record:
-        record = instant.record
-        view["run"] = {
-            "execution_id": execution_id(record["tenant"], record["job_id"], record["sk"]),
-            "status": record["status"],
-            **({"error_type": record["error_type"]} if record.get("error_type") else {}),
-        }
+    if run := instant.run:
+        view["run"] = {"execution_id": run.execution_id, "status": run.status}
+        if run.error_type:
+            view["run"]["error_type"] = run.error_type
     return view
 
 

@@ -455,13 +455,13 @@ def _last_runs(services: Services, healths: Iterable[Health]) -> dict[str, dict[
     last_runs = services.history.health.with_errors(
         [health.outcomes[0] for health in healths if health.outcomes]
     )
-    return {record["job_id"]: run_view(Run.from_item(record)) for record in last_runs}
+    return {run.job_id: run_view(run) for run in last_runs}
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
     overdue = health.overdue
     return {
-        "last_run": _only(last, _LAST_RUN_FIELDS) if last else None,
+        "last_run": last and {name: last[name] for name in _LAST_RUN_FIELDS if name in last},
         "outcomes": [_outcome_view(run) for run in health.outcomes],
         "failures_in_row": health.failures_in_row,
         "overdue": None
@@ -475,9 +475,8 @@ def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _outcome_view(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_only(run, _OUTCOME_FIELDS), "fire_at": rfc3339(run["fire_at"])}
-
-
-def _only(run: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: run[name] for name in names if name in run}
+def _outcome_view(run: Run) -> dict[str, Any]:
+    view = {name: getattr(run, name) for name in _OUTCOME_FIELDS}
+    return {name: value for name, value in view.items() if value not in (None, "")} | {
+        "fire_at": rfc3339(run.fire_at)
+    }

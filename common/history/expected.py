@@ -6,13 +6,14 @@ The same function serves a job, all jobs of a tenant, and an explanation of one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from common.history.schedule_history import DueInstant
 from common.planning.execution import SCHEDULE
 from common.runs import states
+from common.runs.run import Run
 from common.timing.windows import NO_RECORD_AFTER_S
 
 ON_TIME: Final = "on_time"
@@ -46,8 +47,6 @@ QUIET: Final = frozenset({ON_TIME, TO_COME, RUNNING, QUEUED, NOT_KEPT})
 # Up to this lateness a run is on time, and a due instant without a run is still to come.
 ON_TIME_S: Final = 10
 
-Record = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -70,26 +69,26 @@ class InstantOutcome:
     late_s: float | None = None
     reason: str = ""
     detail: str = ""
-    record: Record | None = None
+    run: Run | None = None
 
 
-def outcomes(due: Iterable[DueInstant], records: Sequence[Record], as_of: AsOf) -> Iterator[InstantOutcome]:
+def outcomes(due: Iterable[DueInstant], runs: Sequence[Run], as_of: AsOf) -> Iterator[InstantOutcome]:
     """What became of each due instant, by fire time. Runs that were planned before a change are among them.
 
-    `records` are the job's, by fire time, from the first due instant on; also those after the last one that may
+    `runs` are the job's, by fire time, from the first due instant on; also those after the last one that may
     count earlier fire times as missed.
     """
-    scheduled = [record for record in records if record.get("trigger", SCHEDULE) == SCHEDULE]
-    by_name = {(record["fire_at"], record["schedule_revision"]): record for record in scheduled}
-    covers = [record for record in scheduled if "skipped_from_at" in record]
-    unplannable = [record for record in scheduled if _is_unplannable(record)]
+    scheduled = [run for run in runs if run.trigger == SCHEDULE]
+    by_name = {(run.fire_at, run.schedule_revision): run for run in scheduled}
+    covers = [run for run in scheduled if run.skipped_from_at]
+    unplannable = [run for run in scheduled if _is_unplannable(run)]
     expected = []
     for instant in due:
-        record = by_name.pop((instant.fire_at, instant.schedule_revision), None)
-        if record is None:
-            record = _covering(instant, covers) or _unplannable_before(instant, unplannable, scheduled)
-        expected.append(_outcome_of(instant, record, as_of))
-    not_due = [_not_due(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
+        run = by_name.pop((instant.fire_at, instant.schedule_revision), None)
+        if run is None:
+            run = _covering(instant, covers) or _unplannable_before(instant, unplannable, scheduled)
+        expected.append(_outcome_of(instant, run, as_of))
+    not_due = [_not_due(run, as_of) for run in by_name.values() if not _is_unplannable(run)]
     return iter(
         sorted([*expected, *not_due], key=lambda instant: (instant.fire_at, instant.schedule_revision))
     )
@@ -101,9 +100,9 @@ def count_by_status(instants: Iterable[InstantOutcome]) -> dict[str, int]:
     return {status: count for status in STATUSES if (count := statuses.count(status))}
 
 
-def _outcome_of(due: DueInstant, record: Record | None, as_of: AsOf) -> InstantOutcome:
-    if record is not None:
-        return _recorded(due, record, as_of)
+def _outcome_of(due: DueInstant, run: Run | None, as_of: AsOf) -> InstantOutcome:
+    if run is not None:
+        return _recorded(due, run, as_of)
     status, detail, late_s = _unrecorded(due, as_of)
     return InstantOutcome(
         due.fire_at, due.due_at, due.schedule_revision, status, late_s=late_s, detail=detail
@@ -125,10 +124,11 @@ def _unrecorded(due: DueInstant, as_of: AsOf) -> tuple[str, str, float | None]:
     return NO_RECORD, "it was planned, and nothing is recorded", late_s
 
 
-def _recorded(due: DueInstant, record: Record, as_of: AsOf) -> InstantOutcome:
-    status, late_s = record["status"], record.get("lateness_s")
+def _recorded(due: DueInstant, run: Run, as_of: AsOf) -> InstantOutcome:
+    status: str = run.status
+    late_s = run.lateness_s
     if status == states.SKIPPED:
-        status = _skipped(due, record)
+        status = _skipped(due, run)
     elif status == states.QUEUED:
         status, late_s = QUEUED, max(0.0, as_of.now - due.due_at)
     elif status in (states.RUNNING, states.RETRYING):
@@ -136,65 +136,57 @@ def _recorded(due: DueInstant, record: Record, as_of: AsOf) -> InstantOutcome:
     elif late_s is not None:
         status = LATE if late_s > ON_TIME_S else ON_TIME
     else:  # the run ended before an attempt
-        status = CANCELLED if record.get("error_type") == states.CANCELLED else ON_TIME
+        status = CANCELLED if run.error_type == states.CANCELLED else ON_TIME
     return InstantOutcome(
         due.fire_at,
-        _due_at_of(due, record),
+        _due_at_of(due, run),
         due.schedule_revision,
         status,
         late_s=late_s,
-        reason=record.get("reason", ""),
-        detail=record.get("detail", ""),
-        record=record,
+        reason=run.reason,
+        detail=run.detail,
+        run=run,
     )
 
 
-def _due_at_of(due: DueInstant, record: Record) -> int:
+def _due_at_of(due: DueInstant, run: Run) -> int:
     """When the instant was due, with the delay of its pace. Only the record of the same fire time has that delay."""
-    has_delay = due.tolerance_s and record["fire_at"] == due.fire_at
-    return int(record.get("due_at", due.due_at)) if has_delay else due.due_at
+    has_delay = due.tolerance_s and run.fire_at == due.fire_at
+    return run.due_at if has_delay else due.due_at
 
 
-def _skipped(due: DueInstant, record: Record) -> str:
-    if record["reason"] == states.CANCELLED and due.fire_at == record["fire_at"]:
+def _skipped(due: DueInstant, run: Run) -> str:
+    if run.reason == states.CANCELLED and due.fire_at == run.fire_at:
         return CANCELLED
-    if "skipped_from_at" in record and record["reason"] in (states.MISSED, states.CANCELLED):
+    if run.skipped_from_at and run.reason in (states.MISSED, states.CANCELLED):
         return MISSED
     return SKIPPED
 
 
-def _covering(due: DueInstant, covers: Iterable[Record]) -> Record | None:
+def _covering(due: DueInstant, covers: Iterable[Run]) -> Run | None:
     """The record of several missed fire times that counts this instant."""
-    return next(
-        (record for record in covers if record["skipped_from_at"] <= due.fire_at <= record["fire_at"]), None
-    )
+    return next((run for run in covers if run.skipped_from_at <= due.fire_at <= run.fire_at), None)
 
 
-def _is_unplannable(record: Record) -> bool:
+def _is_unplannable(run: Run) -> bool:
     """A window that could not be planned for the job has one record, under the window's start."""
-    return record["schedule_revision"] == 0 and record.get("reason") == states.INVALID
+    return run.schedule_revision == 0 and run.reason == states.INVALID
 
 
-def _unplannable_before(
-    due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[Record]
-) -> Record | None:
+def _unplannable_before(due: DueInstant, unplannable: Sequence[Run], scheduled: Sequence[Run]) -> Run | None:
     """The record of the unplannable window that contains this instant: no other run began in between."""
-    start = max(
-        (record["fire_at"] for record in unplannable if record["fire_at"] <= due.fire_at), default=None
-    )
+    start = max((run.fire_at for run in unplannable if run.fire_at <= due.fire_at), default=None)
     if start is None:
         return None
-    planned = (record["fire_at"] for record in scheduled if not _is_unplannable(record))
+    planned = (run.fire_at for run in scheduled if not _is_unplannable(run))
     if any(start <= fire_at < due.fire_at for fire_at in planned):
         return None
-    return next(record for record in unplannable if record["fire_at"] == start)
+    return next(run for run in unplannable if run.fire_at == start)
 
 
-def _not_due(record: Record, as_of: AsOf) -> InstantOutcome:
-    planned = DueInstant(
-        record["fire_at"], record.get("due_at", record["fire_at"]), record["schedule_revision"], math.inf
-    )
-    outcome = _recorded(planned, record, as_of)
+def _not_due(run: Run, as_of: AsOf) -> InstantOutcome:
+    planned = DueInstant(run.fire_at, run.due_at, run.schedule_revision, math.inf)
+    outcome = _recorded(planned, run, as_of)
     return InstantOutcome(
         outcome.fire_at,
         outcome.due_at,
@@ -204,5 +196,5 @@ def _not_due(record: Record, as_of: AsOf) -> InstantOutcome:
         late_s=outcome.late_s,
         reason=outcome.reason,
         detail=outcome.detail,
-        record=record,
+        run=run,
     )

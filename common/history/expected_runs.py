@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from common.clock import CpuBudget
-from common.history.expected import AsOf, InstantOutcome, Record, count_by_status, outcomes
+from common.history.expected import AsOf, InstantOutcome, count_by_status, outcomes
 from common.history.explain import Explanation, Reason, explain
 from common.history.schedule_history import (
     CHANGES,
@@ -36,6 +36,7 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
 from common.positions import Instant, JobId
 from common.runs.claims import RETENTION_S
+from common.runs.run import REQUIRED, Run
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
@@ -43,9 +44,9 @@ from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
 
 ATTRIBUTES: Final = (
-    *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
-    *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
-)  # fmt: skip
+    *(*REQUIRED, "reason", "detail", "lateness_s", "started_at", "finished_at", "attempt", "error_type"),
+    *("skipped_count", "skipped_from_at"),
+)
 WITH_ERRORS: Final = (
     *ATTRIBUTES,
     "error",
@@ -77,15 +78,14 @@ class ScheduledRuns:
         end: int | None,
         page: int = 1_000,
         attributes: Sequence[str] = ATTRIBUTES,
-    ) -> Iterator[Record]:
+    ) -> Iterator[Run]:
         """All runs with fire times in [start, end), in order."""
         between = keys.runs_between(start, end)
         if between[0] >= between[1]:
             return iter(())
         partition = keys.runs_of_job(tenant, job_id)
-        return self._runs.query(
-            Query(partition, sk_between=between, page=page, attributes=attributes, consistent=False)
-        )
+        query = Query(partition, sk_between=between, page=page, attributes=attributes, consistent=False)
+        return map(Run.from_item, self._runs.query(query))
 
     def after(
         self,
@@ -93,23 +93,23 @@ class ScheduledRuns:
         job_id: str,
         until: int,
         due: list[DueInstant],
-        records: Iterable[Record],
+        runs: Iterable[Run],
         as_of: AsOf,
-    ) -> list[Record]:
+    ) -> list[Run]:
         """A record after the range that counts missed fire times of the range, if such a record may exist."""
-        named = {(record["fire_at"], record["schedule_revision"]) for record in records}
+        named = {(run.fire_at, run.schedule_revision) for run in runs}
         unrecorded = any(
-            record.due_at <= as_of.now and (record.fire_at, record.schedule_revision) not in named
-            for record in due
+            instant.due_at <= as_of.now and (instant.fire_at, instant.schedule_revision) not in named
+            for instant in due
         )
         if not unrecorded or until > as_of.now:
             return []
         following = islice(self.between(tenant, job_id, until, None, _MAX_RECORDS_AFTER), _MAX_RECORDS_AFTER)
-        return [record for record in following if record.get("skipped_from_at", until) < until][:1]
+        return [run for run in following if 0 < run.skipped_from_at < until][:1]
 
     def by_name(
         self, tenant: str, due: Mapping[str, Sequence[DueInstant]], as_of: AsOf
-    ) -> dict[str, list[Record]]:
+    ) -> dict[str, list[Run]]:
         """The records of these due instants by job, without jobs that have a past instant without a record."""
         named = {
             job_id: {
@@ -121,10 +121,11 @@ class ScheduledRuns:
             for job_id, instants in due.items()
         }
         run_keys = [keys.run(tenant, job_id, name) for job_id, names in named.items() for name in names]
-        by_job: dict[str, list[Record]] = {job_id: [] for job_id in due}
-        for item in self._runs.get_many(run_keys, consistent=False, attributes=ATTRIBUTES):
-            by_job[item["job_id"]].append(item)
-            del named[item["job_id"]][item["sk"]]
+        by_job: dict[str, list[Run]] = {job_id: [] for job_id in due}
+        items = self._runs.get_many(run_keys, consistent=False, attributes=ATTRIBUTES)
+        for run in map(Run.from_item, items):
+            by_job[run.job_id].append(run)
+            del named[run.job_id][run.run_name]
         unexplained = (
             job_id
             for job_id, names in named.items()
@@ -372,23 +373,23 @@ class ExpectedRuns:
         due: _DueOfJob,
         end: int,
         limit: int,
-        known: list[Record] | None = None,
+        known: list[Run] | None = None,
         attributes: Sequence[str] = ATTRIBUTES,
     ) -> JobPage:
-        """What became of up to `limit` instants. `known` are their records, if no others are needed."""
+        """What became of up to `limit` instants. `known` are their runs, if no others are needed."""
         instants, start = due.instants[: limit + 1], due.start
         until = instants.pop().fire_at if len(instants) > limit else end
         if known is None:
             read = self._runs.between(past.tenant, due.job_id, start, until, attributes=attributes)
-            records = list(islice(read, MAX_RECORDS + 1))
-            if len(records) > MAX_RECORDS:
-                until = max(start + 1, records[-1]["fire_at"])
-                records = [record for record in records if record["fire_at"] < until]
+            runs = list(islice(read, MAX_RECORDS + 1))
+            if len(runs) > MAX_RECORDS:
+                until = max(start + 1, runs[-1].fire_at)
+                runs = [run for run in runs if run.fire_at < until]
                 instants = [instant for instant in instants if instant.fire_at < until]
-            records += self._runs.after(past.tenant, due.job_id, until, instants, records, past.as_of)
+            runs += self._runs.after(past.tenant, due.job_id, until, instants, runs, past.as_of)
         else:
-            records = known
+            runs = known
         shown = [
-            outcome for outcome in outcomes(instants, records, past.as_of) if start <= outcome.fire_at < until
+            outcome for outcome in outcomes(instants, runs, past.as_of) if start <= outcome.fire_at < until
         ]
         return JobPage(due.job_id, shown, due.history.known_from_at, until if until < end else None)

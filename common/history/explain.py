@@ -25,7 +25,7 @@ from common.history.expected import (
 from common.history.schedule_history import ScheduleHistory, ScheduleVersion
 from common.jobs.job import ACTIVE
 from common.jobs.ledger import JobTimes
-from common.runs.outcome import last_attempt
+from common.runs.run import Run
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
@@ -332,13 +332,13 @@ def _became(due: InstantOutcome, now: float) -> str:
     delay = (
         f" (at {rfc3339(due.due_at)}, with its spread, jitter or pace)" if due.due_at != due.fire_at else ""
     )
-    ended = f"; it {_ended(due)}" if due.record else ""
+    ended = f"; it {_ended(due.run)}" if due.run else ""
     if due.status == TO_COME:
         return (
             f"It is due{delay} and has not started yet." if due.due_at <= now else f"It will be due{delay}."
         )
     if due.status in (ON_TIME, LATE, RUNNING):
-        waited = ", as it waited for its turn" if (due.record or {}).get("queued_at") else ""
+        waited = ", as it waited for its turn" if due.run and due.run.queued_at else ""
         started = f"It was due{delay} and started {late} later{waited}" if late else f"It was due{delay}"
         return f"{started}{ended}."
     if due.status == OVERDUE:
@@ -348,32 +348,32 @@ def _became(due: InstantOutcome, now: float) -> str:
     return f"It was due{delay}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
 
 
-def _ended(instant: InstantOutcome) -> str:
-    record = instant.record or {}
-    status = str(record.get("status", ""))
-    last = last_attempt(record)
-    error = ": ".join(
-        text for name in ("error_type", "error") if (text := record.get(name) or last.get(name, ""))
-    )
+def _ended(run: Run | None) -> str:
+    if run is None:
+        return ""
+    last = run.last_attempt
+    error_type = run.error_type or (last.error_type if last else "")
+    error = ": ".join(filter(None, (error_type, run.error or (last.error if last else ""))))
     words = {
-        "running": f"is running{_awaited(record)}",
+        "running": f"is running{_awaited(run)}",
         "retrying": "waits for its next attempt",
         "queued": "waits for its turn",
         "dispatched": "was handed to its target",
         "skipped": "was skipped",
-    }.get(status, status)
+    }.get(run.status, run.status)
     return f"{words} ({error})" if error else words
 
 
-def _awaited(record: Mapping[str, Any]) -> str:
+def _awaited(run: Run) -> str:
     """What a run that goes on waits for, and how far its target says that it is."""
-    if record.get("accepted_attempt") != record.get("attempt") or "lease_until" not in record:
+    if run.accepted_attempt != run.attempt or not run.lease_until:
         return ""
-    progress = record.get("progress", {})
-    progress = progress if progress.get("attempt") == record["attempt"] else {}
-    words = f" and waits for a callback of its target until {rfc3339(int(record['lease_until']))}"
-    percent = progress.get("percent")
-    signs = ", ".join(filter(None, ("" if percent is None else f"{percent} %", progress.get("text", ""))))
+    words = f" and waits for a callback of its target until {rfc3339(int(run.lease_until))}"
+    progress = run.progress if run.progress and run.progress.attempt == run.attempt else None
+    if progress is None:
+        return words
+    percent = "" if progress.percent is None else f"{progress.percent} %"
+    signs = ", ".join(filter(None, (percent, progress.text)))
     return f"{words} ({signs})" if signs else words
 
 
@@ -381,4 +381,4 @@ def _outside(instant: InstantOutcome) -> str:
     """A run at an instant that is not due: it was planned before the job changed."""
     detail = f": {instant.detail}" if instant.detail else ""
     planned = f"A run was planned by schedule revision {instant.schedule_revision} before the job changed"
-    return f"{planned}; it {_ended(instant)}{detail}."
+    return f"{planned}; it {_ended(instant.run)}{detail}."

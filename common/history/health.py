@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.history.expected import NO_RECORD, OVERDUE, AsOf, InstantOutcome, Record, outcomes
+from msgspec.structs import replace
+
+from common.history.expected import NO_RECORD, OVERDUE, AsOf, InstantOutcome, outcomes
 from common.history.schedule_history import DueInstant
 from common.jobs.calendars import MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import SCHEDULE
+from common.runs.run import REQUIRED, Run
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.metering import in_threads
@@ -34,17 +37,26 @@ _THREADS: Final = 32
 _MAX_ATTEMPTS: Final = 200
 # What is read of each run.
 HEALTH_ATTRIBUTES: Final = (
-    *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
-    *("lateness_s", "duration_s", "started_at", "attempt", "error_type", "error", "skipped_count"),
-    *("skipped_from_at", "first_started_at", "finished_at"),
-)  # fmt: skip
+    *(
+        *REQUIRED,
+        "reason",
+        "detail",
+        "lateness_s",
+        "duration_s",
+        "started_at",
+        "attempt",
+        "error_type",
+        "error",
+    ),
+    *("skipped_count", "skipped_from_at", "first_started_at", "finished_at"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """The newest runs first. `overdue` is the earliest due instant since the last scheduled run that lacks a record."""
 
-    outcomes: Sequence[Record]
+    outcomes: Sequence[Run]
     failures_in_row: int
     overdue: InstantOutcome | None
 
@@ -63,12 +75,12 @@ class JobHealth:
             by_job[job.job_id] = Health(newest, job.failures_in_row, overdue_of(job, since, as_of, calendars))
         return by_job
 
-    def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Record], int]:
+    def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Run], int]:
         """The newest runs, and the fire time from which none of its schedule is recorded."""
         between = keys.runs_between(None, math.floor(as_of.now) + 1)
         partition = keys.runs_of_job(job.tenant, job.job_id)
 
-        def runs(page: int, where: Expression | None = None) -> list[Record]:
+        def runs(page: int, where: Expression | None = None) -> list[Run]:
             items = self._runs.query(
                 Query(
                     partition,
@@ -80,17 +92,17 @@ class JobHealth:
                     consistent=False,
                 )
             )
-            return list(islice(items, page))
+            return list(map(Run.from_item, islice(items, page)))
 
         newest = runs(OUTCOMES)
         seen = newest
-        if len(newest) == OUTCOMES and not any(map(_is_scheduled, newest)):
+        if len(newest) == OUTCOMES and not any(run.trigger == SCHEDULE for run in newest):
             seen = runs(_MAX_SECOND_READ)
         day_ago = math.ceil(as_of.now) - DAY_S  # as long as any record is kept
-        since = next((run["fire_at"] + 1 for run in seen if _is_scheduled(run)), day_ago)
-        return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MAX_SECOND_READ else since
+        since = next((run.fire_at + 1 for run in seen if run.trigger == SCHEDULE), day_ago)
+        return newest, max(since, seen[-1].fire_at) if len(seen) == _MAX_SECOND_READ else since
 
-    def with_errors(self, runs: Sequence[Record]) -> list[Record]:
+    def with_errors(self, runs: Sequence[Run]) -> list[Run]:
         """The runs. A run that did not succeed has its last attempt, which holds the error.
 
         A hundred attempts take 160 KB, so only these are read with their attempts, and no more than fit a page: of the
@@ -98,14 +110,14 @@ class JobHealth:
         """
         run_keys: list[keys.Key] = []
         attempts = 0
-        for run in sorted(runs, key=lambda run: int(run.get("attempt", 0))):
-            if run["status"] != SUCCEEDED and run.get("attempt"):
-                attempts += run["attempt"]
+        for run in sorted(runs, key=lambda run: run.attempt):
+            if run.status != SUCCEEDED and run.attempt:
+                attempts += run.attempt
                 if not run_keys or attempts <= _MAX_ATTEMPTS:
-                    run_keys.append(keys.run(run["tenant"], run["job_id"], run["sk"]))
-        items = self._runs.get_many(run_keys, consistent=False, attributes=("job_id", "sk", "attempts"))
-        last = {(item["job_id"], item["sk"]): item.get("attempts", [])[-1:] for item in items}
-        return [{**run, "attempts": last.get((run["job_id"], run["sk"]), [])} for run in runs]
+                    run_keys.append(run.key)
+        items = self._runs.get_many(run_keys, consistent=False, attributes=(*REQUIRED, "attempts"))
+        last = {run.key["pk"]: run.attempts[-1:] for run in map(Run.from_item, items)}
+        return [replace(run, attempts=last.get(run.key["pk"], ())) for run in runs]
 
 
 def overdue_of(job: Job, since: int, as_of: AsOf, calendars: RememberedCalendars) -> InstantOutcome | None:
@@ -128,7 +140,3 @@ def overdue(job: Job, since: int, as_of: AsOf, excluded: Excluded) -> InstantOut
     due = DueInstant(first, due_time, job.schedule_revision, tolerance_s=job.schedule.tolerance_s)
     (outcome,) = outcomes([due], [], as_of)
     return outcome if outcome.status in (OVERDUE, NO_RECORD) else None
-
-
-def _is_scheduled(run: Record) -> bool:
-    return bool(run.get("trigger", SCHEDULE) == SCHEDULE)

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, cast
 
 from common.errors import Busy
-from common.history.expected import AsOf, Record
+from common.history.expected import AsOf
 from common.history.health import HEALTH_ATTRIBUTES, OUTCOMES, Health, overdue_of
 from common.history.job_directory import JobDirectory
 from common.history.live_runs import LiveRuns
@@ -23,6 +23,7 @@ from common.jobs.calendars import RememberedCalendars
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE
 from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome
+from common.runs.run import Run, Status
 from common.storage import keys
 from common.storage.table import Table
 from common.timing.instants import DAY_S
@@ -35,21 +36,22 @@ _LIVE_OF_EACH_JOB: Final = 10
 
 @dataclass(slots=True)
 class _Runs:
-    """What a page shows of a job: the newest runs first, each with the fields of a short outcome at least."""
+    """What a page shows of a job: the newest runs first. Those that are not among `read` have a short outcome alone."""
 
-    runs: list[Record] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
     # There are more live runs than were read: what is older than this one would leave a gap.
     from_name: str = ""
 
     @property
     def scheduled_until(self) -> int | None:
         """The end of the fire times of which a scheduled run is known; None: not known from these."""
-        return next((run["fire_at"] + 1 for run in self.runs if run["trigger"] == SCHEDULE), None)
+        return next((run.fire_at + 1 for run in self.runs if run.trigger == SCHEDULE), None)
 
-    def add(self, ended: Iterable[Record], whole_from: float) -> None:
+    def add(self, ended: Iterable[Run], whole_from: float) -> None:
         """Add runs that have ended. A live run may be older than all outcomes that are known to be whole."""
-        self.runs = [run for run in (*self.runs, *ended) if run["fire_at"] >= whole_from]
-        self.runs.sort(key=lambda run: str(run["sk"]), reverse=True)
+        self.runs = [run for run in (*self.runs, *ended) if run.fire_at >= whole_from]
+        self.runs.sort(key=lambda run: run.run_name, reverse=True)
 
 
 class ListedHealth:
@@ -143,20 +145,21 @@ class ListedHealth:
                 runs_of_jobs[job_id].from_name = run_names[job_id][-1]
         run_keys = [keys.run(tenant, job_id, name) for job_id, names in run_names.items() for name in names]
         records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
-        for record in records:
-            runs_of_jobs[record["job_id"]].runs.append(record)
+        for run in map(Run.from_item, records):
+            runs_of_jobs[run.job_id].runs.append(run)
+            runs_of_jobs[run.job_id].read.add(run.run_name)
         return runs_of_jobs
 
     def _complete(self, tenant: str, runs_of_jobs: Mapping[str, _Runs]) -> None:
         """Read the last run of each job, if it is not live. If its record has expired, so have the older ones."""
         short = {
-            job_id: of_job.runs[0]["sk"]
+            job_id: of_job.runs[0].run_name
             for job_id, of_job in runs_of_jobs.items()
-            if of_job.runs and "schedule_revision" not in of_job.runs[0]
+            if of_job.runs and of_job.runs[0].run_name not in of_job.read
         }
         run_keys = [keys.run(tenant, job_id, run_name) for job_id, run_name in short.items()]
         records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
-        read = {record["job_id"]: record for record in records}
+        read = {run.job_id: run for run in map(Run.from_item, records)}
         for job_id in short:
             if job_id in read:
                 runs_of_jobs[job_id].runs[0] = read[job_id]
@@ -164,8 +167,16 @@ class ListedHealth:
                 runs_of_jobs[job_id].runs.clear()
 
 
-def _short(tenant: str, job_id: str, run: RunOutcome) -> Record:
-    """The fields of a record that a short outcome shows."""
-    record = {"tenant": tenant, "job_id": job_id, "sk": run.run_name, "fire_at": run.fire_at}
-    reason = {"reason": run.reason} if run.reason else {}
-    return {**record, "status": run.status, "trigger": run.trigger, **reason}
+def _short(tenant: str, job_id: str, outcome: RunOutcome) -> Run:
+    """What is known of a run whose record is not read."""
+    return Run(
+        tenant=tenant,
+        job_id=job_id,
+        run_name=outcome.run_name,
+        fire_at=outcome.fire_at,
+        due_at=outcome.fire_at,
+        schedule_revision=int(outcome.suffix.partition(":")[0]),
+        trigger=outcome.trigger,
+        status=cast(Status, outcome.status),
+        reason=outcome.reason,
+    )

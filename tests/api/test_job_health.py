@@ -54,9 +54,9 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
     (job_health,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], as_of, calendars).values()
     (run,) = job_health.outcomes
-    assert (run["status"], run["attempt"], "attempts" in run) == ("failed", 9, False)
-    ((last,),) = [run["attempts"] for run in JobHealth(table).with_errors(job_health.outcomes)]
-    assert (last["attempt"], last["error"]) == (9, "no")
+    assert (run.status, run.attempt, run.attempts) == ("failed", 9, ())
+    ((last,),) = [run.attempts for run in JobHealth(table).with_errors(job_health.outcomes)]
+    assert (last.attempt, last.error) == (9, "no")
     assert health(office)["retried"]["last_run"]["error"] == "no"
 
 

@@ -40,7 +40,7 @@ def make(world: World, seconds: float = 30) -> Done:
 def listed_health(world: World) -> ListedHealth:
     jobs, runs = world.table("jobs"), world.table("runs")
     directory = JobDirectory(jobs, Audit(world.table("tenants")))
-    return ListedHealth(runs, RunsByTime(jobs, runs, world.table("due"), directory), directory)
+    return ListedHealth(runs, RunsByTime(runs, world.table("due"), directory), directory)
 
 
 def last_outcomes(world: World, reader: JobOutcomes) -> LastOutcomes:
@@ -87,14 +87,14 @@ def compare(world: World, reader: ListedHealth) -> None:
         shown = [short(run) for run in health.outcomes]
         assert shown == [short(run) for run in exact[job_id].outcomes][: len(shown)]
         assert last
-        reached = [run for run in exact[job_id].outcomes if run["fire_at"] >= last.whole_from]
+        reached = [run for run in exact[job_id].outcomes if run.fire_at >= last.whole_from]
         assert len(shown) >= min(len(reached), 10)
         assert health.outcomes[:1] == exact[job_id].outcomes[:1]
         assert health.overdue == exact[job_id].overdue
 
 
 def short(run: Any) -> tuple[Any, ...]:
-    return run["sk"], run["status"], run["trigger"], run.get("reason"), run["fire_at"]
+    return run.run_name, run.status, run.trigger, run.reason, run.fire_at
 
 
 def test_a_retry_of_tomorrow_changes_an_outcome_that_is_stored(world: World) -> None:

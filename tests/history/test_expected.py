@@ -10,7 +10,9 @@ import pytest
 from common.history.expected import AsOf, count_by_status, outcomes
 from common.history.schedule_history import ALWAYS, DueInstant, schedule_history
 from common.jobs.job import Job
+from common.runs.run import Run
 from common.tenants.audit import Entry
+from common.timing.instants import compact_time
 from common.timing.schedule import CronTiming, Schedule
 from tests.worlds import at, plain_job
 
@@ -19,13 +21,15 @@ HOUR, DAY = 3_600, 86_400
 MINUTELY = Schedule(CronTiming("* * * * *", "UTC"))
 
 
-def record(fire_at: int, **fields: Any) -> dict[str, Any]:
-    return {"fire_at": fire_at, "due_at": fire_at, "schedule_revision": 1, "status": "succeeded", **fields}
+def record(fire_at: int, **fields: Any) -> Run:
+    item = {"tenant": "alice", "job_id": "job", "sk": f"{compact_time(fire_at)}:1", "trigger": "schedule"}
+    item |= {"fire_at": fire_at, "due_at": fire_at, "schedule_revision": 1, "status": "succeeded"}
+    return Run.from_item({**item, **fields})
 
 
 def status(
     fire_at: int,
-    *records: dict[str, Any],
+    *records: Run,
     planned_until: float = NOW + 600,
     retention_s: int = 30 * DAY,
     era_planned_until: float = math.inf,
@@ -66,7 +70,7 @@ def test_an_instant_without_a_record() -> None:
 
 
 def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
-    def became(fire_at: int, *records: dict[str, Any]) -> tuple[str, int]:
+    def became(fire_at: int, *records: Run) -> tuple[str, int]:
         due = DueInstant(fire_at, fire_at, 1, tolerance_s=300)
         outcome = next(iter(outcomes([due], records, AsOf(NOW, NOW + 600, NOW - DAY))))
         return outcome.status, outcome.due_at - fire_at

@@ -53,11 +53,11 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
     ), where
     for outcome in page.instants:
         assert outcome.status not in (NO_RECORD, OVERDUE), (where, outcome)
-        assert (outcome.status == TO_COME) == (outcome.due_at > now - 10 and outcome.record is None), (
+        assert (outcome.status == TO_COME) == (outcome.due_at > now - 10 and outcome.run is None), (
             where,
             outcome,
         )
-    shown = {outcome.record["sk"] for outcome in page.instants if outcome.record}
+    shown = {outcome.run.run_name for outcome in page.instants if outcome.run}
     stored = {run["sk"] for run in world.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
     assert shown == stored, where
     assert paged(played, job_id, end) == page.instants, where
@@ -119,7 +119,7 @@ def explained_as_it_was(
             fires_then = any(True for _ in fires(was.schedule, instant, instant + 1))
             assert fires_then == only_not_yet, where
         if instant in called:
-            assert any(outcome.record for outcome in explanation.instants), where
+            assert any(outcome.run for outcome in explanation.instants), where
 
 
 def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:

@@ -30,6 +30,7 @@ from common.notices.subscription import (
 )
 from common.notices.subscription import KINDS as SUBSCRIPTION_KINDS
 from common.runs.outcome import Outcome
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.timing.instants import DAY_S, compact_time, rfc3339
@@ -46,18 +47,23 @@ def stored_job(alert: Alert) -> Job:
         return world.registry.put("alice", "j", job(cron="0 * * * *", alert=alert.thresholds))
 
 
-def run(started: float, took: float | None = None, status: str = "succeeded", **more: Any) -> dict[str, Any]:
-    """A record: it started and ended so many seconds before NOW, as health reads it."""
+def run(started: float, took: float | None = None, status: str = "succeeded", **more: Any) -> Run:
+    """A run: it started and ended so many seconds before NOW, as health reads it."""
     ended = {} if took is None else {"finished_at": NOW - started + took, "duration_s": took}
-    return {
+    item = {
+        "tenant": "alice",
+        "job_id": "j",
         "sk": "20261121T050000Z:1",
+        "trigger": "schedule",
+        "schedule_revision": 1,
+        "due_at": int(NOW - started),
         "fire_at": int(NOW - started),
         "status": status,
         "started_at": NOW - started,
         "first_started_at": NOW - started,
         **ended,
-        **more,
     }
+    return Run.from_item({**item, **more})
 
 
 @pytest.mark.parametrize(
@@ -74,8 +80,8 @@ def run(started: float, took: float | None = None, status: str = "succeeded", **
         (Alert(longer_than_s=60), [run(701, None, "running")], []),
         (Alert(longer_than_s=60), [run(660, None, "running")], [(TOO_LONG, NOW - 600, 660)]),
         (Alert(longer_than_s=60), [run(100, 99, "dispatched")], []),
-        (Alert(longer_than_s=60), [{"sk": "s", "fire_at": NOW, "status": "skipped", "finished_at": NOW}], []),
-        (Alert(longer_than_s=60), [{"sk": "s", "fire_at": NOW, "status": "queued"}], []),
+        (Alert(longer_than_s=60), [run(0, 0, "skipped", started_at=0, first_started_at=0)], []),
+        (Alert(longer_than_s=60), [run(0, None, "queued", started_at=0, first_started_at=0)], []),
         (Alert(shorter_than_s=5), [run(100, 5)], []),
         (Alert(shorter_than_s=5), [run(100, 4.999)], [(TOO_SHORT, NOW - 95.001, 4.999)]),
         (Alert(shorter_than_s=5), [run(100, 1, "failed")], []),
@@ -300,6 +306,8 @@ def past_runs(world: World, tenant: str, job_id: str, count: int, status: str = 
                 "job_id": job_id,
                 "status": status,
                 "schedule_revision": 1,
+                "due_at": fire_at,
+                "trigger": "schedule",
                 "first_started_at": fire_at,
                 "started_at": fire_at,
                 "finished_at": fire_at + 0.5,
