@@ -2,8 +2,9 @@
 
 A declared type is a hint that msgspec reads: Structs, unions of tagged ones, lists, dicts with texts as keys, texts,
 numbers, booleans, `Literal` and Any. `Meta` bounds them: at a member of a union, not around it. Its `extra` may have
-`accepted`, the words of what is accepted. Two things are Minute8's own: `Check`, for what a type cannot say of a value,
-and a Struct's method `contradictions`, which yields what its fields cannot say alone.
+`accepted`, the words of what is accepted. Three things are Minute8's own: `Check`, for what a type cannot say of a
+value; a Struct's method `contradictions`, which yields what its fields cannot say alone; and a class with a method
+`of_client(path, value)`, which makes its instances of what a client writes or raises InvalidInput.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NOUNS: Final = {
 }
 _BOUNDS: Final = ("ge", "le", "min_length", "max_length", "pattern")
 
-Made = TypeVar("Made")
+Declared = TypeVar("Declared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,14 @@ class _Option:
     def tag(self) -> str | int | None:
         return self.base.__struct_config__.tag if self.is_struct else None
 
+    @property
+    def reads(self) -> bool:
+        return hasattr(self.base, "of_client")
+
     def takes(self, value: object) -> bool:
         """Whether the value is of this kind, whatever its bounds."""
+        if self.reads:
+            return value is not None
         if self.base is Literal:
             return any(type(value) is type(word) for word in self.inner)
         if self.base is dict or self.is_struct:
@@ -77,19 +84,23 @@ class _Option:
         return self.base in (Any, type(value))
 
 
-def read(value: object, hint: type[Made], whole: str) -> Made:
-    """The value as its declared type. `whole` names it in a refusal of all of it.
+def read(value: object, hint: type[Declared], root: str) -> Declared:
+    """The value as its declared type. `root` names it in a refusal of all of it.
 
     Raises InvalidInput: the first fault, with the others in `also`.
     """
-    if refusal := together(faults(value, hint, whole)):
+    if refusal := together(faults(value, hint, root)):
         raise refusal
-    return msgspec.convert(value, hint)
+    return msgspec.convert(value, hint, dec_hook=_read)
 
 
-def faults(value: object, hint: Any, whole: str = "") -> Iterator[InvalidInput]:
+def _read(kind: Any, value: object) -> Any:
+    return kind.of_client("", value)
+
+
+def faults(value: object, hint: Any, root: str = "") -> Iterator[InvalidInput]:
     """Everything that is wrong with a value, each with its path; also names that the type does not have."""
-    yield from _faults(value, _options(hint), "", whole)
+    yield from _faults(value, _options(hint), "", root)
 
 
 def words(hint: Any) -> str:
@@ -99,13 +110,13 @@ def words(hint: Any) -> str:
 
 def schemas(types: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
     """The JSON Schemas of types and of the Structs in them. Words have the order of their declaration."""
-    made, components = msgspec.json.schema_components(types, ref_template=ref_template)
+    references, components = msgspec.json.schema_components(types, ref_template=ref_template)
     orders: dict[frozenset[Any], list[Any]] = {}
     seen: set[Any] = set()
     for hint in types:
         _collect_orders(_options(hint), orders, seen)
-    _in_order([made, components], orders)
-    return made, components
+    _in_order([references, components], orders)
+    return references, components
 
 
 def _options(hint: Any) -> list[_Option]:
@@ -114,7 +125,8 @@ def _options(hint: Any) -> list[_Option]:
     if base is Annotated:
         return [_with_notes(option, arguments[1:]) for option in _options(arguments[0])]
     if base in (Union, UnionType):
-        return [option for argument in arguments for option in _options(argument)]
+        members = [argument for argument in arguments if argument is not msgspec.UnsetType]
+        return [option for member in members for option in _options(member)]
     return [_Option(base or hint, arguments)]
 
 
@@ -139,13 +151,13 @@ def _fields(struct: type[msgspec.Struct]) -> dict[str, tuple[bool, list[_Option]
     return tag | known
 
 
-def _faults(value: Any, options: list[_Option], at: str, whole: str = "") -> Iterator[InvalidInput]:
+def _faults(value: Any, options: list[_Option], at: str, root: str = "") -> Iterator[InvalidInput]:
     kinds = [option for option in options if option.takes(value)]
     tagged = [option for option in kinds if option.tag_field]
     if tagged:
         kinds = [option for option in tagged if option.tag == value.get(option.tag_field)]
     if kinds:
-        yield from _faults_of(value, kinds[0], at, whole)
+        yield from _faults_of(value, kinds[0], at, root)
     elif tagged:
         yield _no_tag(value, tagged, at)
     else:
@@ -153,7 +165,7 @@ def _faults(value: Any, options: list[_Option], at: str, whole: str = "") -> Ite
         if int in [option.base for option in options]:
             accepted = seconds_hint(value) or accepted
         accepted = "" if accepted == nouns else accepted
-        yield InvalidInput(at or whole, f"must be {nouns}", value=value, accepted=accepted)
+        yield InvalidInput(at or root, f"must be {nouns}", value=value, accepted=accepted)
 
 
 def _no_tag(value: Mapping[str, Any], tagged: list[_Option], at: str) -> InvalidInput:
@@ -163,17 +175,17 @@ def _no_tag(value: Mapping[str, Any], tagged: list[_Option], at: str) -> Invalid
     return InvalidInput(_path(at, field), message, value=value.get(field), accepted=tags)
 
 
-def _faults_of(value: Any, option: _Option, at: str, whole: str) -> Iterator[InvalidInput]:
+def _faults_of(value: Any, option: _Option, at: str, root: str) -> Iterator[InvalidInput]:
     """What is wrong with a value of the right kind; checks are for what fits its type."""
     if message := _out_of_bounds(value, option):
-        yield InvalidInput(at or whole, message, value=value, accepted=_words([option]))
+        yield InvalidInput(at or root, message, value=value, accepted=_words([option]))
         return
     fits = True
     for fault in _faults_of_parts(value, option, at):
         fits = False
         yield fault
     if fits:
-        yield from _checked(value, option, at, whole)
+        yield from _checked(value, option, at, root)
 
 
 def _faults_of_parts(value: Any, option: _Option, at: str) -> Iterator[InvalidInput]:
@@ -204,16 +216,17 @@ def _faults_of_fields(value: Mapping[str, Any], struct: Any, at: str) -> Iterato
             yield InvalidInput(_path(at, name), "is not a known field", value=value[name], accepted=accepted)
 
 
-def _checked(value: Any, option: _Option, at: str, whole: str) -> Iterator[InvalidInput]:
+def _checked(value: Any, option: _Option, at: str, root: str) -> Iterator[InvalidInput]:
     """What the checks of a type refuse, and what contradicts itself in a Struct."""
-    for check in option.checks:
+    refusers = [check.refuse for check in option.checks] + ([option.base.of_client] if option.reads else [])
+    for refuse in refusers:
         try:
-            check.refuse(at or whole, value)
+            refuse(at or root, value)
         except InvalidInput as refused:
             yield refused
     if option.is_struct and hasattr(option.base, "contradictions"):
-        for refusal in msgspec.convert(value, option.base).contradictions():
-            refusal.field = _path(at, refusal.field) if refusal.field else at or whole
+        for refusal in msgspec.convert(value, option.base, dec_hook=_read).contradictions():
+            refusal.field = _path(at, refusal.field) if refusal.field else at or root
             yield refusal
 
 

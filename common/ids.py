@@ -30,6 +30,11 @@ def id_pattern(longest: int) -> str:
     return rf"^{_FIRST}{_REST}{{0,{longest - 1}}}$"
 
 
+def words_of_ids(longest: int) -> str:
+    """What `check_id` accepts, in words."""
+    return f"1 to {longest} of A-Z a-z 0-9 . _ - that begin with a letter or digit"
+
+
 def is_id(value: object, longest: int) -> bool:
     """Whether keys, URLs and messages can contain the text without escaping."""
     return isinstance(value, str) and len(value) <= longest and _ID.fullmatch(value) is not None
@@ -42,7 +47,7 @@ def check_id(field: str, text: object, longest: int) -> str:
             field,
             "must be a valid id",
             value=text,
-            accepted=f"1 to {longest} of A-Z a-z 0-9 . _ - that begin with a letter or digit",
+            accepted=words_of_ids(longest),
         )
     return text
 

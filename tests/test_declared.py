@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import pytest
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from common.declared import Check, faults, read, schemas, words
 from common.errors import InvalidInput
@@ -41,6 +41,14 @@ class Window(Struct):
             yield InvalidInput("until_s", "is before from_s", value=self.until_s)
 
 
+class Even(int):
+    @classmethod
+    def of_client(cls, path: str, value: object) -> Even:
+        if value not in ("2", "4"):
+            raise InvalidInput(path, "must be even", value=value, accepted="2 or 4")
+        return cls(str(value))
+
+
 class Thing(Struct):
     """All of it."""
 
@@ -55,6 +63,16 @@ class Thing(Struct):
     windows: list[Window] | None = None
     timezone: str = "UTC"
     payload: Any = None
+    even: Even | None = None
+    odd: int | UnsetType = UNSET
+
+
+class Shown(Struct):
+    """What is in a schema."""
+
+    target: Queue | Page
+    mode: Literal["slow", "fast", "also"] = "slow"
+    window: Window | None = None
 
 
 QUEUE = {"kind": "queue", "arn": "arn:a"}
@@ -67,12 +85,13 @@ THING: dict[str, Any] = {"target": QUEUE}
         {},
         {"name": "alice", "tags": ["a", "b"], "every": "5m", "factor": 2, "mode": "also", "again": True},
         {"every": 5, "window": {"from_s": 3}, "windows": [{}, {"until_s": 4}], "payload": [1, {"a": None}]},
+        {"even": "4"},
         {"every": None, "window": None, "target": {"kind": "page", "url": "x", "headers": {"a": "b"}}},
     ],
 )
 def test_what_fits_is_read(fields: dict[str, Any]) -> None:
-    made = read(THING | fields, Thing, "thing")
-    assert isinstance(made, Thing)
+    thing = read(THING | fields, Thing, "thing")
+    assert isinstance(thing, Thing) and thing.odd is UNSET
     assert not list(faults(THING | fields, Thing))
 
 
@@ -107,7 +126,9 @@ def test_what_fits_is_read(fields: dict[str, Any]) -> None:
          "from_s, perhaps; the fields from_s, until_s"),
         ({"tz": "UTC"}, "tz", "is not a known field",
          "timezone, perhaps; the fields target, name, tags, every, factor, mode, again, window, windows, timezone, "
-         "payload"),
+         "payload, even, odd"),
+        ({"even": 3}, "even", "must be even", "2 or 4"),
+        ({"odd": None}, "odd", "must be a whole number", ""),
         ({"target": None}, "target", "must be an object", "an object of the kind queue or page"),
         ({"target": {}}, "target.kind", "is missing", "queue or page"),
         ({"target": {"kind": "topic"}}, "target.kind", "must be one of a few words", "queue or page"),
@@ -154,10 +175,10 @@ def test_words_say_what_is_accepted() -> None:
 
 
 def test_the_words_of_a_schema_have_the_order_of_their_declaration() -> None:
-    (schema,), components = schemas([Thing], "#/components/schemas/{name}")
-    assert schema == {"$ref": "#/components/schemas/Thing"}
-    assert components["Thing"]["properties"]["mode"] == {"enum": ["slow", "fast", "also"], "default": "slow"}
+    (schema,), components = schemas([Shown], "#/components/schemas/{name}")
+    assert schema == {"$ref": "#/components/schemas/Shown"}
+    assert components["Shown"]["properties"]["mode"] == {"enum": ["slow", "fast", "also"], "default": "slow"}
     assert components["Window"]["properties"]["from_s"] == {
         "type": "integer", "minimum": 0, "maximum": 60, "default": 0
     }  # fmt: skip
-    assert set(components) == {"Thing", "Queue", "Page", "Window"}
+    assert set(components) == {"Shown", "Queue", "Page", "Window"}

@@ -6,6 +6,8 @@ import inspect
 from http import HTTPStatus
 from typing import Any
 
+from msgspec import Struct
+
 from api.http.problems import CONTENT_TYPE as PROBLEM
 from api.http.problems import (
     KINDS,
@@ -18,6 +20,7 @@ from api.http.problems import (
     UnsupportedMediaType,
 )
 from api.http.routing import JSON, NDJSON, Handler, Route, Routes
+from common.declared import schemas
 from common.errors import (
     AlreadyExists,
     Busy,
@@ -93,11 +96,19 @@ def document(routes: Routes) -> dict[str, Any]:
 
     request_shapes = {route.body for route in routes if route.body}
     response_shapes = {route.response for route in routes if route.response in SHAPES} | {"Problem"}
-    models = [(SHAPES[name], "validation") for name in sorted(request_shapes)] + [
-        (SHAPES[name], "serialization") for name in sorted(response_shapes)
+    names = sorted(request_shapes | response_shapes)
+    structs = [shape for name in names if issubclass(shape := SHAPES[name], Struct)]
+    models = [
+        (shape, "validation" if name in request_shapes else "serialization")
+        for name in names
+        if not issubclass(shape := SHAPES[name], Struct)
     ]
-    refs, schemas = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
-    named = {shape.__name__: ref for (shape, _), ref in refs.items()}
+    _, of_models = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
+    _, of_structs = schemas(structs, "#/components/schemas/{name}")
+    for struct in structs:
+        if examples := vars(struct).get("examples"):
+            of_structs[struct.__name__]["examples"] = examples
+    named = {name: {"$ref": _REF.format(model=name)} for name in names}
     paths: dict[str, dict[str, Any]] = {}
     for route, handler in routes.items():
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, handler, named)
@@ -112,7 +123,7 @@ def document(routes: Routes) -> dict[str, Any]:
         "servers": [_SERVER],
         "paths": paths,
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": of_models["$defs"] | of_structs,
             "securitySchemes": _SECURITY,
         },
     }

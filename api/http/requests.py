@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
+from common.declared import read
 from common.errors import NONE_YET, InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
 from common.platform.credential import Credential
@@ -75,6 +77,8 @@ class Request:
 
         shape = SHAPES[self.shape]
         fields = self.object() if self.body or not self.body_optional else {}
+        if issubclass(shape, Struct):
+            return read(fields, shape, "body")
         try:
             return shape.model_validate(fields)
         except ValidationError as error:

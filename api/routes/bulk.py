@@ -407,9 +407,9 @@ def cancel_runs(services: Services, request: Request) -> Response:
     if body.from_at is not None:
         check_order(body.from_at, body.until_at)
     status, prefix = body.status or RETRYING, body.job_prefix or ""
-    from_at, until_at = body.from_at, body.until_at
-    if from_at is None:
-        from_at = max(0, (until_at or int(request.now)) - RECENT_S)
+    until_at = body.until_at
+    day_before = max(0, (until_at or int(request.now)) - RECENT_S)
+    from_at = day_before if body.from_at is None else int(body.from_at)
     has_range = body.from_at is not None or until_at is not None
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
     span = read_cursor(request.tenant, list_name, body.cursor, TimeRange, check_range_of_runs)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from api.http.paging import read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
 from api.services import Services
 from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
+from common.registration.calendar_sources import refuse_unresolved
 from common.registration.calendar_store import CalendarStore
 from common.timing.instants import rfc3339
 
@@ -38,9 +41,10 @@ def put_calendar(services: Services, request: Request) -> Response:
     none yet. The same dates change nothing. `conflict`: the tenant has 100 calendars.
     One read and one transaction.
     """
+    refuse_unresolved(request.object())
     body: NewCalendar = request.shaped()
     calendar = _calendars(services).put(
-        request.tenant, request.path["name"], body.model_dump(), request.now, request.expected_revision()
+        request.tenant, request.path["name"], to_builtins(body), request.now, request.expected_revision()
     )
     return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 

@@ -6,6 +6,8 @@ import secrets
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from api.http.requests import Request
 from api.http.routing import THOUSANDS, Response, Routes
 from api.routes.jobs import existing_id
@@ -46,7 +48,7 @@ def run_job_now(services: Services, request: Request) -> Response:
     """
     body: RunNow = request.shaped()
     nonce, payload = body.nonce or _new_name(), None
-    if "payload" in body.model_fields_set:
+    if body.payload is not UNSET:
         payload = payload_text(body.payload, services.registry.validator(request.tenant).limits.payload_bytes)
         # It is stored for weeks, so it costs what it takes.
         services.count_as(request.tenant, request.now, 1 + len(payload.encode()) // _BYTES_A_REQUEST)

@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from api.http.paging import INSTANT, last_day_or, read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
@@ -97,7 +99,7 @@ def check_tenant(services: Services, request: Request) -> Response:
     stop. With `If-Match` only if that is the current revision.
     """
     body: TenantPatch = request.shaped()
-    changes = body.model_dump(exclude_unset=True)
+    changes = to_builtins(body)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
     effects = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))

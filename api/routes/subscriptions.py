@@ -22,7 +22,7 @@ from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
 
 if TYPE_CHECKING:
-    from api.shapes.subscriptions import NewSubscription
+    from api.shapes.definitions import NewSubscription
 
 ROUTES = Routes()
 

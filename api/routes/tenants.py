@@ -5,6 +5,8 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from msgspec import to_builtins
+
 from api.http.paging import INSTANT, read_cursor, read_key, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
@@ -49,7 +51,7 @@ def create_tenant(services: Services, request: Request) -> Response:
     had it within 31 days. One transaction.
     """
     body: NewTenant = request.shaped()
-    settings = body.model_dump(exclude_unset=True, exclude={"tenant_id", "name"})
+    settings = {name: value for name, value in to_builtins(body).items() if name not in ("tenant_id", "name")}
     tenant = services.tenants.create(
         body.tenant_id, body.name or "", request.now, settings, by=request.credential.by
     )
@@ -97,7 +99,7 @@ def patch_tenant(services: Services, request: Request) -> Response:
     """
     tenant_id = existing_tenant(request)
     body: TenantPatch = request.shaped()
-    changes = body.model_dump(exclude_unset=True)
+    changes = to_builtins(body)
     tenant = services.tenants.edit(
         tenant_id, changes, request.now, expected_revision=request.if_match(), by=request.credential.by
     )

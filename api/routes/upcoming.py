@@ -29,7 +29,7 @@ from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule, Timing
 
 if TYPE_CHECKING:
-    from api.shapes.upcoming import PreviewRequest
+    from api.shapes.definitions import PreviewRequest
     from common.jobs.job import Job
     from common.preview.zone_releases import Moved
 

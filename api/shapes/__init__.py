@@ -6,12 +6,14 @@ They are imported with the first request that has a body: building the models wo
 
 from __future__ import annotations
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from api.shapes import (
     base,
     bulk,
     calendars,
+    definitions,
     expected,
     jobs,
     overview,
@@ -24,13 +26,28 @@ from api.shapes import (
 )
 
 _MODULES = (
-    *(base, bulk, calendars, expected, jobs, overview, platform, runs, secrets, subscriptions, tenants),
+    *(
+        base,
+        bulk,
+        calendars,
+        definitions,
+        expected,
+        jobs,
+        overview,
+        platform,
+        runs,
+        secrets,
+        subscriptions,
+        tenants,
+    ),
     upcoming,
 )
 # Routes name their shapes.
-SHAPES: dict[str, type[BaseModel]] = {
+SHAPES: dict[str, type[Struct] | type[BaseModel]] = {
     name: shape
     for module in _MODULES
     for name, shape in vars(module).items()
-    if isinstance(shape, type) and issubclass(shape, BaseModel) and shape.__module__ == module.__name__
+    if isinstance(shape, type)
+    and issubclass(shape, Struct | BaseModel)
+    and shape.__module__ == module.__name__
 }

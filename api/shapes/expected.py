@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from api.shapes.base import (
     ExecutionId,
@@ -39,9 +39,9 @@ class ExpectedRun(ResponseBody):
 
     execution_id: ExecutionId
     status: RunStatus
-    error_type: str | None = Field(
-        default=None, description="The type of the error, such as an exception's name or `Timeout`."
-    )
+    error_type: Annotated[
+        str | None, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
+    ] = None
 
 
 class ExpectedFire(ResponseBody):
@@ -51,11 +51,13 @@ class ExpectedFire(ResponseBody):
     fire_at: Instant
     due_at: Instant
     schedule_revision: ScheduleRevision
-    status: _Status = Field(description="`no_record` must never be: it was planned, and nothing is recorded.")
-    is_due: bool = Field(description="False: a run that was planned before the job changed.")
+    status: Annotated[
+        _Status, Meta(description="`no_record` must never be: it was planned, and nothing is recorded.")
+    ]
+    is_due: Annotated[bool, Meta(description="False: a run that was planned before the job changed.")]
     late_s: Seconds | None = None
-    reason: str | None = Field(default=None, description="Why it was skipped.")
-    detail: str | None = Field(default=None, description="Why it was skipped, in a sentence.")
+    reason: Annotated[str | None, Meta(description="Why it was skipped.")] = None
+    detail: Annotated[str | None, Meta(description="Why it was skipped, in a sentence.")] = None
     run: ExpectedRun | None = None
 
 
@@ -65,11 +67,14 @@ class ExpectedOfJob(ResponseBody):
     job_id: JobId
     from_at: Instant
     until_at: Instant
-    known_from_at: Instant | None = Field(
-        description="From when on it is known when the job was due; null: for the whole range."
-    )
-    counts: _Counts = Field(description="How many due instants of this page have each status.")
-    expected: list[ExpectedFire] = Field(description="The due instants of this page, each with its result.")
+    known_from_at: Annotated[
+        Instant | None,
+        Meta(description="From when on it is known when the job was due; null: for the whole range."),
+    ]
+    counts: Annotated[_Counts, Meta(description="How many due instants of this page have each status.")]
+    expected: Annotated[
+        list[ExpectedFire], Meta(description="The due instants of this page, each with its result.")
+    ]
     next_cursor: NextCursor
 
 
@@ -77,11 +82,12 @@ class ExpectedJob(ResponseBody):
     """How many due instants of a job have each status."""
 
     job_id: JobId
-    known_from_at: Instant | None = Field(
-        description="From when on it is known when the job was due; null: for the whole range."
-    )
-    counts: _Counts = Field(description="The number of this job's due instants of each status.")
-    complete: bool = Field(description="False: the next page begins with more of this job.")
+    known_from_at: Annotated[
+        Instant | None,
+        Meta(description="From when on it is known when the job was due; null: for the whole range."),
+    ]
+    counts: Annotated[_Counts, Meta(description="The number of this job's due instants of each status.")]
+    complete: Annotated[bool, Meta(description="False: the next page begins with more of this job.")]
 
 
 class ExpectedPage(ResponseBody):
@@ -89,26 +95,30 @@ class ExpectedPage(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    by_job: list[ExpectedJob] = Field(description="The counts of each job of this page.")
-    expected: list[ExpectedFire] = Field(description="The due instants of this page, each with its result.")
+    by_job: Annotated[list[ExpectedJob], Meta(description="The counts of each job of this page.")]
+    expected: Annotated[
+        list[ExpectedFire], Meta(description="The due instants of this page, each with its result.")
+    ]
     next_cursor: NextCursor
 
 
 class Reason(ResponseBody):
     """One thing that keeps a job from being due, or from running."""
 
-    code: str = Field(description="One word, such as `paused`; or why a run was skipped.")
-    text: str = Field(description="The reason in a sentence.")
-    data: dict[str, Any] = Field(description="What it rests on: a field, a date, a calendar, by whom.")
+    code: Annotated[str, Meta(description="One word, such as `paused`; or why a run was skipped.")]
+    text: Annotated[str, Meta(description="The reason in a sentence.")]
+    data: Annotated[
+        dict[str, Any], Meta(description="What it rests on: a field, a date, a calendar, by whom.")
+    ]
 
 
-class Change(ResponseBody):
+class Change(ResponseBody, kw_only=True):
     """The change that put the job's times in force."""
 
     at: Instant
-    by: str = Field(description="The author, as in the audit.")
-    by_name: str | None = Field(default=None, description="The name of the key, if `by` is one.")
-    action: str = Field(description="What was done, such as `job.replaced`.")
+    by: Annotated[str, Meta(description="The author, as in the audit.")]
+    by_name: Annotated[str | None, Meta(description="The name of the key, if `by` is one.")] = None
+    action: Annotated[str, Meta(description="What was done, such as `job.replaced`.")]
 
 
 class Explanation(ResponseBody):
@@ -117,17 +127,22 @@ class Explanation(ResponseBody):
     job_id: JobId
     at: Instant
     timezone: Timezone
-    local: str = Field(description="The instant on the clock of that time zone.")
-    status: Literal[_Status, "not_due", "unknown"] = Field(
-        description="The result of the instant; `not_due` if the job was not due, `unknown` if too little is stored."
-    )
-    text: str = Field(description="All of it in a few sentences.")
-    reasons: list[Reason] = Field(description="Each cause by itself.")
-    found: list[ExpectedFire] = Field(
-        description="The due instant, and runs that were planned before a change."
-    )
-    schedule_revision: int | None = Field(
-        description="The revision of the job's times that was in force; null if it is unknown."
-    )
-    since: Change | None = Field(description="null: it is too old for the audit.")
-    next_due_at: Instant | None = Field(description="When it is due next after that, within a year.")
+    local: Annotated[str, Meta(description="The instant on the clock of that time zone.")]
+    status: Annotated[
+        Literal[_Status, "not_due", "unknown"],
+        Meta(
+            description="The result of the instant; `not_due` if the job was not due, "
+            "`unknown` if too little is stored."
+        ),
+    ]
+    text: Annotated[str, Meta(description="All of it in a few sentences.")]
+    reasons: Annotated[list[Reason], Meta(description="Each cause by itself.")]
+    found: Annotated[
+        list[ExpectedFire], Meta(description="The due instant, and runs that were planned before a change.")
+    ]
+    schedule_revision: Annotated[
+        int | None,
+        Meta(description="The revision of the job's times that was in force; null if it is unknown."),
+    ]
+    since: Annotated[Change | None, Meta(description="null: it is too old for the audit.")]
+    next_due_at: Annotated[Instant | None, Meta(description="When it is due next after that, within a year.")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from msgspec import Meta
 
 from api.shapes.base import ExecutionId, Instant, JobId, ResponseBody, RunStatus
 from api.shapes.runs import FailureGroup, HourTotals, Totals
@@ -11,34 +13,34 @@ from api.shapes.runs import FailureGroup, HourTotals, Totals
 class JobStates(ResponseBody):
     """How many jobs there are."""
 
-    total: int = Field(description="All jobs.")
-    active: int = Field(description="Those that fire.")
-    paused: int = Field(description="Those that do not fire: paused or completed.")
+    total: Annotated[int, Meta(description="All jobs.")]
+    active: Annotated[int, Meta(description="Those that fire.")]
+    paused: Annotated[int, Meta(description="Those that do not fire: paused or completed.")]
 
 
 class PastDay(Totals):
     """The runs with fire times in the last 24 hours."""
 
     from_at: Instant
-    fresh_at: Instant = Field(
-        description="Up to when runs are counted; a large tenant's newest half hour is not."
-    )
-    hours: list[HourTotals] = Field(description="The hours with runs, the earliest first.")
+    fresh_at: Annotated[
+        Instant, Meta(description="Up to when runs are counted; a large tenant's newest half hour is not.")
+    ]
+    hours: Annotated[list[HourTotals], Meta(description="The hours with runs, the earliest first.")]
 
 
 class HourAhead(ResponseBody):
     """The executions that are due in an hour."""
 
-    at: Instant = Field(description="The beginning of the hour.")
-    executions: int = Field(description="How many are due.")
+    at: Annotated[Instant, Meta(description="The beginning of the hour.")]
+    executions: Annotated[int, Meta(description="How many are due.")]
 
 
 class JobAhead(ResponseBody):
     """A job that fires soon."""
 
     job_id: JobId
-    name: str = Field(description="The job's name; empty if it has none.")
-    fire_at: Instant = Field(description="Its next fire time.")
+    name: Annotated[str, Meta(description="The job's name; empty if it has none.")]
+    fire_at: Annotated[Instant, Meta(description="Its next fire time.")]
 
 
 class NextDay(ResponseBody):
@@ -46,27 +48,29 @@ class NextDay(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    total: int = Field(description="All executions that were counted.")
-    hours: list[HourAhead] = Field(description="The hours with executions, the earliest first.")
-    jobs_counted: int = Field(description="The active jobs that were counted.")
-    complete: bool = Field(description="Whether there was time to count all jobs.")
-    jobs: list[JobAhead] = Field(description="At most 10, those that fire next first.")
+    total: Annotated[int, Meta(description="All executions that were counted.")]
+    hours: Annotated[list[HourAhead], Meta(description="The hours with executions, the earliest first.")]
+    jobs_counted: Annotated[int, Meta(description="The active jobs that were counted.")]
+    complete: Annotated[bool, Meta(description="Whether there was time to count all jobs.")]
+    jobs: Annotated[list[JobAhead], Meta(description="At most 10, those that fire next first.")]
 
 
 class FailingJob(ResponseBody):
     """A job whose last runs failed."""
 
     job_id: JobId
-    name: str = Field(description="The job's name; empty if it has none.")
-    failures_in_row: int = Field(description="How many of its last runs failed.")
+    name: Annotated[str, Meta(description="The job's name; empty if it has none.")]
+    failures_in_row: Annotated[int, Meta(description="How many of its last runs failed.")]
 
 
 class FailingJobs(ResponseBody):
     """The active jobs whose last run failed, without those whose failure is muted."""
 
-    count: int = Field(description="How many there are.")
-    muted: int = Field(description="How many more fail with a muted error.")
-    jobs: list[FailingJob] = Field(description="At most 10, those with the most failures in a row first.")
+    count: Annotated[int, Meta(description="How many there are.")]
+    muted: Annotated[int, Meta(description="How many more fail with a muted error.")]
+    jobs: Annotated[
+        list[FailingJob], Meta(description="At most 10, those with the most failures in a row first.")
+    ]
 
 
 class StuckRun(ResponseBody):
@@ -75,34 +79,40 @@ class StuckRun(ResponseBody):
     execution_id: ExecutionId
     job_id: JobId
     status: RunStatus
-    since_at: Instant = Field(description="The end of its lease, or the time of its next attempt.")
+    since_at: Annotated[Instant, Meta(description="The end of its lease, or the time of its next attempt.")]
 
 
 class OpenRuns(ResponseBody):
     """The runs that are not over."""
 
-    queued: int = Field(
-        description="They wait for the job's previous run to end, or were just started manually."
-    )
-    running: int = Field(description="Their attempt is under way.")
-    retrying: int = Field(description="They wait for their next attempt.")
-    stuck: int = Field(description="Those that should have gone on two minutes ago or earlier.")
-    stuck_runs: list[StuckRun] = Field(description="At most 10, the oldest first.")
-    complete: bool = Field(
-        description="False: there are more; the 300 oldest were read, also of runs just over."
-    )
+    queued: Annotated[
+        int, Meta(description="They wait for the job's previous run to end, or were just started manually.")
+    ]
+    running: Annotated[int, Meta(description="Their attempt is under way.")]
+    retrying: Annotated[int, Meta(description="They wait for their next attempt.")]
+    stuck: Annotated[int, Meta(description="Those that should have gone on two minutes ago or earlier.")]
+    stuck_runs: Annotated[list[StuckRun], Meta(description="At most 10, the oldest first.")]
+    complete: Annotated[
+        bool, Meta(description="False: there are more; the 300 oldest were read, also of runs just over.")
+    ]
 
 
 class TenantOverview(ResponseBody):
     """What a first look needs."""
 
-    at: Instant = Field(description="When this was read.")
-    job_counts: JobStates | None = Field(description="null: the directory of jobs is being made; ask again.")
+    at: Annotated[Instant, Meta(description="When this was read.")]
+    job_counts: Annotated[
+        JobStates | None, Meta(description="null: the directory of jobs is being made; ask again.")
+    ]
     past: PastDay
     open: OpenRuns
-    ahead: NextDay | None = Field(description="null: as `job_counts`.")
-    failing: FailingJobs | None = Field(description="null: as `job_counts`.")
-    errors: list[FailureGroup] = Field(
-        description="The latest failures of the last 24 hours by job and error: at most 5, of the newest 100 failures; "
-        "muted groups come last."
-    )
+    ahead: Annotated[NextDay | None, Meta(description="null: as `job_counts`.")]
+    failing: Annotated[FailingJobs | None, Meta(description="null: as `job_counts`.")]
+    errors: Annotated[
+        list[FailureGroup],
+        Meta(
+            description="The latest failures of the last 24 hours by job and error: at most 5, "
+            "of the newest 100 failures; "
+            "muted groups come last."
+        ),
+    ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
 from api.shapes.base import Instant, RequestBody, ResponseBody, Revision
 
@@ -13,17 +13,21 @@ class NewSecret(RequestBody):
     """A secret's value."""
 
     # No type of its own: pydantic's errors contain the value.
-    value: Any = Field(
-        description="8 characters or more beside backslashes, and 4,096 bytes at most in UTF-8. It is never returned.",
-        examples=["a-token-of-another-service"],
-        json_schema_extra={"type": "string", "writeOnly": True},
-    )
+    value: Annotated[
+        Any,
+        Meta(
+            description="8 characters or more beside backslashes, and 4,096 bytes at most in UTF-8. "
+            "It is never returned.",
+            examples=["a-token-of-another-service"],
+            extra_json_schema={"type": "string", "writeOnly": True},
+        ),
+    ]
 
 
 class SecretView(ResponseBody):
     """What may be known of a secret."""
 
-    name: str = Field(description="The secret's name; jobs name it as `secret://name`.")
+    name: Annotated[str, Meta(description="The secret's name; jobs name it as `secret://name`.")]
     revision: Revision
     created_at: Instant
     updated_at: Instant
@@ -32,4 +36,4 @@ class SecretView(ResponseBody):
 class SecretList(ResponseBody):
     """All secrets of the tenant, in the order of their names."""
 
-    secrets: list[SecretView] = Field(description="At most 100.")
+    secrets: Annotated[list[SecretView], Meta(description="At most 100.")]

@@ -2,80 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from msgspec import Meta
 
 from api.shapes.base import Instant, ResponseBody
-from common.registration.subscriptions import SubscriptionDefinition
-
-
-class NewSubscription(SubscriptionDefinition):
-    """An address, what it gets messages about, and how they are grouped."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"target": {"kind": "http", "url": "https://hooks.example.com/minute8"}}],
-        },
-    )
 
 
 class SentTry(ResponseBody):
     """One try of a message."""
 
     at: Instant
-    ok: bool = Field(description="Whether the address took the message.")
-    error: str = Field(description="Why it did not; empty if it did.")
+    ok: Annotated[bool, Meta(description="Whether the address took the message.")]
+    error: Annotated[str, Meta(description="Why it did not; empty if it did.")]
 
 
 class WaitingNotices(ResponseBody):
     """What waits to be reported: for the end of `delay_s`, or of the quiet after a message."""
 
-    failed: int = Field(description="Jobs that fail.")
-    overdue: int = Field(description="Jobs that are overdue.")
-    too_long: int = Field(description="Jobs of which a run took longer than their alert's `longer_than_s`.")
-    too_short: int = Field(description="Jobs of which a run took less than `shorter_than_s`.")
-    no_success: int = Field(description="Jobs that had no success for `no_success_for_s`.")
-    recovered: int = Field(description="Jobs that have recovered.")
+    failed: Annotated[int, Meta(description="Jobs that fail.")]
+    overdue: Annotated[int, Meta(description="Jobs that are overdue.")]
+    too_long: Annotated[
+        int, Meta(description="Jobs of which a run took longer than their alert's `longer_than_s`.")
+    ]
+    too_short: Annotated[int, Meta(description="Jobs of which a run took less than `shorter_than_s`.")]
+    no_success: Annotated[int, Meta(description="Jobs that had no success for `no_success_for_s`.")]
+    recovered: Annotated[int, Meta(description="Jobs that have recovered.")]
 
 
 class NoticeOnItsWay(ResponseBody):
     """The message that is being sent, or tried again."""
 
-    id: str = Field(description="The same for all tries: the receiver's `webhook-id`.")
+    id: Annotated[str, Meta(description="The same for all tries: the receiver's `webhook-id`.")]
     made_at: Instant
-    tries: int = Field(description="How often it has failed.")
+    tries: Annotated[int, Meta(description="How often it has failed.")]
     next_try_at: Instant
 
 
 class SubscriptionDelivery(ResponseBody):
     """How the deliveries of a subscription went."""
 
-    state: Literal["new", "working", "failing", "disabled"] = Field(
-        description="`disabled`: it failed for three days. Nothing is sent until it is stored again or a test arrives."
-    )
+    state: Annotated[
+        Literal["new", "working", "failing", "disabled"],
+        Meta(
+            description="`disabled`: it failed for three days. Nothing is sent until it is stored again "
+            "or a test arrives."
+        ),
+    ]
     last_try: SentTry | None
     last_test: SentTry | None
-    test_waits: bool = Field(description="Whether a test was asked for and is not finished.")
-    delivered_at: Instant | None = Field(description="When the last message was taken.")
+    test_waits: Annotated[bool, Meta(description="Whether a test was asked for and is not finished.")]
+    delivered_at: Annotated[Instant | None, Meta(description="When the last message was taken.")]
     failing_since: Instant | None
     disabled_at: Instant | None
-    quiet_until: Instant | None = Field(description="Until then no further problem is reported.")
+    quiet_until: Annotated[Instant | None, Meta(description="Until then no further problem is reported.")]
     waiting: WaitingNotices
     message: NoticeOnItsWay | None
 
 
-class SubscriptionView(ResponseBody):
+class SubscriptionView(ResponseBody, kw_only=True):
     """An address that gets messages about failures, recoveries and overdue jobs."""
 
-    name: str = Field(description="The subscription's name.")
-    target: dict[str, Any] = Field(description="The webhook or topic.")
-    kinds: list[str] = Field(description="What is reported.")
-    job_id: str | None = Field(default=None, description="Only this job.")
-    name_prefix: str | None = Field(default=None, description="Only jobs whose id or name begins so.")
-    tag: str | None = Field(default=None, description="Only jobs with this tag.")
-    delay_s: int = Field(description="A problem that ends within this time is not reported.")
-    group_s: int = Field(description="For so long after a message no further problem is reported.")
+    name: Annotated[str, Meta(description="The subscription's name.")]
+    target: Annotated[dict[str, Any], Meta(description="The webhook or topic.")]
+    kinds: Annotated[list[str], Meta(description="What is reported.")]
+    job_id: Annotated[str | None, Meta(description="Only this job.")] = None
+    name_prefix: Annotated[str | None, Meta(description="Only jobs whose id or name begins so.")] = None
+    tag: Annotated[str | None, Meta(description="Only jobs with this tag.")] = None
+    delay_s: Annotated[int, Meta(description="A problem that ends within this time is not reported.")]
+    group_s: Annotated[int, Meta(description="For so long after a message no further problem is reported.")]
     created_at: Instant
     updated_at: Instant
     delivery: SubscriptionDelivery
@@ -84,4 +79,4 @@ class SubscriptionView(ResponseBody):
 class SubscriptionList(ResponseBody):
     """All subscriptions of the tenant, by name; there are few."""
 
-    subscriptions: list[SubscriptionView] = Field(description="By name.")
+    subscriptions: Annotated[list[SubscriptionView], Meta(description="By name.")]

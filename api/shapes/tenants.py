@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from msgspec import UNSET, Meta, UnsetType
 
 from api.shapes.base import (
     Instant,
@@ -15,80 +15,87 @@ from api.shapes.base import (
     ResponseBody,
     Revision,
     TenantId,
-    checked,
 )
-from common.errors import InvalidInput
-from common.ids import NAME_CHARS, TENANT_ID_CHARS, id_pattern
-from common.platform.credential import ROLES
+from common.ids import NAME_CHARS, TENANT_ID_CHARS, id_pattern, words_of_ids
 
 _Name = Annotated[
-    str | None, StringConstraints(max_length=NAME_CHARS), Field(description="A name for people.")
+    Annotated[str, Meta(max_length=NAME_CHARS)] | UnsetType | None, Meta(description="A name for people.")
 ]
 _Patterns = Annotated[
-    list[Annotated[str, StringConstraints(max_length=512)]] | None,
-    Field(
+    Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=100)] | UnsetType | None,
+    Meta(
         description="What it may call: ARNs with `*` and `?`, a host, `*.host`, either with `:port`, or `*`.",
-        max_length=100,
         examples=[["arn:aws:lambda:*:123456789012:function:acme-*", "*.acme.example"]],
     ),
 ]
-_Days = Annotated[int | None, Field(description="How long its runs are kept; 30 at first.", ge=1, le=400)]
+_Days = Annotated[
+    Annotated[int, Meta(ge=1, le=400)] | UnsetType | None,
+    Meta(description="How long its runs are kept; 30 at first."),
+]
 
 _Spread = Annotated[
-    int | None,
-    Field(description="The spread of jobs that name none; null: the platform's.", ge=0, le=3_600),
+    Annotated[int, Meta(ge=0, le=3_600)] | UnsetType | None,
+    Meta(description="The spread of jobs that name none; null: the platform's."),
 ]
 
 
 class QuotaPatch(RequestBody):
     """Quotas to set; null means the default, what is left out stays."""
 
-    jobs: int | None = Field(description="The largest number of jobs.", default=None, ge=0)
-    executions_per_day: int | None = Field(
-        description="The largest number of executions a day, counted from the jobs' schedules.",
-        default=None,
-        ge=0,
-    )
-    shortest_interval_s: int | None = Field(
-        description="The shortest time between two fires of a job.", default=None, ge=1
-    )
-    payload_bytes: int | None = Field(
-        description="The largest payload as JSON.", default=None, ge=1, le=256 * 1024
-    )
-    requests_per_minute: int | None = Field(
-        description="The largest number of API requests a minute, of all keys together, by what they cost.",
-        default=None,
-        ge=0,
-    )
+    jobs: Annotated[
+        Annotated[int, Meta(ge=0)] | UnsetType | None, Meta(description="The largest number of jobs.")
+    ] = UNSET
+    executions_per_day: Annotated[
+        Annotated[int, Meta(ge=0)] | UnsetType | None,
+        Meta(description="The largest number of executions a day, counted from the jobs' schedules."),
+    ] = UNSET
+    shortest_interval_s: Annotated[
+        Annotated[int, Meta(ge=1)] | UnsetType | None,
+        Meta(description="The shortest time between two fires of a job."),
+    ] = UNSET
+    payload_bytes: Annotated[
+        Annotated[int, Meta(ge=1, le=256 * 1024)] | UnsetType | None,
+        Meta(description="The largest payload as JSON."),
+    ] = UNSET
+    requests_per_minute: Annotated[
+        Annotated[int, Meta(ge=0)] | UnsetType | None,
+        Meta(
+            description="The largest number of API requests a minute, of all keys together, by what they cost."
+        ),
+    ] = UNSET
 
 
 class TenantSettings(RequestBody):
     """What a tenant may do; null means the default."""
 
-    name: _Name = None
-    allowed_targets: _Patterns = None
-    quotas: QuotaPatch | None = None
-    retention_days: _Days = None
-    spread_s: _Spread = None
+    name: _Name = UNSET
+    allowed_targets: _Patterns = UNSET
+    quotas: QuotaPatch | UnsetType | None = UNSET
+    retention_days: _Days = UNSET
+    spread_s: _Spread = UNSET
 
 
 class TenantPatch(TenantSettings):
     """What to change; null means the default, what is left out stays."""
 
-    add_targets: _Patterns = Field(default=None, description="Patterns to add to `allowed_targets`.")
-    remove_targets: _Patterns = Field(
-        default=None, description="Patterns to remove from `allowed_targets`; each must be one of them."
-    )
+    add_targets: Annotated[_Patterns, Meta(description="Patterns to add to `allowed_targets`.")] = UNSET
+    remove_targets: Annotated[
+        _Patterns, Meta(description="Patterns to remove from `allowed_targets`; each must be one of them.")
+    ] = UNSET
 
 
-class NewTenant(TenantSettings):
+class NewTenant(TenantSettings, kw_only=True):
     """A tenant. What is left out is the default; nothing may be called by default."""
 
     tenant_id: Annotated[
         str,
-        StringConstraints(pattern=id_pattern(TENANT_ID_CHARS)),
-        Field(examples=["acme"]),
-    ] = Field(description="The id that you choose. It is part of every execution id, and never changes.")
+        Meta(
+            pattern=id_pattern(TENANT_ID_CHARS),
+            examples=["acme"],
+            extra={"accepted": words_of_ids(TENANT_ID_CHARS)},
+            description="The id that you choose. It is part of every execution id, and never changes.",
+        ),
+    ]
 
 
 class Suspension(RequestBody):
@@ -100,48 +107,56 @@ class Suspension(RequestBody):
 class KeyInUse(ResponseBody):
     """The key that asks, or the token."""
 
-    key_id: str = Field(description="A key's id; of a signed token `jwt:` and its subject.")
-    role: Literal["read", "write", "admin"] = Field(description="The role of the key or token.")
+    key_id: Annotated[str, Meta(description="A key's id; of a signed token `jwt:` and its subject.")]
+    role: Annotated[Literal["read", "write", "admin"], Meta(description="The role of the key or token.")]
 
 
 class Usage(ResponseBody):
     """What the tenant's jobs take of its quotas."""
 
-    jobs: int = Field(description="The number of jobs.")
-    executions_per_day: int = Field(description="At most so many by the schedules, not what has run.")
+    jobs: Annotated[int, Meta(description="The number of jobs.")]
+    executions_per_day: Annotated[
+        int, Meta(description="At most so many by the schedules, not what has run.")
+    ]
 
 
 class QuotaView(ResponseBody):
     """How much the platform allows."""
 
-    jobs: int = Field(description="The largest number of jobs.")
-    executions_per_day: int = Field(
-        description="The largest number of executions a day, counted from the jobs' schedules."
-    )
-    shortest_interval_s: int = Field(description="The shortest time between two fires of a job.")
-    payload_bytes: int = Field(description="The largest payload as JSON.")
-    requests_per_minute: int = Field(
-        description="The largest number of API requests a minute, of all keys together, by what they cost."
-    )
+    jobs: Annotated[int, Meta(description="The largest number of jobs.")]
+    executions_per_day: Annotated[
+        int, Meta(description="The largest number of executions a day, counted from the jobs' schedules.")
+    ]
+    shortest_interval_s: Annotated[int, Meta(description="The shortest time between two fires of a job.")]
+    payload_bytes: Annotated[int, Meta(description="The largest payload as JSON.")]
+    requests_per_minute: Annotated[
+        int,
+        Meta(
+            description="The largest number of API requests a minute, of all keys together, by what they cost."
+        ),
+    ]
 
 
 class TenantSummary(ResponseBody):
     """A tenant in a list."""
 
     tenant_id: TenantId
-    name: str = Field(description="A name for people.")
+    name: Annotated[str, Meta(description="A name for people.")]
     created_at: Instant
-    state: Literal["active", "suspended", "deleting"] = Field(
-        description="`suspended`: it may read, and nothing runs. `deleting`: all of it is being removed."
-    )
-    note: str = Field(description="Why it is suspended.")
+    state: Annotated[
+        Literal["active", "suspended", "deleting"],
+        Meta(
+            description="`suspended`: it may read, and nothing runs. `deleting`: all of it is being removed."
+        ),
+    ]
+    note: Annotated[str, Meta(description="Why it is suspended.")]
     revision: Revision
 
 
 class TenantPage(ResponseBody):
     """Some tenants, in the order of their ids."""
 
-    tenants: list[TenantSummary] = Field(description="The tenants of this page.")
+    tenants: Annotated[list[TenantSummary], Meta(description="The tenants of this page.")]
     next_cursor: NextCursor
 
 
@@ -150,9 +165,11 @@ class TenantView(TenantSummary):
 
     usage: Usage
     quotas: QuotaView
-    allowed_targets: list[str] = Field(description="Patterns; none allows nothing.")
-    retention_days: int = Field(description="How long runs are kept.")
-    spread_s: int | None = Field(description="The spread of jobs that name none; null: the platform's.")
+    allowed_targets: Annotated[list[str], Meta(description="Patterns; none allows nothing.")]
+    retention_days: Annotated[int, Meta(description="How long runs are kept.")]
+    spread_s: Annotated[
+        int | None, Meta(description="The spread of jobs that name none; null: the platform's.")
+    ]
 
 
 class Tenant(TenantView):
@@ -164,22 +181,22 @@ class Tenant(TenantView):
 class WebhookSecret(ResponseBody):
     """What signs calls of HTTP targets, as Standard Webhooks has it."""
 
-    secret: str = Field(description="The secret: `whsec_` and base64.", examples=["whsec_…"])
+    secret: Annotated[str, Meta(description="The secret: `whsec_` and base64.", examples=["whsec_…"])]
 
 
 class Removed(ResponseBody):
     """How many items went, at least."""
 
-    keys: int = Field(description="API keys.")
-    jobs: int = Field(description="Jobs.")
-    runs: int = Field(description="Runs.")
-    others: int = Field(description="Calendars, backfills, the audit, the webhook secret, counters.")
+    keys: Annotated[int, Meta(description="API keys.")]
+    jobs: Annotated[int, Meta(description="Jobs.")]
+    runs: Annotated[int, Meta(description="Runs.")]
+    others: Annotated[int, Meta(description="Calendars, backfills, the audit, the webhook secret, counters.")]
 
 
 class RebuiltRuns(ResponseBody):
     """A step of writing down a tenant's runs by time again."""
 
-    runs_read: int = Field(description="The runs that this step has read.")
+    runs_read: Annotated[int, Meta(description="The runs that this step has read.")]
     next_cursor: NextCursor
 
 
@@ -187,28 +204,24 @@ class TenantDeletion(ResponseBody):
     """How far the removal of a tenant is."""
 
     tenant_id: TenantId
-    state: Literal["waiting", "removing", "finished"] = Field(
-        description="`waiting`: stopped; a minute passes until every process knows, and only keys go before."
-    )
-    by: str = Field(description="Who began it, as the audit names them.")
+    state: Annotated[
+        Literal["waiting", "removing", "finished"],
+        Meta(
+            description="`waiting`: stopped; a minute passes until every process knows, and only keys go before."
+        ),
+    ]
+    by: Annotated[str, Meta(description="Who began it, as the audit names them.")]
     started_at: Instant
     finished_at: Instant | None
-    jobs_registered: int = Field(description="How many were registered when it began.")
+    jobs_registered: Annotated[int, Meta(description="How many were registered when it began.")]
     removed: Removed
 
 
 _KeyName = Annotated[
-    str | None,
-    StringConstraints(max_length=NAME_CHARS),
-    Field(description="What it is for.", examples=["dashboard"]),
+    Annotated[str, Meta(max_length=NAME_CHARS)] | None,
+    Meta(description="What it is for.", examples=["dashboard"]),
 ]
-_Expiry = Annotated[RequestedInstant | None, Field(description="When it expires; never if left out.")]
-
-
-def _role(field: str, role: object) -> object:
-    if role not in ROLES:
-        raise InvalidInput(field, "must be a role", value=role, accepted=", ".join(ROLES))
-    return role
+_Expiry = Annotated[RequestedInstant | None, Meta(description="When it expires; never if left out.")]
 
 
 class NewOperatorKey(RequestBody):
@@ -218,77 +231,94 @@ class NewOperatorKey(RequestBody):
     expires_at: _Expiry = None
 
 
-class NewKey(NewOperatorKey):
+class NewKey(NewOperatorKey, kw_only=True):
     """A key of a tenant."""
 
-    role: Annotated[Literal["read", "write", "admin"], checked(_role)] = Field(
-        description="Each may do what those before it may."
-    )
-    aws: bool = Field(
-        default=False, description="A pair with which AWS's SDKs sign requests to the EventBridge endpoint."
-    )
+    role: Annotated[
+        Literal["read", "write", "admin"],
+        Meta(description="Each may do what those before it may."),
+    ]
+    aws: Annotated[
+        bool, Meta(description="A pair with which AWS's SDKs sign requests to the EventBridge endpoint.")
+    ] = False
 
 
 class KeyView(ResponseBody):
     """What is known of a key: all but the key."""
 
-    key_id: str = Field(description="The key's id. It is not secret.")
-    name: str = Field(description="What the key is for.")
-    role: Literal["read", "write", "admin", "operator"] = Field(
-        description="What the key may do; `operator` keys belong to the platform."
-    )
-    prefix: str = Field(description="How the key begins.", examples=["m8_0aB1c"])
-    access_key_id: str | None = Field(description="Of a pair for AWS's SDKs.")
-    state: Literal["active", "expired", "revoked"] = Field(description="Whether the key is accepted.")
+    key_id: Annotated[str, Meta(description="The key's id. It is not secret.")]
+    name: Annotated[str, Meta(description="What the key is for.")]
+    role: Annotated[
+        Literal["read", "write", "admin", "operator"],
+        Meta(description="What the key may do; `operator` keys belong to the platform."),
+    ]
+    prefix: Annotated[str, Meta(description="How the key begins.", examples=["m8_0aB1c"])]
+    access_key_id: Annotated[str | None, Meta(description="Of a pair for AWS's SDKs.")]
+    state: Annotated[
+        Literal["active", "expired", "revoked"], Meta(description="Whether the key is accepted.")
+    ]
     created_at: Instant
-    expires_at: Instant | None = Field(description="When it ends; of a revoked one, when it leaves the list.")
+    expires_at: Annotated[
+        Instant | None, Meta(description="When it ends; of a revoked one, when it leaves the list.")
+    ]
     revoked_at: Instant | None
 
 
 class MadeKey(KeyView):
     """A new key. It is not stored, and shown in this answer alone."""
 
-    key: str = Field(description="The key; of a pair, its secret access key.", examples=["m8_…"])
+    key: Annotated[str, Meta(description="The key; of a pair, its secret access key.", examples=["m8_…"])]
 
 
 class KeyPage(ResponseBody):
     """Some keys, oldest first; revoked ones stay listed for 30 days."""
 
-    keys: list[KeyView] = Field(description="The keys of this page.")
+    keys: Annotated[list[KeyView], Meta(description="The keys of this page.")]
     next_cursor: NextCursor
 
 
 class AuditedRequest(ResponseBody):
     """A request of AWS's API that made a change."""
 
-    operation: str = Field(description="AWS's name of it.", examples=["scheduler:CreateSchedule"])
-    source_address: str = Field(description="The IP address that it came from.", examples=["192.0.2.1"])
+    operation: Annotated[str, Meta(description="AWS's name of it.", examples=["scheduler:CreateSchedule"])]
+    source_address: Annotated[
+        str, Meta(description="The IP address that it came from.", examples=["192.0.2.1"])
+    ]
 
 
-class AuditEntry(ResponseBody):
+class AuditEntry(ResponseBody, kw_only=True):
     """One change."""
 
-    entry_id: str = Field(description="The entry's id.")
+    entry_id: Annotated[str, Meta(description="The entry's id.")]
     at: Instant
-    by: str = Field(
-        description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: Minute8 itself."
+    by: Annotated[
+        str,
+        Meta(
+            description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; "
+            "`minute8`: Minute8 itself."
+        ),
+    ]
+    by_name: Annotated[str | None, Meta(description="The name of that key, if it has one and is listed.")] = (
+        None
     )
-    by_name: str | None = Field(
-        default=None, description="The name of that key, if it has one and is listed."
-    )
-    action: str = Field(
-        description="What was done: the kind of the subject, a dot and a verb.", examples=["job.paused"]
-    )
-    subject: str = Field(description="The id of what was changed; of a run, its job's.")
-    before: dict[str, Any] = Field(description="What it was, of what differs; long values as size and hash.")
-    after: dict[str, Any] = Field(description="What it became, of what differs.")
-    request: AuditedRequest | None = Field(
-        default=None, description="The request to EventBridge's API that made the change."
-    )
+    action: Annotated[
+        str,
+        Meta(
+            description="What was done: the kind of the subject, a dot and a verb.", examples=["job.paused"]
+        ),
+    ]
+    subject: Annotated[str, Meta(description="The id of what was changed; of a run, its job's.")]
+    before: Annotated[
+        dict[str, Any], Meta(description="What it was, of what differs; long values as size and hash.")
+    ]
+    after: Annotated[dict[str, Any], Meta(description="What it became, of what differs.")]
+    request: Annotated[
+        AuditedRequest | None, Meta(description="The request to EventBridge's API that made the change.")
+    ] = None
 
 
 class AuditPage(ResponseBody):
     """Some changes, newest first."""
 
-    entries: list[AuditEntry] = Field(description="The changes of this page, newest first.")
+    entries: Annotated[list[AuditEntry], Meta(description="The changes of this page, newest first.")]
     next_cursor: NextCursor

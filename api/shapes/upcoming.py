@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
 from api.shapes.base import (
     Instant,
     JobId,
     NextCursor,
-    RequestBody,
-    RequestedInstant,
     ResponseBody,
     TenantId,
     Timezone,
-    whole_number,
 )
-from common.registration.definition import ScheduleDefinition
 
 
 class ComingExecution(ResponseBody):
@@ -25,7 +21,7 @@ class ComingExecution(ResponseBody):
 
     job_id: JobId
     fire_at: Instant
-    due_at: Instant = Field(description="When the target is really called: with the jitter.")
+    due_at: Annotated[Instant, Meta(description="When the target is really called: with the jitter.")]
 
 
 class UpcomingPage(ResponseBody):
@@ -33,7 +29,7 @@ class UpcomingPage(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    executions: list[ComingExecution] = Field(description="The executions of this page.")
+    executions: Annotated[list[ComingExecution], Meta(description="The executions of this page.")]
     next_cursor: NextCursor
 
 
@@ -41,22 +37,25 @@ class MinuteCount(ResponseBody):
     """How many executions are due in a minute."""
 
     minute_at: Instant
-    executions: int = Field(description="The number of executions that are due in the minute.")
+    executions: Annotated[int, Meta(description="The number of executions that are due in the minute.")]
 
 
 class SpreadJob(ResponseBody):
     """A job that is due in a crowded minute, and what would move it."""
 
     job_id: JobId
-    proposal: dict[str, Any] | None = Field(
-        description="Fields to change in its schedule: `cron` with `H`, or `jitter_s`; null if there are none."
-    )
+    proposal: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Fields to change in its schedule: `cron` with `H`, or `jitter_s`; null if there are none."
+        ),
+    ]
 
 
 class CrowdedMinute(MinuteCount):
     """A minute with ten executions, and three times the average, or more."""
 
-    jobs: list[SpreadJob] = Field(description="Up to five of the jobs without jitter.")
+    jobs: Annotated[list[SpreadJob], Meta(description="Up to five of the jobs without jitter.")]
 
 
 class Density(ResponseBody):
@@ -64,57 +63,62 @@ class Density(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    jobs_counted: int = Field(description="The number of jobs that were looked at for this page.")
-    executions: int = Field(description="The number of their executions in the range.")
-    minutes: list[MinuteCount] = Field(description="Those with executions, the earliest first.")
-    next_cursor: str | None = Field(description="More jobs follow; counts of pages add up.")
+    jobs_counted: Annotated[int, Meta(description="The number of jobs that were looked at for this page.")]
+    executions: Annotated[int, Meta(description="The number of their executions in the range.")]
+    minutes: Annotated[list[MinuteCount], Meta(description="Those with executions, the earliest first.")]
+    next_cursor: Annotated[str | None, Meta(description="More jobs follow; counts of pages add up.")]
 
 
 class PaceLoad(ResponseBody):
     """What a pace does with the executions of this page, if no other jobs share it."""
 
-    key: str = Field(description="What the jobs share: their target, or a key of their own.")
-    per_second: int = Field(description="The smallest `per_second` among its jobs.")
-    executions: int = Field(description="Of its jobs, in the range.")
-    delayed: int = Field(description="Due later than without the pace.")
-    longest_s: int = Field(description="The longest delay.")
-    over: int = Field(description="How many find no free second within their tolerance.")
+    key: Annotated[str, Meta(description="What the jobs share: their target, or a key of their own.")]
+    per_second: Annotated[int, Meta(description="The smallest `per_second` among its jobs.")]
+    executions: Annotated[int, Meta(description="Of its jobs, in the range.")]
+    delayed: Annotated[int, Meta(description="Due later than without the pace.")]
+    longest_s: Annotated[int, Meta(description="The longest delay.")]
+    over: Annotated[int, Meta(description="How many find no free second within their tolerance.")]
 
 
 class KeyLoad(ResponseBody):
     """How the executions of this page share the places of a concurrency key."""
 
-    key: str = Field(description="What the jobs share.")
-    limit: int = Field(description="The smallest `limit` among its jobs.")
-    executions: int = Field(description="Of its jobs, in the range.")
-    crowded: int = Field(
-        description="Due at a second at which as many as the limit are due already: these wait, or are skipped."
-    )
+    key: Annotated[str, Meta(description="What the jobs share.")]
+    limit: Annotated[int, Meta(description="The smallest `limit` among its jobs.")]
+    executions: Annotated[int, Meta(description="Of its jobs, in the range.")]
+    crowded: Annotated[
+        int,
+        Meta(
+            description="Due at a second at which as many as the limit are due already: these wait, or are skipped."
+        ),
+    ]
 
 
 class TenantDensity(Density):
     """Executions of a tenant's jobs by minute."""
 
-    paces: list[PaceLoad] = Field(description="The paces of this page's jobs, those that are exceeded first.")
-    concurrency: list[KeyLoad] = Field(
-        description="The concurrency keys of this page's jobs, crowded ones first."
-    )
-    crowded: list[CrowdedMinute] = Field(description="Of this page's jobs, the fullest first.")
+    paces: Annotated[
+        list[PaceLoad], Meta(description="The paces of this page's jobs, those that are exceeded first.")
+    ]
+    concurrency: Annotated[
+        list[KeyLoad], Meta(description="The concurrency keys of this page's jobs, crowded ones first.")
+    ]
+    crowded: Annotated[list[CrowdedMinute], Meta(description="Of this page's jobs, the fullest first.")]
 
 
 class TenantShare(ResponseBody):
     """How many executions of a page are a tenant's."""
 
     tenant_id: TenantId
-    executions: int = Field(description="The number of its executions.")
+    executions: Annotated[int, Meta(description="The number of its executions.")]
 
 
 class PlatformDensity(Density):
     """Executions of all tenants by minute. Those that calendars exclude are counted."""
 
-    unreadable: int = Field(description="Entries that cannot be planned; ticks report them.")
-    crowded: list[MinuteCount] = Field(description="Of this page, the fullest first.")
-    tenants: list[TenantShare] = Field(description="The tenants with most executions of this page.")
+    unreadable: Annotated[int, Meta(description="Entries that cannot be planned; ticks report them.")]
+    crowded: Annotated[list[MinuteCount], Meta(description="Of this page, the fullest first.")]
+    tenants: Annotated[list[TenantShare], Meta(description="The tenants with most executions of this page.")]
 
 
 class MovedJob(ResponseBody):
@@ -123,13 +127,15 @@ class MovedJob(ResponseBody):
     job_id: JobId
     timezone: Timezone
     change_at: Instant
-    text: str = Field(description="What the change does to it, in words.")
+    text: Annotated[str, Meta(description="What the change does to it, in words.")]
 
 
 class ClockChangePage(ResponseBody):
     """The jobs that the next clock change of their time zones moves, in the order of their ids."""
 
-    moved: list[MovedJob] = Field(description="The jobs of this page whose fire times the change moves.")
+    moved: Annotated[
+        list[MovedJob], Meta(description="The jobs of this page whose fire times the change moves.")
+    ]
     next_cursor: NextCursor
 
 
@@ -138,52 +144,43 @@ class ChangedJob(ResponseBody):
 
     job_id: JobId
     timezone: Timezone
-    before_at: Instant | None = Field(description="By the earlier release; null: it was added.")
-    after_at: Instant | None = Field(description="By the present release; null: it was dropped.")
+    before_at: Annotated[Instant | None, Meta(description="By the earlier release; null: it was added.")]
+    after_at: Annotated[Instant | None, Meta(description="By the present release; null: it was dropped.")]
 
 
 class TzdataChangePage(ResponseBody):
     """The jobs that an update of the time zone data changed, in the order of their ids."""
 
-    tzdata: str = Field(description="The present release.")
-    since: str = Field(description="The earlier release.")
-    moved: list[ChangedJob] = Field(description="The jobs of this page whose fire times the update changed.")
+    tzdata: Annotated[str, Meta(description="The present release.")]
+    since: Annotated[str, Meta(description="The earlier release.")]
+    moved: Annotated[
+        list[ChangedJob], Meta(description="The jobs of this page whose fire times the update changed.")
+    ]
     next_cursor: NextCursor
-
-
-class PreviewRequest(RequestBody):
-    """A schedule, and how far to look ahead."""
-
-    schedule: ScheduleDefinition
-    count: Annotated[int, whole_number(100)] = Field(
-        description="The number of fire times to return.", default=10, ge=1, le=100
-    )
-    from_at: RequestedInstant = Field(default_factory=int, description="Begin here; now if left out.")
-    until_at: RequestedInstant = Field(default_factory=int, description="End before this.")
-    job_id: JobId = Field(default="job", description="Resolves `H` as this job of yours would.")
-    week: bool = Field(default=False, description="Return `week` as well.")
 
 
 class PreviewedFire(ResponseBody):
     """One fire time."""
 
     fire_at: Instant
-    local: str = Field(description="The fire time on the clock of the schedule's time zone.")
-    due_at: Instant = Field(description="When the target is called: with spread and jitter.")
+    local: Annotated[str, Meta(description="The fire time on the clock of the schedule's time zone.")]
+    due_at: Annotated[Instant, Meta(description="When the target is called: with spread and jitter.")]
 
 
-class SchedulePreview(ResponseBody):
+class SchedulePreview(ResponseBody, kw_only=True):
     """What a schedule means and when it fires."""
 
-    sentence: str = Field(description="The schedule in words.")
-    warnings: list[str] = Field(description="What may surprise you about it, each in a sentence.")
-    schedule_resolved: dict[str, Any] = Field(
-        description="The schedule with `H` resolved and the anchor set."
-    )
+    sentence: Annotated[str, Meta(description="The schedule in words.")]
+    warnings: Annotated[list[str], Meta(description="What may surprise you about it, each in a sentence.")]
+    schedule_resolved: Annotated[
+        dict[str, Any], Meta(description="The schedule with `H` resolved and the anchor set.")
+    ]
     timezone: Timezone
-    fires: list[PreviewedFire] = Field(description="The fire times, the earliest first.")
-    week: list[Instant] | None = Field(
-        default=None,
-        description="The first fire time in each hour of the time zone's clock, of seven days; if it was asked for.",
-    )
-    tzdata: str = Field(description="The release of the time zone data.")
+    fires: Annotated[list[PreviewedFire], Meta(description="The fire times, the earliest first.")]
+    week: Annotated[
+        list[Instant] | None,
+        Meta(
+            description="The first fire time in each hour of the time zone's clock, of seven days; if it was asked for."
+        ),
+    ] = None
+    tzdata: Annotated[str, Meta(description="The release of the time zone data.")]

@@ -9,12 +9,12 @@ import pytest
 
 from api import handler
 from api.routes import bulk
-from api.shapes import SHAPES
 from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8_client import Client, InvalidInput
 from minute8_client.jobs import MAX_BULK, MAX_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event
+from tests.api.shapes import check_shape
 from tests.api.test_refusals import INVALID, MALFORMED
 from tests.api.walk import ODD_IDS
 from tests.worlds import ARN, job
@@ -28,7 +28,7 @@ def line(job_id: str, **fields: Any) -> dict[str, Any]:
 
 def results_of(answer: Answer) -> list[tuple[str | None, str]]:
     assert answer.status == 200, answer
-    SHAPES["BulkResult"].model_validate_json(answer.text)
+    check_shape("BulkResult", answer.json)
     results = [(result["job_id"], result["result"]) for result in answer.json["results"]]
     for result in ("created", "replaced", "unchanged", "refused"):
         assert answer.json[result] == [outcome for _, outcome in results].count(result)
@@ -151,7 +151,7 @@ def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
     refused = office.alice("POST", f"{URL}?atomic=true", lines)
     assert (refused.status, refused.problem) == (422, "bulk-refused")
     assert [(result["line"], result["job_id"]) for result in refused.json["results"]] == [(3, "bad")]
-    SHAPES["Problem"].model_validate_json(refused.text)
+    check_shape("Problem", refused.json)
     assert office.stored() == before
     assert results_of(office.alice("POST", f"{URL}?atomic=true", lines[:2])) == [
         ("good", "created"),

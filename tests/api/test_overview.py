@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from api.shapes import SHAPES
 from common.history import tenant_health
 from common.platform import rule_effects
 from common.projection.entry import RunEntry
@@ -18,6 +17,7 @@ from common.storage import keys
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 from tests.api.calls import Office
+from tests.api.shapes import check_shape
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
 from tests.worlds import ARN, at, job
@@ -64,7 +64,7 @@ def platform(office: Office) -> None:
 def test_all_tenants_with_their_runs(office: Office) -> None:
     platform(office)
     answer = office.operator("GET", "/v1/operator-overview").json
-    SHAPES["Overview"].model_validate(answer)
+    check_shape("Overview", answer)
     assert (answer["from_at"], answer["fresh_at"]) == ("2026-11-21T03:00:00Z", "2026-11-21T06:10:00Z")
     tenants = {tenant["tenant_id"]: tenant for tenant in answer["tenants"]}
     assert tenants["alice"]["past"] == {"runs": 361, "failed": 177, "late": 0, "max_lateness_s": 0.0}

@@ -27,8 +27,8 @@ def test_every_route_finds_itself() -> None:
 def test_a_name_comes_before_an_id_if_it_takes_the_method(
     method: str, path: str, route: str, ids: dict[str, str]
 ) -> None:
-    found, parameters = ROUTES.find(method, path)
-    assert (found.path, parameters) == (route, ids)
+    route_of_request, parameters = ROUTES.find(method, path)
+    assert (route_of_request.path, parameters) == (route, ids)
 
 
 @pytest.mark.parametrize(

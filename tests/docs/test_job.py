@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from api.shapes.jobs import Job
+from api.shapes.definitions import Job
 from common.ids import PACE_KEY_CHARS
 from common.jobs.placeholders import RENDERED_BYTES
 from common.jobs.spec import Retry
