@@ -31,6 +31,7 @@ _NOUNS: Final = {
     dict: "an object",
     Any: "any JSON",
 }
+_OF_OBJECTS: Final = {"properties", "additionalProperties", "$ref"}
 _BOUNDS: Final = ("ge", "le", "min_length", "max_length", "pattern")
 
 Declared = TypeVar("Declared")
@@ -115,7 +116,7 @@ def schemas(types: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, An
     seen: set[Any] = set()
     for hint in types:
         _collect_orders(_options(hint), orders, seen)
-    _in_order([references, components], orders)
+    _complete([references, components], orders)
     return references, components
 
 
@@ -280,7 +281,7 @@ def _words_of(option: _Option) -> str:
         return f"an object with {', '.join(required)}" if required else "an object"
     if "pattern" in bounds:
         return f"a text that matches {bounds['pattern']}"
-    noun = _NOUNS[option.base]
+    noun = _NOUNS.get(option.base, "")
     if option.base in (int, float):
         return _range(bounds.get("ge"), bounds.get("le"), "") or noun
     unit = "characters" if option.base is str else "entries"
@@ -328,10 +329,12 @@ def _collect_orders(options: list[_Option], orders: dict[frozenset[Any], list[An
                 _collect_orders(_options(argument), orders, seen)
 
 
-def _in_order(schema: Any, orders: Mapping[frozenset[Any], list[Any]]) -> None:
-    parts = list(schema.values()) if isinstance(schema, dict) else list(schema)
+def _complete(schema: Any, orders: Mapping[frozenset[Any], list[Any]]) -> None:
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
         schema["enum"] = orders.get(frozenset(schema["enum"]), schema["enum"])
-    for part in parts:
+    # msgspec writes no more of an object with any fields, which generators of clients take for one without fields.
+    if isinstance(schema, dict) and schema.get("type") == "object" and not _OF_OBJECTS & schema.keys():
+        schema["additionalProperties"] = True
+    for part in list(schema.values()) if isinstance(schema, dict) else schema:
         if isinstance(part, dict | list | tuple):
-            _in_order(part, orders)
+            _complete(part, orders)

@@ -133,6 +133,7 @@ class LineProblem(TypedDict):
     line: int
     errors: NotRequired[list[FieldProblem]]
     quota: NotRequired[QuotaProblem]
+    current_revision: NotRequired[int]
 
 
 class BulkLine(TypedDict):

@@ -67,6 +67,7 @@ RequestedInstant = Annotated[
         description="RFC 3339, UTC.",
         extra_json_schema={"type": "string", "format": "date-time"},
         examples=["2026-11-21T03:18:00Z"],
+        extra={"accepted": "an instant such as 2026-11-21T03:18:00Z"},
     ),
 ]
 NextCursor = Annotated[str | None, Meta(description="The `cursor` of the next page; null on the last one.")]
