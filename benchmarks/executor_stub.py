@@ -14,6 +14,8 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 from unittest import mock
 
+from msgspec.structs import replace
+
 from benchmarks import workload
 from benchmarks.stub_aws import StubAws
 from common import config, telemetry
@@ -77,7 +79,8 @@ class ExecutorStub:
         executions, now = [], int(time.time())
         for number in range(first, first + count):
             job = workload.job(number)
-            item = job.to_item() | {"target": dict(job.spec.target) | {"invocation": self._invocation}}
+            target = dict(job.spec.target) | {"invocation": self._invocation}
+            item = replace(job, spec=replace(job.spec, target=target)).to_item()
             self._jobs[f"JOB#{job.job_id}"] = to_wire({"pk": job.tenant, "sk": f"JOB#{job.job_id}", **item})
             executions.append(Execution(job.tenant, job.job_id, now, now, 1))
         packs = [Pack(tuple(executions[n : n + pack])) for n in range(0, count, pack)]

@@ -20,15 +20,23 @@ _OPEN: Final = (RUNNING, DISPATCHED)
 class Conflict:
     """The record of the attempt that was in the way. None: it has expired.
 
-    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
-    no further attempt follows then. `is_stopped`: whether what a person wanted to stop has stopped; None: nobody has
-    tried to stop it yet.
+    `takes_over`: if its executor died, this message makes the attempt again. `no_takeover` says why it does not, and
+    ends the attempt; `permanent`: no further attempt follows then. `is_stopped`: whether what a person wanted to stop
+    has stopped; None: nobody has tried to stop it yet.
     """
 
     record: Run | None
+    takes_over: bool = False
     no_takeover: str = ""
     permanent: bool = False
     is_stopped: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Its executor died: this message claims the attempt again."""
+
+    record: Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class Duplicate:
     detail: str = ""
 
 
-Action = Stop | ComeAgain | Settle | Died | SendRetry | HandBack | RepeatEnd | Duplicate
+Action = TakeOver | Stop | ComeAgain | Settle | Died | SendRetry | HandBack | RepeatEnd | Duplicate
 
 
 def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
@@ -108,9 +116,11 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
         return _late_end(record, now, is_stopped=bool(conflict.is_stopped))
     if is_open and record.stop_attempt == attempt:
         return Duplicate("it could not be stopped")
-    is_over = record.attempt == attempt and record.lease_until < now
-    if conflict.no_takeover and record.status == RUNNING and is_over:
+    has_died = is_open and record.attempt == attempt and record.lease_until < now
+    if has_died and conflict.no_takeover and record.status == RUNNING:
         return Died(record, _unknown(conflict))
+    if has_died and conflict.takes_over and _shows_a_death(record, claim):
+        return TakeOver(record)
     return _claimed_before(record, claim, now)
 
 
@@ -130,6 +140,16 @@ def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settl
         outcome = Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
     ended_at = min(now, record.report.at) if record.report else now
     return Settle(record, outcome, max(ended_at, record.started_at))
+
+
+def _shows_a_death(record: Run, claim: Claim) -> bool:
+    """Whether a message that comes after the lease shows that the executor died.
+
+    The record of an `Event` run is written before the call. So only a redelivery of the same message does, unless the
+    record says that the call was made.
+    """
+    is_own = record.claimed_by == claim.message_id and record.settled_attempt != record.attempt
+    return record.status == RUNNING or is_own
 
 
 def _unknown(conflict: Conflict) -> Outcome:

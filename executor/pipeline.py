@@ -27,7 +27,7 @@ from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
-from executor.conflict import Conflict
+from executor.conflict import Conflict, TakeOver, decide
 from executor.due_jobs import DueJobs
 from executor.permits import Permits
 from executor.recorder import Recorder, Report
@@ -211,19 +211,27 @@ class Executor:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
         permits = self.permits.take(attempt.job, attempt.claim, self.clock.now())
         if isinstance(permits, Run):
-            return Decided(attempt.claim, attempt.job, Conflict(permits, "other runs have its permits"))
+            return Decided(
+                attempt.claim, attempt.job, Conflict(permits, no_takeover="other runs have its permits")
+            )
         if isinstance(permits, Skip | Wait):
             return Decided(attempt.claim, attempt.job, permits)
         if permits:
             attempt = replace(attempt, claim=replace(attempt.claim, permits=permits))
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
-        is_called_once = attempt.job.spec.on_crash == "fail"
-        lost = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
+        lost = self.runs.claim(claimed.claim, attempt.status)
         if lost is None:
             return claimed
+        conflict = Conflict(lost.run, takes_over=True)
+        if attempt.job.spec.on_crash == "fail":
+            conflict = Conflict(lost.run, no_takeover="the job's on_crash is fail", permanent=True)
+        if isinstance(dead := decide(conflict, claimed.claim, attempt.claim.started_at), TakeOver):
+            lost = self.runs.take_over(claimed.claim, attempt.status, dead.record)
+            if lost is None:
+                return claimed
+            conflict = Conflict(lost.run)
         self.permits.give_back(permits)
-        no_takeover = "the job's on_crash is fail" if is_called_once else ""
-        return Decided(claimed.claim, attempt.job, Conflict(lost.run, no_takeover, permanent=is_called_once))
+        return Decided(claimed.claim, attempt.job, conflict)
 
     def _claim_together(self, batch: Sequence[Progress]) -> list[Progress]:
         """Claim those that a joint request certainly claims. Every other attempt claims by itself, in its own thread.

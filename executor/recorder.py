@@ -27,6 +27,7 @@ from executor.conflict import (
     SendRetry,
     Settle,
     Stop,
+    TakeOver,
     decide,
 )
 from executor.permits import Permits
@@ -181,7 +182,7 @@ class Recorder:
 
     def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         record = self.runs.get(claim.execution)
-        return self._conflict(claim, job, Conflict(record, skip.detail, permanent=True))
+        return self._conflict(claim, job, Conflict(record, no_takeover=skip.detail, permanent=True))
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
         execution = claim.execution
@@ -196,6 +197,8 @@ class Recorder:
         match decide(conflict, claim, self.clock.now()):
             case HandBack(until):
                 raise StillRunning(execution.execution_id, until)
+            case TakeOver(record):  # its lease has ended just now: the message comes again, and takes over
+                raise StillRunning(execution.execution_id, record.lease_until)
             case Stop(record):
                 problem = self.stops.stop(job, execution, record)
                 if problem:

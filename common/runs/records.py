@@ -120,23 +120,24 @@ class Runs:
         if now - since > after_s:
             self.note([execution], now)
 
-    def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Lost | None:
+    def claim(self, claim: Claim, status: str = RUNNING) -> Lost | None:
         """Claim the attempt: None if this executor may continue.
 
-        `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
-        executor died is claimed again.
+        `status` is `running`, or `dispatched` if this is the run's only write.
         """
         self._note_late_start(claim)
         key, name = (
             _key(claim.execution),
             "claim" if claim.execution.attempt == 1 else "claim the next attempt",
         )
-        lost = self.move(name, key, claim_update(claim, status), claim.by, status)
-        if lost is None or lost.run is None or not takes_over or not _may_have_died(claim, lost.run):
-            return lost
-        if lost.run.status == DISPATCHED:
-            self.note_late(claim.execution, lost.run.due_at, CHANGED_AFTER_S, claim.started_at)
-        return self.move("take over", key, takeover_update(claim, status, lost.run), claim.by, status)
+        return self.move(name, key, claim_update(claim, status), claim.by, status)
+
+    def take_over(self, claim: Claim, status: str, run: Run) -> Lost | None:
+        """Claim an attempt again whose executor died: None if this executor may continue."""
+        if run.status == DISPATCHED:
+            self.note_late(claim.execution, run.due_at, CHANGED_AFTER_S, claim.started_at)
+        update = takeover_update(claim, status, run)
+        return self.move("take over", _key(claim.execution), update, claim.by, status)
 
     def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Claim first attempts of different executions, with the status of each, in few requests.
@@ -390,12 +391,6 @@ class Runs:
             attributes=(*REQUIRED, *attributes) if attributes else (),
         )
         return list(map(Run.from_item, self._table.query(query)))
-
-
-def _may_have_died(claim: Claim, run: Run) -> bool:
-    """Whether it is worth trying to take the attempt over; the move's condition decides."""
-    is_open = run.status in (RUNNING, DISPATCHED)
-    return is_open and run.attempt == claim.execution.attempt and run.lease_until < claim.started_at
 
 
 def _failure(execution: Execution, error_type: str, error: str, now: float) -> Expression:

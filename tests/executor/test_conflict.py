@@ -98,7 +98,7 @@ def test_each_record_has_one_answer(run: Run | None, action: str) -> None:
 def test_a_dead_executors_attempt_fails_if_it_may_not_be_made_again(
     run: Run, no_takeover: str, action: str
 ) -> None:
-    assert type(decide(Conflict(run, no_takeover), CLAIM, NOW)).__name__ == action
+    assert type(decide(Conflict(run, no_takeover=no_takeover), CLAIM, NOW)).__name__ == action
 
 
 @pytest.mark.parametrize(
@@ -128,3 +128,22 @@ def test_what_could_not_be_stopped_goes_on() -> None:
     assert type(decide(Conflict(accepted(**WISH), is_stopped=False), CLAIM, NOW)).__name__ == "ComeAgain"
     going = record("running", lease_until=LATER, **WISH)
     assert type(decide(Conflict(going, is_stopped=False), CLAIM, NOW)).__name__ == "Duplicate"
+
+
+@pytest.mark.parametrize(
+    ("run", "action"),
+    [
+        (record("running", lease_until=AGO), "TakeOver"),
+        (record("running", claimed_by="mine", lease_until=AGO), "TakeOver"),
+        (record("running", claimed_by="mine", lease_until=NOW), "HandBack"),
+        (record("running", attempt=2, lease_until=AGO), "Duplicate"),
+        # The record of an event was written before its call.
+        (record("dispatched", claimed_by="mine", lease_until=AGO), "TakeOver"),
+        (record("dispatched", claimed_by="mine", lease_until=AGO, settled_attempt=1), "RepeatEnd"),
+        (record("dispatched", lease_until=AGO), "RepeatEnd"),
+        (accepted(lease_until=AGO), "Settle"),
+        (record("running", lease_until=AGO, **WISH), "Stop"),
+    ],
+)
+def test_a_message_after_the_lease_takes_over_from_a_dead_executor(run: Run, action: str) -> None:
+    assert type(decide(Conflict(run, takes_over=True), CLAIM, NOW)).__name__ == action

@@ -12,7 +12,7 @@ from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
-from common.runs.states import DISPATCHED
+from common.runs.states import DISPATCHED, RUNNING
 from common.storage.table import Table
 
 DUE = 1_795_230_900
@@ -35,6 +35,13 @@ def status(runs: Runs) -> str:
     return record.status
 
 
+def taken_over(runs: Runs, claim: Claim, status: str = RUNNING) -> bool:
+    """Whether the write takes over, also where the executor's decision was made on an older record."""
+    record = runs.get(FIRST)
+    assert record
+    return runs.take_over(claim, status, record) is None
+
+
 def test_one_claim_wins_and_the_loser_sees_who_was_first(runs: Runs) -> None:
     assert runs.claim(claim("m1")) is None
     lost = runs.claim(claim("m2"))
@@ -53,15 +60,15 @@ def test_a_claim_sent_twice_knows_its_own_write(runs: Runs) -> None:
 def test_a_running_attempt_is_taken_over_after_its_lease_by_whatever_message_comes(runs: Runs) -> None:
     runs.claim(claim("m1"))
     for message in ("m1", "m2"):
-        assert runs.claim(claim(message, DUE + 30)) is not None
-    assert runs.claim(claim("m2", DUE + 40)) is None
+        assert not taken_over(runs, claim(message, DUE + 30))
+    assert taken_over(runs, claim("m2", DUE + 40))
 
 
 def test_a_dispatched_attempt_is_taken_over_by_its_own_message_alone(runs: Runs) -> None:
     runs.claim(claim("m1"), DISPATCHED)
-    assert runs.claim(claim("m1", DUE + 30), DISPATCHED) is not None
-    assert runs.claim(claim("m2", DUE + 40), DISPATCHED) is not None
-    assert runs.claim(claim("m1", DUE + 40), DISPATCHED) is None
+    assert not taken_over(runs, claim("m1", DUE + 30), DISPATCHED)
+    assert not taken_over(runs, claim("m2", DUE + 40), DISPATCHED)
+    assert taken_over(runs, claim("m1", DUE + 40), DISPATCHED)
 
 
 def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
