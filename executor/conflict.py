@@ -109,19 +109,14 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
     record, attempt = conflict.record, claim.execution.attempt
     if record is None:
         return Duplicate()
-    is_open = record.status in _OPEN
-    if is_open and record.stop_attempt == attempt and conflict.is_stopped is None:
+    is_to_stop = record.status in _OPEN and record.stop_attempt == attempt
+    if is_to_stop and conflict.is_stopped is None:
         return Stop(record)
-    if record.awaits_callback(attempt) or (is_open and conflict.is_stopped):
+    if record.awaits_callback(attempt) or (is_to_stop and conflict.is_stopped):
         return _late_end(record, now, is_stopped=bool(conflict.is_stopped))
-    if is_open and record.stop_attempt == attempt:
+    if is_to_stop:
         return Duplicate("it could not be stopped")
-    has_died = is_open and record.attempt == attempt and record.lease_until < now
-    if has_died and conflict.no_takeover and record.status == RUNNING:
-        return Died(record, _unknown(conflict))
-    if has_died and conflict.takes_over and _shows_a_death(record, claim):
-        return TakeOver(record)
-    return _claimed_before(record, claim, now)
+    return _after_a_death(record, conflict, claim, now) or _claimed_before(record, claim, now)
 
 
 def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settle:
@@ -142,14 +137,18 @@ def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settl
     return Settle(record, outcome, max(ended_at, record.started_at))
 
 
-def _shows_a_death(record: Run, claim: Claim) -> bool:
-    """Whether a message that comes after the lease shows that the executor died.
+def _after_a_death(record: Run, conflict: Conflict, claim: Claim, now: float) -> Died | TakeOver | None:
+    """What follows if the lease of this attempt is over; None: nothing shows that its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message does, unless the
     record says that the call was made.
     """
+    if record.status not in _OPEN or record.attempt != claim.execution.attempt or record.lease_until >= now:
+        return None
+    if conflict.no_takeover:
+        return Died(record, _unknown(conflict)) if record.status == RUNNING else None
     is_own = record.claimed_by == claim.message_id and record.settled_attempt != record.attempt
-    return record.status == RUNNING or is_own
+    return TakeOver(record) if conflict.takes_over and (record.status == RUNNING or is_own) else None
 
 
 def _unknown(conflict: Conflict) -> Outcome:
