@@ -16,8 +16,11 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
+
+from msgspec import json
+from msgspec.structs import replace
 
 from common.clock import Clock
 from common.errors import NotFound
@@ -215,7 +218,7 @@ class Notifier:
     def _update(self, subscription: Subscription, happenings: Happenings, now: float) -> list[OutgoingNotice]:
         """Add what happened, decide, and store. Returns what is to be sent; nothing if another writer was faster."""
         state, stored_at = subscription.state, subscription.state.looked_at
-        before = replace(state, looked_at=0.0).to_text()
+        before = json.encode(replace(state, looked_at=0.0))
         if state.disabled_at is None:
             if happenings.search and SEARCHED.intersection(subscription.kinds):
                 began_at, after_job = happenings.search
@@ -230,7 +233,7 @@ class Notifier:
                 state.test = grouping.lease(message, now)
             else:
                 state.message = grouping.lease(message, now)
-        unchanged = before == replace(state, looked_at=0.0).to_text()
+        unchanged = before == json.encode(replace(state, looked_at=0.0))
         if unchanged and now < stored_at + _MIN_WRITE_INTERVAL_S:
             return []
         saved = self.subscriptions.save(subscription)

@@ -9,8 +9,10 @@ too. The recovery of the last reported problem does not wait for the end of `gro
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from common.notices.subscription import DeliveryResult, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S

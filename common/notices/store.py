@@ -7,7 +7,8 @@ overwrites the other.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from common.errors import NotFound
 from common.notices.subscription import Subscription

@@ -1,16 +1,14 @@
 """A tenant's subscription: an address, what it gets messages about, how they are grouped, and its state. Pure.
 
 One item holds a subscription and its state. The API changes the first, the notifier the second (`store.py`). The state
-is problems that wait, problems that were reported, and the message on its way: one text of JSON. Old texts must stay
-readable (tests/golden).
+is problems that wait, problems that were reported, and the message on its way: one text of JSON.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final
+
+from msgspec import Struct, convert, json, structs, to_builtins
 
 from common.storage import keys
 from common.storage.wire import Item
@@ -33,11 +31,8 @@ CLIENT_FIELDS: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "dela
 FAILED: Final = "failed"
 OVERDUE: Final = "overdue"
 
-Stored = TypeVar("Stored")
 
-
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True, omit_defaults=True):
     """A job that fails or is overdue, or of which an alert has something to say.
 
     `last_at` is the end of the last failed run, or the due instant of an overdue one; of an alert, when its threshold
@@ -68,8 +63,7 @@ class Problem:
         return self.kind not in (TOO_LONG, TOO_SHORT)
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """A message on its way. Each try sends the same id and body."""
 
     message_id: str
@@ -79,8 +73,7 @@ class Notice:
     next_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
+class DeliveryResult(Struct, frozen=True):
     """The result of one try."""
 
     at: float
@@ -88,8 +81,7 @@ class DeliveryResult:
     error: str = ""
 
 
-@dataclass(slots=True)
-class SubscriptionState:
+class SubscriptionState(Struct, omit_defaults=True):
     """All that a subscription knows. Instants are epoch seconds.
 
     Failures before `looked_at` are known. The search among the jobs began at `searched_at`; an unfinished search
@@ -101,9 +93,9 @@ class SubscriptionState:
     searched_at: float = 0.0
     searched_after: str = ""
     searched_since: float | None = None
-    waiting: dict[str, Problem] = field(default_factory=dict)
-    reported: dict[str, Problem] = field(default_factory=dict)
-    over: dict[str, Problem] = field(default_factory=dict)
+    waiting: dict[str, Problem] = {}
+    reported: dict[str, Problem] = {}
+    over: dict[str, Problem] = {}
     complete: bool = True
     quiet_until: float = 0.0
     message: Notice | None = None
@@ -114,49 +106,13 @@ class SubscriptionState:
     failing_since: float | None = None
     disabled_at: float | None = None
 
-    def to_text(self) -> str:
-        """JSON without absent values."""
-        problems = {
-            name: [_without_defaults(problem) for problem in getattr(self, name).values()]
-            for name in _PROBLEMS
-        }
-        records = {name: asdict(value) for name in _RECORDS if (value := getattr(self, name)) is not None}
-        plain = {
-            field.name: value
-            for field in fields(self)
-            if field.name not in (*_PROBLEMS, *_RECORDS) and (value := getattr(self, field.name)) is not None
-        }
-        return json.dumps({**plain, **problems, **records}, separators=(",", ":"), ensure_ascii=False)
 
-    @classmethod
-    def from_text(cls, text: str) -> SubscriptionState:
-        """The inverse of `to_text`. Ignores fields of later versions."""
-        stored: dict[str, Any] = json.loads(text)
-        for name in _PROBLEMS:
-            problems = (_read(Problem, problem) for problem in stored.get(name, ()))
-            stored[name] = {problem.key: problem for problem in problems}
-        for name, kind in _RECORDS.items():
-            if stored.get(name) is not None:
-                stored[name] = _read(kind, stored[name])
-        return _read(cls, stored)
-
-
-_PROBLEMS: Final = ("waiting", "reported", "over")
-_RECORDS: Final[dict[str, type]] = {
-    "message": Notice,
-    "test": Notice,
-    "last_sent": DeliveryResult,
-    "last_test": DeliveryResult,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True, omit_defaults=True):
     """What is reported to an address: `kinds` of events, of the jobs that the filter takes. Empty, it takes all."""
 
     tenant: str
     name: str
-    target: Mapping[str, Any]
+    target: dict[str, Any]
     kinds: tuple[str, ...]
     delay_s: int
     group_s: int
@@ -171,11 +127,7 @@ class Subscription:
     def client_fields(self) -> dict[str, Any]:
         """The subscription as the client wrote it, with defaults."""
         values = {name: getattr(self, name) for name in CLIENT_FIELDS}
-        return {
-            **{name: value for name, value in values.items() if value != ""},
-            "target": dict(self.target),
-            "kinds": list(self.kinds),
-        }
+        return {name: value for name, value in values.items() if value != ""} | {"kinds": list(self.kinds)}
 
     @property
     def needs_jobs(self) -> bool:
@@ -191,37 +143,12 @@ class Subscription:
         )
 
     def to_item(self) -> Item:
-        return {
-            **keys.subscription(self.tenant, self.name),
-            "tenant": self.tenant,
-            "name": self.name,
-            **self.client_fields(),
-            "state": self.state.to_text(),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-            "version": self.version,
-        }
+        """What is stored: no time in the state is rounded."""
+        fields = to_builtins(structs.replace(self, state=None))
+        state = json.encode(self.state).decode()
+        return {**keys.subscription(self.tenant, self.name), **fields, "state": state}
 
     @classmethod
     def from_item(cls, item: Item) -> Subscription:
-        stored = {name: item[name] for name in CLIENT_FIELDS if name in item}
-        return cls(
-            **{**stored, "kinds": tuple(item["kinds"])},
-            tenant=item["tenant"],
-            name=item["name"],
-            state=SubscriptionState.from_text(item["state"]),
-            created_at=item["created_at"],
-            updated_at=item["updated_at"],
-            version=item["version"],
-        )
-
-
-def _without_defaults(problem: Problem) -> dict[str, Any]:
-    return {
-        name: value for name, value in asdict(problem).items() if value is not None and value is not False
-    }
-
-
-def _read(kind: type[Stored], stored: dict[str, Any]) -> Stored:
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in stored.items() if name in known})
+        """Raises ValueError or KeyError: it is damaged."""
+        return convert({**item, "state": json.decode(item["state"])}, cls)

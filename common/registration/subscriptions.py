@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, TypeVar
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from common.clock import Clock, SystemClock

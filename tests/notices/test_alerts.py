@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
@@ -353,7 +354,7 @@ def test_the_largest_message_of_all_kinds_fits_into_its_item_and_into_sns() -> N
     def problem(kind: str, nth: int) -> Problem:
         longest = Problem(kind, f"{nth:03}" + "j" * 125, 1e9 + 0.125, 1e9 + 0.125, "r" * 60, 10**6)
         times = {"reported_at": 1e9 + 0.125, "recovered_at": 1e9 + 0.125}
-        return replace(longest, **times, took_s=1e6 + 0.125, limit_s=10**7)
+        return structs.replace(longest, **times, took_s=1e6 + 0.125, limit_s=10**7)
 
     digest = Digest(
         tuple(problem(kind, nth) for kind in (FAILED, OVERDUE, *KINDS[:3]) for nth in range(20)),

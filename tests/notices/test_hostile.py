@@ -6,9 +6,9 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from common.errors import Conflict, InvalidInput
 from common.notices import grouping
