@@ -253,7 +253,6 @@ def run(scale: float) -> Result:
     measured = {}
     _make_directory(tables)
     first_s = {name: _first_looks(tables, TENANTS_QUESTIONS[name]) for name in _MADE_BY_LOOKS}
-    reading_data.make_outcomes(tables)
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions"):
         measured[name] = _ask(tables, TENANT, question, rounds)
     for name, question in track(list(TENANTS_QUESTIONS.items()), "questions, job by job"):

@@ -7,15 +7,13 @@ import random
 import re
 import time
 from array import array
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from benchmarks import workload
-from common.clock import SystemClock
-from common.planning.chores import Done
 from common.planning.directory import SHARD_ENTRIES
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
@@ -34,7 +32,6 @@ from common.timing.fires import fires
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.timing.windows import WINDOW_S, window_start
-from scheduler.listed_outcomes import OutcomesMaker
 from scripts.measure.rounds import track
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
@@ -222,14 +219,6 @@ def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:
         for bucket, of_bucket in buckets.items():
             platform.set(bucket, {(name, start): _window(start, a_window, rng) for name in of_bucket})
     _directory(tables, jobs)
-
-
-def make_outcomes(tables: ReadTables) -> None:
-    """Have a tick make the last outcomes of jobs that looks asked for."""
-    clock = SystemClock()
-    done = Done("outcomes", clock)
-    deque(OutcomesMaker.of(tables.named, clock).steps(None, done), maxlen=0)
-    assert not done.problems, done.problems
 
 
 def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:

@@ -21,12 +21,6 @@ class Parts(NamedTuple):
     clock: Clock
 
 
-def _outcomes(parts: Parts) -> Steps:
-    from scheduler.listed_outcomes import OutcomesMaker
-
-    return OutcomesMaker.of(parts.tables, parts.clock).steps
-
-
 def _truth(parts: Parts) -> Steps:
     from common.truth.truth import Truth
 
@@ -46,7 +40,6 @@ def _sealing(parts: Parts) -> Steps:
 
 # Name, code, and share of the time.
 CHORES: Final[tuple[tuple[str, Callable[[Parts], Steps], int], ...]] = (
-    ("outcomes", _outcomes, 2),
     ("truth", _truth, 3),
     ("sealing", _sealing, 1),
 )

@@ -61,13 +61,13 @@ class ListedHealth:
         self._runs = runs
         self._by_time = by_time
         self._directory = directory
-        self._outcomes = JobOutcomes(runs, by_time.states)
+        self._outcomes = JobOutcomes(runs)
 
-    def last_outcomes(self, tenant: str, now: float, *, leave_to_ticks: bool = False) -> LastOutcomes | None:
+    def last_outcomes(self, tenant: str, now: float) -> LastOutcomes | None:
         """The last outcomes of all jobs as ticks wrote them down; None: they have written nothing down yet.
 
         Raises:
-            Busy: they are being read, with `leave_to_ticks` by the next tick if they are many.
+            Busy: they are being read.
         """
 
         def existing() -> Collection[str] | None:
@@ -79,7 +79,7 @@ class ListedHealth:
         state = self._by_time.states.recent(now)
         if state is None:
             return None
-        return self._outcomes.of_tenant(tenant, state, now, existing, leave_to_ticks=leave_to_ticks)
+        return self._outcomes.of_tenant(tenant, state, now, existing)
 
     def of_jobs(
         self,
@@ -94,7 +94,7 @@ class ListedHealth:
         if state is None:
             return {}
         with suppress(Busy):
-            last = self.last_outcomes(tenant, as_of.now, leave_to_ticks=True)
+            last = self.last_outcomes(tenant, as_of.now)
             kept_from = int(as_of.now) - retention_days * DAY_S
             live = self._by_time.live.of_tenant(tenant, state)
             if last and live.complete:

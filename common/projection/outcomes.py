@@ -1,7 +1,7 @@
 """The last outcomes of each job of a tenant, for lists of jobs.
 
-Ticks make them of the projection's windows after somebody has first asked, and keep them in a few compressed items.
-Later looks add the windows since, and what has changed in earlier ones (`late.py`). So a run costs nothing for it, and
+Looks make them of the projection's windows, a part each, and keep them in a few compressed items. Later looks add the
+windows since, and what has changed in earlier ones (`late.py`). So a run costs nothing for it, and
 a tenant that nobody looks at has none.
 """
 
@@ -19,7 +19,7 @@ from common.planning.execution import SCHEDULE, trigger_of
 from common.projection.entry import RunEntry, RunKey, fire_time
 from common.projection.late import RETENTION_S as LATE_RETENTION_S
 from common.projection.late import LateRuns
-from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.state import ProjectionState
 from common.projection.windows import ProjectedRuns
 from common.runs import states
 from common.storage import keys
@@ -36,10 +36,8 @@ _FORMAT: Final = 1
 _FIRST_S: Final = 7 * DAY_S
 _UNUSED_S: Final = 7 * DAY_S
 assert _UNUSED_S < LATE_RETENTION_S
-# A step of one request, of a whole core.
-_STEP_CPU_S: Final = 0.3
-# What is further behind is left to a tick by those who can do without.
-_CAUGHT_UP_S: Final = 2 * 3_600
+# Of one request, of a whole core.
+_STEP_CPU_S: Final = 0.2
 # So much later windows are read again by each look, until one of them stores them.
 _STORED_AFTER_S: Final = 12 * WINDOW_S
 # A tick writes a note at most so long before the window, and its clock may differ from ours.
@@ -133,6 +131,13 @@ class LastOutcomes:
         """Up to MAX_OUTCOMES outcomes of a job, the newest first, with none missing among them."""
         return [run for run in decoded(self.rows.get(job_id, "")) if run.fire_at >= self.whole_from]
 
+    def after(
+        self, changes: Mapping[RunKey, RunEntry | None], until: int, partial_at: int = 0
+    ) -> LastOutcomes:
+        """The outcomes up to `until`, after changes. Runs from before `since` would leave a gap, and are left out."""
+        whole = {key: entry for key, entry in changes.items() if fire_time(key[0]) >= self.since}
+        return LastOutcomes(self.since, until, changed(self.rows, whole), partial_at or self.partial_at)
+
     def last(self, job_id: str) -> RunOutcome | None:
         """The newest outcome of a job; None: none is known."""
         return next(iter(decoded(self.rows.get(job_id, "").partition(" ")[0])), None)
@@ -154,7 +159,6 @@ class JobOutcomes:
     """The outcomes in the runs table. The tenant comes from the credential."""
 
     runs: Table
-    states: ProjectionStates
     _remembered: dict[str, _Known] = field(default_factory=dict)
 
     def of_tenant(
@@ -163,57 +167,45 @@ class JobOutcomes:
         state: ProjectionState,
         now: float,
         existing: Callable[[], Collection[str] | None],
-        *,
-        leave_to_ticks: bool = False,
-        step_cpu_s: float | None = None,
     ) -> LastOutcomes:
         """The outcomes of all jobs up to where the projection is.
 
-        `existing` gives the jobs that are to be kept when they are stored; None: all. With `leave_to_ticks` the next
-        tick makes them, if that is more than a few windows.
+        `existing` gives the jobs that are to be kept when they are stored; None: all.
 
         Raises:
             Busy: they are being made; the next request goes on with it.
         """
         known = self._known(tenant, now)
-        late = LateRuns(self.runs)
-        since = known.noted_at - _SETTLING_S
-        late_runs = dict(islice(late.since(tenant, since), MAX_LATE_RUNS + 1))
-        if len(late_runs) > MAX_LATE_RUNS:
-            known, late_runs = self._anew(now, known), {}
+        late = dict(
+            islice(LateRuns(self.runs).since(tenant, known.noted_at - _SETTLING_S), MAX_LATE_RUNS + 1)
+        )
+        if len(late) > MAX_LATE_RUNS:
+            known, late = self._anew(now, known), {}
         target = max(state.until_of(tenant), known.last.until)
-        if leave_to_ticks and target - known.last.until > _CAUGHT_UP_S:
-            self.states.want_outcomes(tenant, now)
-            raise Busy("a tick will read the last outcomes of jobs; try again")
-        budget, reached = CpuBudget(_STEP_CPU_S if step_cpu_s is None else step_cpu_s), target
-        windows = ProjectedRuns(self.runs)
-        changes: dict[RunKey, RunEntry | None] = {}
-        partial_at = known.last.partial_at
-        for window in windows.between(tenant, known.last.until, target):
+        read = self._read(tenant, known.last, target)
+        known = replace(known, last=read.after(late, read.until), noted_at=now)
+        is_made = known.last.until == target
+        if not is_made or target - known.stored_until >= _STORED_AFTER_S:
+            known = self._store(tenant, known, now, existing())
+        self._remember(tenant, known)
+        if not is_made:
+            raise Busy("the last outcomes of jobs are being read; try again")
+        return known.last
+
+    def _read(self, tenant: str, last: LastOutcomes, target: int) -> LastOutcomes:
+        """The outcomes after those of the windows up to `target`, or up to where the time goes."""
+        windows, budget = ProjectedRuns(self.runs), CpuBudget(_STEP_CPU_S)
+        entries: dict[RunKey, RunEntry | None] = {}
+        until, partial_at = target, 0
+        for window in windows.between(tenant, last.until, target):
             runs = list(islice(windows.runs_of(tenant, window), MAX_RUNS_OF_WINDOW + 1))
             if len(runs) > MAX_RUNS_OF_WINDOW:
                 partial_at = window.start
-            changes |= {entry.key: entry for entry in runs}
+            entries |= {entry.key: entry for entry in runs}
             if budget.is_spent:
-                reached = min(target, window.start + WINDOW_S)
+                until = min(target, window.start + WINDOW_S)
                 break
-        for key, entry in late_runs.items():
-            if fire_time(key[0]) >= known.last.since:  # older runs would leave a gap
-                changes[key] = entry
-        rows = changed(known.last.rows, changes)
-        after = _Known(
-            known.token,
-            known.portions,
-            LastOutcomes(known.last.since, reached, rows, partial_at),
-            now,
-            known.stored_until,
-        )
-        if reached < target or reached - known.stored_until >= _STORED_AFTER_S:
-            after = self._store(tenant, after, now, existing())
-        self._remember(tenant, after)
-        if reached < target:
-            raise Busy("the last outcomes of jobs are being read; try again")
-        return after.last
+        return last.after(entries, until, partial_at)
 
     def forget(self, tenant: str) -> None:
         """Have them made anew."""

@@ -56,7 +56,7 @@ class Rebuild:
         self._windows = ProjectedRuns(runs)
         self._days = ProjectedDays(runs)
         self._states = ProjectionStates(due)
-        self._outcomes = JobOutcomes(runs, self._states)
+        self._outcomes = JobOutcomes(runs)
         self._looks = Looks(due)
 
     def start(self, now: float, days: int) -> RebuildPosition:

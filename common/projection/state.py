@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from common.cache import Cache
 from common.storage import keys
-from common.storage.table import Query, Table
+from common.storage.table import Table
 from common.storage.wire import Expression, Item
-from common.timing.instants import DAY_S
 
 # Ticks move the state every ten minutes.
 _RECENT_S: Final = 30
@@ -74,16 +72,3 @@ class ProjectionStates:
             words = ", ".join(f"#b{bucket} = :until" for bucket in buckets)
             change = Expression(f"SET {words}, #quiet_from = :quiet", {":until": until, ":quiet": quiet_from})
             self._due.update(keys.PROJECTED, change)
-
-    def want_outcomes(self, tenant: str, now: float) -> None:
-        """Have the next tick make the last outcomes of the tenant's jobs."""
-        self._due.put({**keys.wanted_outcomes(tenant), "expires_at": int(now) + DAY_S})
-
-    def wanted_outcomes(self) -> Iterator[str]:
-        """The tenants whose last outcomes are wanted."""
-        query = Query(keys.WANTED_OUTCOMES, attributes=("sk",), consistent=False)
-        return (item["sk"] for item in self._due.query(query))
-
-    def forget_wish(self, tenant: str) -> None:
-        """The tenant's last outcomes are made."""
-        self._due.delete(keys.wanted_outcomes(tenant))

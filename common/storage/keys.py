@@ -11,7 +11,6 @@
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | LISTED#place                 | group#shard                     | a shard that can fire at that time     |
-| due     | WANTED_OUTCOMES              | tenant                          | ticks are to make its last outcomes    |
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
@@ -75,7 +74,7 @@ SPREAD: Final = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
 LOG_BUCKETS: Final = 16
 PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
-PROJECTION, WANTED_OUTCOMES = "PROJECTION##", "WANTED_OUTCOMES"
+PROJECTION = "PROJECTION##"
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST, LAST = "-", "~"
@@ -459,10 +458,6 @@ def projected_tenants(start: int, bucket: int) -> Key:
 def projected_tenants_hour(start: int, bucket: int) -> Key:
     """The same of an hour. These sort after all windows."""
     return {"pk": PROJECTION, "sk": f"H{start:010d}#{bucket:02d}"}
-
-
-def wanted_outcomes(tenant_id: str) -> Key:
-    return {"pk": WANTED_OUTCOMES, "sk": tenant_id}
 
 
 def unrecorded(execution_id: str) -> Key:

@@ -16,25 +16,14 @@ from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.runs_by_time import RunsByTime
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.planning.chores import Done
 from common.projection import outcomes
 from common.projection.entry import RunEntry
 from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome, decoded, encoded
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
-from scheduler import listed_outcomes
-from scheduler.listed_outcomes import OutcomesMaker
 from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
-from tests.scheduler_handler import go_on
 from tests.worlds import World, at, job, open_world
-
-
-def make(world: World, seconds: float = 30) -> Done:
-    """A tick's round."""
-    done = go_on(world, OutcomesMaker.of(world.tables, world.clock).steps, seconds=seconds)
-    assert done.problems + done.errors == []
-    return done
 
 
 def listed_health(world: World) -> ListedHealth:
@@ -71,7 +60,7 @@ def test_pages_show_what_the_runs_say_in_random_worlds(seed: int, monkeypatch: p
             reader = rng.choice([kept, listed_health(world)])  # a function that stays, or a new one
             compare(world, reader)
         world.project()
-        last = last_outcomes(world, JobOutcomes(world.table("runs"), world.projector.states))
+        last = last_outcomes(world, JobOutcomes(world.table("runs")))
         for name in ids:
             assert last.of(name) == recounted(world, name, last)
 
@@ -103,7 +92,7 @@ def test_a_retry_of_tomorrow_changes_an_outcome_that_is_stored(world: World) -> 
     world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="E", error="no")
     world.run_until("2026-11-21T08:00:00Z", ticks=True)
     world.project()
-    first = JobOutcomes(world.table("runs"), world.projector.states)
+    first = JobOutcomes(world.table("runs"))
     assert {run.status for run in last_outcomes(world, first).of("hourly")} == {"failed"}
     assert world.table("runs").get(keys.last_outcomes("alice"))
     world.target.answer = lambda event: Outcome(ok=True)
@@ -112,7 +101,7 @@ def test_a_retry_of_tomorrow_changes_an_outcome_that_is_stored(world: World) -> 
     world.manual.retry("alice", f"alice:hourly:{failed['sk']}")
     world.run_until("2026-11-22T09:30:00Z", ticks=True)
     world.project()
-    for reader in (first, JobOutcomes(world.table("runs"), world.projector.states)):
+    for reader in (first, JobOutcomes(world.table("runs"))):
         last = last_outcomes(world, reader)
         assert last.of("hourly") == recounted(world, "hourly", last)
     (again,) = [run for run in projected(world) if run.run_name == failed["sk"]]
@@ -174,69 +163,26 @@ def test_outcomes_are_shown_as_long_as_runs_are_kept(world: World) -> None:
     jobs = list(world.store.list_jobs("alice"))
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
-    world.projector.states.want_outcomes("alice", world.clock.now())
-    make(world)
     of_jobs = listed_health(world).of_jobs
     assert len(of_jobs("alice", jobs, as_of, calendars, 30)["daily"].outcomes) == 2
     assert len(of_jobs("alice", jobs, as_of, calendars, 1)["daily"].outcomes) == 1
 
 
-def test_a_page_leaves_what_takes_long_to_a_tick(world: World) -> None:
-    """Its first look asks each job; the next tick makes the outcomes, and the looks after it read them."""
-    start(world)
-    world.registry.create("alice", "a", job(cron="*/5 * * * *"))
-    world.run_until("2026-11-21T09:00:00Z", ticks=True)
-    world.project()
-    jobs = list(world.store.list_jobs("alice"))
-    as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
-    calendars = RememberedCalendars(Calendars(world.table("jobs")))
-    assert listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30) == {}
-    assert list(world.projector.states.wanted_outcomes()) == ["alice"]
-    make(world)
-    assert list(world.projector.states.wanted_outcomes()) == []
-    shown = listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30)
-    exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
-    assert [short(run) for run in shown["a"].outcomes] == [short(run) for run in exact["a"].outcomes]
-    # A window or two later a look adds what is new by itself.
-    world.run_until("2026-11-21T09:30:00Z", ticks=True)
-    world.project()
-    later = AsOf(world.clock.now(), -math.inf, -math.inf)
-    assert listed_health(world).of_jobs("alice", jobs, later, calendars, 30)["a"].outcomes
-    assert list(world.projector.states.wanted_outcomes()) == []
-
-
-def test_a_tick_makes_no_outcomes_of_a_tenant_that_is_gone(world: World) -> None:
-    start(world)
-    world.registry.create("alice", "a", job(cron="*/5 * * * *"))
-    world.run_until("2026-11-21T09:00:00Z", ticks=True)
-    world.project()
-    world.projector.states.want_outcomes("alice", world.clock.now())
-    world.table("tenants").put({**keys.tenant("alice"), "tenant_id": "alice", "state": "deleted"})
-    make(world)
-    assert list(world.projector.states.wanted_outcomes()) == []
-    assert world.table("runs").get(keys.last_outcomes("alice")) is None
-
-
-def test_what_a_tick_has_no_time_for_is_made_by_the_next_ones(
+def test_a_page_shows_outcomes_as_soon_as_its_looks_have_made_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Until then each job of the page is asked."""
     start(world)
     world.registry.create("alice", "a", job(cron="*/5 * * * *"))
     world.run_until("2026-11-21T06:00:00Z", ticks=True)
     world.project()
-    world.projector.states.want_outcomes("alice", world.clock.now())
-    monkeypatch.setattr(listed_outcomes, "_PART_CPU_S", 0)
-    of_tenant = JobOutcomes.of_tenant
-
-    def slow(self: JobOutcomes, *args: Any, **named: Any) -> LastOutcomes:
-        world.clock.sleep(1)
-        return of_tenant(self, *args, **named)
-
-    monkeypatch.setattr(JobOutcomes, "of_tenant", slow)
-    ticks = 1
-    while make(world, 0.5).is_cut:
-        ticks += 1
-    assert ticks > 5
-    monkeypatch.undo()
-    last = last_outcomes(world, JobOutcomes(world.table("runs"), world.projector.states))
-    assert last.of("a") == recounted(world, "a", last)
+    jobs = list(world.store.list_jobs("alice"))
+    as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
+    calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    monkeypatch.setattr(outcomes, "_STEP_CPU_S", 0)
+    looks = 1
+    while not (shown := listed_health(world).of_jobs("alice", jobs, as_of, calendars, 30)):
+        looks += 1
+    assert looks > 5
+    exact = JobHealth(world.table("runs")).of_jobs(jobs, as_of, calendars)
+    assert [short(run) for run in shown["a"].outcomes] == [short(run) for run in exact["a"].outcomes]

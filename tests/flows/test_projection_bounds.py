@@ -127,14 +127,14 @@ def test_last_outcomes_of_long_ids_are_divided(world: World) -> None:
         entries += hostile_runs(rng, MAX_OUTCOMES + 2, by_chance(rng, JOB_ID_CHARS), start)
     ProjectedRuns(runs).merge("alice", start, {entry.key: entry for entry in entries}, start + DAY_S)
     states.move(list(range(keys.LOG_BUCKETS)), start + 3 * 3_600, start)
-    reader = JobOutcomes(runs, states)
+    reader = JobOutcomes(runs)
     state = states.read()
     assert state
     last = reader.of_tenant("alice", state, start + 3 * 3_600, lambda: None)
     assert all(len(last.of(job_id)) == MAX_OUTCOMES for job_id in last.rows) and len(last.rows) == 600
     assert len(written := sizes(world, "runs", keys.projected_days("alice"))) > 2
     assert max(written) < MAX_ITEM_BYTES
-    assert JobOutcomes(runs, states).of_tenant("alice", state, start + 3 * 3_600, lambda: None) == last
+    assert JobOutcomes(runs).of_tenant("alice", state, start + 3 * 3_600, lambda: None) == last
 
 
 def test_a_thousand_tenants_of_a_bucket_fit_an_item(world: World) -> None:

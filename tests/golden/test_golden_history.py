@@ -75,8 +75,7 @@ def late(tables: Tables) -> Any:
 
 def outcomes(tables: Tables) -> Any:
     projection = ProjectionState(DAY, {keys.log_bucket("alice"): WINDOW + 600})
-    states = ProjectionStates(tables.due)
-    last = JobOutcomes(tables.runs, states).of_tenant("alice", projection, NOW, lambda: None)
+    last = JobOutcomes(tables.runs).of_tenant("alice", projection, NOW, lambda: None)
     return {job_id: [list(outcome) for outcome in last.of(job_id)] for job_id in last.rows}
 
 
@@ -104,11 +103,11 @@ def export(tables: Tables) -> Any:
     return [asdict(stored), asdict(_Mark.stored(position_in(tables.due.get(keys.chore("export"))), 0, 0))]
 
 
-def wishes(tables: Tables) -> Any:
+def quiet(tables: Tables) -> Any:
     states = ProjectionStates(tables.due)
     stored = states.read()
     assert stored
-    return [stored.quiet_from, list(states.wanted_outcomes())]
+    return stored.quiet_from
 
 
 READ: Mapping[str, Read] = {
@@ -125,7 +124,7 @@ READ: Mapping[str, Read] = {
     "the directory of jobs": directory,
     "the logs in buckets": logged,
     "how far the export is": export,
-    "what ticks were asked for": wishes,
+    "from when on nothing was planned": quiet,
 }
 CASES = [json.loads(line) for line in (Path(__file__).parent / "history.jsonl").read_text().splitlines()]
 
