@@ -113,7 +113,7 @@ def version(deployment: Deployment) -> Iterator[Finding]:
     for name in FUNCTIONS:
         if configuration := deployment.function(name):
             variables = configuration.get("Environment", {}).get("Variables", {})
-            deployed.setdefault(variables.get("VERSION", "none, so it is before 0.2.0"), []).append(name)
+            deployed.setdefault(variables.get("VERSION", "none"), []).append(name)
             deployments.setdefault(variables.get("DEPLOYMENT", ""), []).append(name)
             if variables.get("DEPLOYMENT", "") != deployment.latest(name).get("DEPLOYMENT", ""):
                 rolled_back.append(name)

@@ -30,7 +30,6 @@ from common.timing.instants import DAY_S
 from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
 from eventbridge.schedule_input import PAYLOAD_FORMATS
-from scripts import versions
 from scripts.demo import functions
 from scripts.demo.workload import Registration
 
@@ -90,9 +89,8 @@ class Stage:
         return int(self._lambda.get_function_configuration(**self.called("executor"))["Timeout"])
 
     def called(self, function: str) -> dict[str, str]:
-        """The parameters by which a function is called: its alias, which versions before 0.2.0 do not have."""
-        name = f"{self.name}-{function}"
-        return {"FunctionName": name} | ({"Qualifier": LIVE} if versions.live(self._lambda, name) else {})
+        """The parameters by which a function is called: its alias."""
+        return {"FunctionName": f"{self.name}-{function}", "Qualifier": LIVE}
 
     def deploy_target(self) -> str:
         """Create the sample target, if it is not there, and return its ARN."""

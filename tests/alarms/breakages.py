@@ -238,7 +238,7 @@ TWENTY: Final = (
         breaks=put_mark_ahead,
     ),
     Breakage(
-        "back to 0.1.0, and forward again",
+        "back to another version, and forward again",
         *("", 0, "nothing", "none"),
         proof="upgrade/stacks.py::Story",
     ),

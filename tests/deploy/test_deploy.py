@@ -43,7 +43,7 @@ from scripts.session import caller_problem, exit_status
 from tests.worlds import TABLES, make_tables
 
 
-def template(version: str = "0.2.0", memory: int = 512, topic: str = "off", **more: Any) -> dict[str, Any]:
+def template(version: str = "1.0.0", memory: int = 512, topic: str = "off", **more: Any) -> dict[str, Any]:
     """A packaged template, as far as a plan reads it."""
     environment = {"Variables": {"VERSION": version}}
     return {
@@ -567,19 +567,19 @@ def test_a_first_deployment_says_what_it_creates_and_costs() -> None:
 
 def test_a_later_deployment_says_what_changes() -> None:
     queue = {"Type": "AWS::SQS::Queue", "Properties": {}}
-    deployed = template("0.1.0", 256, Former=queue)
+    deployed = template("0.9.0", 256, Former=queue)
     plan = deployment_plan.lines(template(topic="arn:pager", New=queue), deployed, PARAMS)
     assert plan[:4] == [
         "adds New, Topical",
         "removes Former",
         "changes Alarm (AlarmActions), ExecutorLambdaFunction (Environment, MemorySize)",
-        "uploads code and layers of version 0.2.0; version 0.1.0 runs now",
+        "uploads code and layers of version 1.0.0; version 0.9.0 runs now",
     ]
 
 
 def test_the_same_again_changes_nothing_but_the_place_of_the_archives() -> None:
     plan = deployment_plan.lines(template(memory=512), TEMPLATE, PARAMS)
-    assert plan[0] == "uploads code and layers of version 0.2.0"
+    assert plan[0] == "uploads code and layers of version 1.0.0"
 
 
 def test_an_idle_month_costs_what_is_on() -> None:

@@ -1,7 +1,7 @@
 """One version of Minute8 in a process of its own: `python player.py CHECKOUT` imports that checkout's code.
 
-It takes one JSON line per command, and answers with one. So that it runs in checkouts of any version, it uses of them
-the production code and `tests/worlds.py`, both as they are there, and nothing of the present checkout.
+It takes one JSON line per command, and answers with one. It uses the production code and `tests/worlds.py` as they are
+in that checkout, and nothing of the present one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,7 @@ WRITES = {
 }
 
 
-class _Killed(BaseException):
-    """For versions whose worlds have none."""
-
-
-Killed: Any = getattr(worlds, "Killed", _Killed)
+Killed: Any = worlds.Killed
 
 
 class Player:
@@ -43,17 +38,15 @@ class Player:
     def __init__(self) -> None:
         self._dynamodb: Any = MemoryDynamoDB()
         self._dynamodb.before = self._count
-        self.world: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z", **self._stored_rules())
+        self.world: Any = worlds.make_world(
+            self._dynamodb,
+            "2026-11-21T03:12:00Z",
+            tenants=worlds.StoredOnDemand(worlds.Table(self._dynamodb, "test-tenants")),
+        )
         self._send, self.world.sqs.send_message_batch = self.world.sqs.send_message_batch, self._counted_send
         self.world.target.answer = self._answer
         self._writes_left: int | None = None
         self._shares: list[str] = []
-
-    def _stored_rules(self) -> dict[str, Any]:
-        """Versions that have holds read them, with the tenants' rules, from the table."""
-        if not Path(sys.argv[1], "common", "tenants", "holds.py").exists():
-            return {}
-        return {"tenants": worlds.StoredOnDemand(worlds.Table(self._dynamodb, "test-tenants"))}
 
     # --- the state: what AWS holds between two deployments --------------------------------------------
 
@@ -62,8 +55,6 @@ class Player:
         self.__init__()  # type: ignore[misc]
         self.world.clock.move_to(state["now"])
         for name, items in state["tables"].items():
-            if f"test-{name}" not in self._dynamodb.tables:
-                self._dynamodb.create_table(TableName=f"test-{name}")
             for item in items:
                 self._dynamodb.put_item(TableName=f"test-{name}", Item=item)
         for visible_at, message_id, body in state["messages"]:
@@ -72,14 +63,9 @@ class Player:
         self._shares = list(state["shares"])
 
     def dump(self) -> dict[str, Any]:
-        held = self._dynamodb.tables
         return {
             "now": self.world.clock.now(),
-            "tables": {
-                name: self._dynamodb.scan(TableName=f"test-{name}")["Items"]
-                for name in TABLES
-                if f"test-{name}" in held
-            },
+            "tables": {name: self._dynamodb.scan(TableName=f"test-{name}")["Items"] for name in TABLES},
             "messages": [(at, name, body) for at, _, name, body in sorted(self.world.sqs._waiting)],
             "calls": self.world.target.calls,
             "shares": self._shares,
@@ -92,19 +78,17 @@ class Player:
 
     def store(self, operation: str, *arguments: Any) -> None:
         """`pause`, `resume` or `delete` of a job."""
-        getattr(getattr(self.world, "store", self.world.registry), operation)(*arguments)
+        getattr(self.world.store, operation)(*arguments)
 
     def manual(self, operation: str, *arguments: Any) -> None:
         """`run_now`, `retry`, `cancel`."""
         getattr(self.world.manual, operation)(*arguments)
 
     def backfill(self, *arguments: Any) -> None:
-        commands = self.world.manual
-        start = commands.backfills.start if hasattr(commands, "backfills") else commands.backfill
-        start(*arguments)
+        self.world.manual.backfills.start(*arguments)
 
     def tick(self) -> None:
-        getattr(self.world, "tick", self.world.scheduler.tick)()
+        self.world.tick()
 
     def until(self, text: str) -> None:
         """Deliver what becomes visible, and tick at each minute 8, up to an instant."""
@@ -130,15 +114,7 @@ class Player:
         self.deliver_one(self.world.sqs.receive())
 
     def deliver_one(self, message: Any) -> None:
-        if hasattr(self.world, "deliver_one"):
-            self.world.deliver_one(message)
-            return
-        try:
-            _, failed = worlds.execute_batch(self.world.executor, [message])
-        except Killed:
-            failed = [message]
-        if failed:
-            self.world.sqs.give_back(message)
+        self.world.deliver_one(message)
 
     def cut(self, writes: int, step: str, *arguments: Any) -> bool:
         """Do one step in a process that dies after so many writes. Whether it died; False: it made fewer."""
@@ -154,11 +130,7 @@ class Player:
     def divide(self, entries: int) -> None:
         """From now on, windows with more due entries than this are divided among planners."""
         from common.planning.shares import PlanningQueue, Shares
-
-        try:
-            from scheduler.planner import FanOut
-        except ImportError:  # 0.1.0
-            from scheduler.tick import FanOut  # type: ignore[attr-defined,no-redef]
+        from scheduler.planner import FanOut
 
         fan_out = FanOut(Shares(self.world.table("due")), PlanningQueue(self, "planning"), entries)  # type: ignore[arg-type]
         object.__setattr__(self.world.scheduler, "fan_out", fan_out)
@@ -172,25 +144,13 @@ class Player:
     def plan(self, shares: int = 1_000) -> None:
         """Planners take so many shares."""
         from common.planning.shares import PlanningQueue, Shares
-        from scheduler import planner
+        from scheduler.planner import SharePlanner
 
-        share_planner: Any = getattr(planner, "SharePlanner", planner.Planner)
-        known: dict[str, Any] = {
-            "scheduler": self.world.scheduler,
-            "planner": self._planner,
-            "shares": Shares(self.world.table("due")),
-            "queue": PlanningQueue(self, "planning"),  # type: ignore[arg-type]
-        }
-        takes = {field.name for field in fields(share_planner)}
+        queue = PlanningQueue(self, "planning")  # type: ignore[arg-type]
+        planner = SharePlanner(self.world.scheduler.planner, Shares(self.world.table("due")), queue)
         while self._shares and shares:
             shares -= 1
-            body = self._shares.pop(0)
-            share_planner(**{name: part for name, part in known.items() if name in takes}).plan(body)
-
-    @property
-    def _planner(self) -> Any:
-        """What plans; in 0.1.0 the scheduler does it itself."""
-        return getattr(self.world.scheduler, "planner", self.world.scheduler)
+            planner.plan(self._shares.pop(0))
 
     def hold(self, operation: str, pattern: str, *note: str) -> None:
         """`hold` or `release` a target, for all tenants."""
@@ -210,8 +170,7 @@ class Player:
 
     def attribute(self, name: str, value: Any) -> None:
         """Set what a parameter of the deployment sets, of the scheduler."""
-        if hasattr(self._planner, name):
-            object.__setattr__(self._planner, name, value)
+        object.__setattr__(self.world.scheduler.planner, name, value)
 
     def deletion(self, operation: str, tenant: str, *arguments: int) -> None:
         """`create` a tenant; `begin` its deletion, `move_on` by so many items."""

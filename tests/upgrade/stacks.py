@@ -1,6 +1,8 @@
-"""Deployments of the real stack, one upon the other, while jobs run: a release, this version, a bad one, and back.
+"""Deployments of the real stack, one upon the other, while jobs run: another version, this one, a bad one, and back.
 
-    python -m tests.upgrade.stacks --release 0.1.0 --retain
+    python -m tests.upgrade.stacks --retain
+
+The other version is the made-up next one of `versions.py`.
 
 A command, not part of CI: it deploys four times and goes back twice, which takes minutes. The bad deployment is
 repaired by the commands of its page of the runbook. Jobs are changed under each version. At the end each execution that
@@ -37,7 +39,7 @@ from tests.chaos.__main__ import say
 from tests.chaos.verdict import Verdict, judge
 from tests.chaos.workload import jobs
 from tests.runbook.site import Site
-from tests.upgrade.versions import RELEASES, ROOT, Release, checked_out
+from tests.upgrade.versions import NEXT, ROOT, Release, checked_out
 from tests.waiting import wait_until
 
 STAGE: Final = "test"
@@ -55,17 +57,15 @@ AFTER_PAGE: Final = {"version", "dead letters executions"}
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.upgrade.stacks", description=__doc__)
-    parser.add_argument("--release", default=RELEASES[0].name, choices=[release.name for release in RELEASES])
     parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--retain", action="store_true", help="tables have production's deletion policy")
     options = parser.parse_args()
-    [release] = [release for release in RELEASES if release.name == options.release]
     with tempfile.TemporaryDirectory(prefix="minute8-stacks-") as directory:
         state_dir = Path(directory)
         embedded = start(state_dir, 0, auth=True, tied=True)
         try:
             params = {"deletionPolicy": "RetainExceptOnCreate"} if options.retain else {}
-            return Story(embedded, state_dir, release, params).play(options.jobs)
+            return Story(embedded, state_dir, NEXT, params).play(options.jobs)
         finally:
             kill(state_dir)
 

@@ -18,11 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.upgrade.versions import RELEASES, ROOT, checked_out
+from tests.upgrade.versions import NEXT, ROOT, checked_out
 
 NOW = "this version"
-NAMES = [release.name for release in RELEASES]
-WINDOWS = [(name, NOW) for name in NAMES] + [(NOW, name) for name in NAMES]
+WINDOWS = [(NEXT.name, NOW), (NOW, NEXT.name)]
 # Nothing listens there: connections that cannot be opened in the init phase are opened by the first request.
 NOWHERE = "http://127.0.0.1:1"
 STARTS = """
@@ -50,10 +49,7 @@ VERSION_REQUEST = {
 
 @pytest.fixture(scope="module")
 def checkouts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
-    directories = {
-        release.name: checked_out(release, tmp_path_factory.mktemp("release"), ()) for release in RELEASES
-    }
-    yield directories | {NOW: ROOT}
+    yield {NEXT.name: checked_out(NEXT, tmp_path_factory.mktemp("release"), ()), NOW: ROOT}
 
 
 def functions_of(checkout: Path) -> dict[str, tuple[str, dict[str, str]]]:
@@ -75,7 +71,8 @@ def _value(value: Any, params: Mapping[str, Any]) -> str:
     if isinstance(value, dict):
         # The only condition is whether a parameter is on, which it is not by default.
         return str(value["Fn::If"][2]) if "Fn::If" in value else "a-resource"
-    return re.sub(r"\$\{param:(\w+)\}", lambda match: str(params.get(match[1], "x")), str(value))
+    text = re.sub(r"\$\{param:(\w+)\}", lambda match: str(params.get(match[1], "x")), str(value))
+    return "" if text.startswith("${file(./deploy/numbers.js)") else text  # what is empty has its own default
 
 
 @pytest.mark.parametrize(("code", "configuration"), WINDOWS)

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.upgrade.versions import RELEASES, ROOT, Release, Version, checked_out
+from tests.upgrade.versions import AFTER, NEXT, ROOT, Version, checked_out
 from tests.worlds import at, job
 
 Story = list[list[Any]]
 State = dict[str, Any]
 END = "2026-11-21T04:40:00Z"
 MAX_WRITES = 40
-# Its payload has an item of its own, which earlier versions do not know: they refuse to call it.
+# Its payload has an item of its own.
 LARGE = "x" * 5_000
 UNTIL = {"end_at": "2026-11-21T03:45:00Z"}
 FIVE = {"max_attempts": 5, "base_s": 60}
@@ -32,9 +32,11 @@ def every(cron: str, **fields: Any) -> dict[str, Any]:
     return job(cron=cron, **UNTIL, **fields)
 
 
-# Everything that both versions know, up to the tick of 3:28. At its end a minute of calls is in the queue, retries
+# Everything, up to the tick of 3:28. At its end a minute of calls is in the queue, retries
 # wait, a backfill is under way, a run is dispatched, and the due table holds an entry that nobody can read.
 STORY: Story = [
+    ["attribute", "pack_from", 5],
+    ["put", "alice", "large", every("3-59/10 * * * *", payload=LARGE)],
     ["put", "alice", "report", every("*/3 * * * *")],
     ["put", "alice", "seconds", every("*/30 27-32 3 * * *")],
     ["put", "alice", "flaky", every("*/4 * * * *", retry=FIVE)],
@@ -76,32 +78,30 @@ def present() -> Iterator[Version]:
     version.close()
 
 
-@pytest.fixture(scope="module", params=RELEASES, ids=[release.name for release in RELEASES])
-def release(request: pytest.FixtureRequest) -> Release:
-    release: Release = request.param
-    return release
-
-
 @pytest.fixture(scope="module")
-def former(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Version]:
-    version = Version(checked_out(release, tmp_path_factory.mktemp("release")))
-    yield version
-    version.close()
+def versions(present: Version, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Version]]:
+    """This version, the next one, and the one after it."""
+    made_up = {
+        release.name: Version(checked_out(release, tmp_path_factory.mktemp(release.name)))
+        for release in (NEXT, AFTER)
+    }
+    yield {"present": present, **made_up}
+    for version in made_up.values():
+        version.close()
 
 
 class Switch(NamedTuple):
-    """From which version, to which; `follower` is that one if it is an earlier one."""
+    """From which version, to which."""
 
     before: Version
     after: Version
-    follower: Release | None
 
 
-@pytest.fixture(scope="module", params=["forwards", "backwards"])
-def switch(request: pytest.FixtureRequest, release: Release, former: Version, present: Version) -> Switch:
-    if request.param == "forwards":
-        return Switch(former, present, None)
-    return Switch(present, former, release)
+@pytest.fixture(scope="module", params=["present next", "next present", "next after", "after next"])
+def switch(request: pytest.FixtureRequest, versions: dict[str, Version]) -> Switch:
+    """A deployment, or the way back from it."""
+    before, after = request.param.split()
+    return Switch(versions[before], versions[after])
 
 
 _known: dict[str, State] = {}
@@ -150,22 +150,11 @@ def doubled(state: State) -> list[Any]:
     return [attempt for attempt, times in calls.items() if times > 1]
 
 
-def story_for(follower: Release | None = None) -> Story:
-    """The story before a version that may lack something goes on (docs/upgrading.md has the same)."""
-    packs = follower is None or follower.reads_packs_and_wakes
-    waits = follower is None or follower.keeps_long_waits
-    steps = STORY if waits else [step for step in STORY if "flaky-long" not in step]
-    steps = (
-        steps if follower else [["put", "alice", "large", every("3-59/10 * * * *", payload=LARGE)], *steps]
-    )
-    return [["attribute", "pack_from", 5 if packs else 0], *steps]
-
-
 @pytest.mark.parametrize("moment", ["03:28:30", "03:29:45", "03:30:00", "03:31:10"])
 def test_a_deployment_between_two_ticks_loses_and_doubles_nothing(
     switch: Switch, present: Version, moment: str
 ) -> None:
-    steps = story_for(switch.follower)
+    steps = STORY
     state = played(switch.before, [*steps, ["until", f"2026-11-21T{moment}Z"]])
     assert state["messages"]
     end = played(switch.after, THE_END, state)
@@ -179,7 +168,7 @@ def test_work_that_was_cut_off_is_finished_by_the_other_version(
     switch: Switch, present: Version, name: str
 ) -> None:
     """After each write of the step: the rest of it happens, or nothing of it has happened."""
-    steps, step = story_for(switch.follower), CUTS[name]
+    steps, step = STORY, CUTS[name]
     accepted = [of_the_present(present, [*steps, *more]) for more in ([], [step])]
     start = played(switch.before, steps)
     for writes in range(MAX_WRITES):
@@ -205,7 +194,7 @@ DIVIDE: Story = [["divide", 10]]
 def test_a_divided_window_is_planned_by_the_other_versions_planners(
     switch: Switch, present: Version, planned: int, shares_are_lost: bool
 ) -> None:
-    steps = story_for(switch.follower)
+    steps = STORY
     state = played(switch.before, [*steps, *DIVIDE, ["tick"], ["plan", planned]])
     assert state["shares"]
     state["shares"] = [] if shares_are_lost else state["shares"]
@@ -215,13 +204,9 @@ def test_a_divided_window_is_planned_by_the_other_versions_planners(
     assert end["shares"] == []
 
 
-def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(
-    switch: Switch, release: Release, present: Version
-) -> None:
-    if not release.sets_aside:
-        pytest.skip(f"{release.name} sets nothing aside")
+def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(switch: Switch, present: Version) -> None:
     broken = [
-        *story_for(switch.follower),
+        *STORY,
         ["garbage"],
         ["damage", "report"],
         ["until", "2026-11-21T03:31:10Z"],
@@ -240,14 +225,12 @@ def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(
 
 
 def test_a_held_target_stays_held_and_is_released_by_the_other_version(
-    switch: Switch, release: Release, present: Version
+    switch: Switch, present: Version
 ) -> None:
-    if not release.has_holds:
-        pytest.skip(f"{release.name} holds nothing: docs/upgrading.md says what it calls again")
     held = every("* * * * *")
     held["target"]["arn"] += "-2"
     broken = [
-        *story_for(switch.follower),
+        *STORY,
         ["put", "alice", "held", held],
         ["hold", "hold", held["target"]["arn"], "down"],
         ["until", "2026-11-21T03:31:10Z"],
@@ -263,41 +246,7 @@ def test_a_held_target_stays_held_and_is_released_by_the_other_version(
     assert statuses["alice#held#20261121T034000Z:1"] == "succeeded"
 
 
-# What 0.1.0 does not know. It may ignore it, and must not call at a time that is wrong.
-SPREAD = every("*/5 * * * *")
-SPREAD["schedule"]["spread_s"] = 50
-UNKNOWN: Story = [
-    ["put", "erin", "aws", every("0/4 * * * ? *", dialect="eventbridge")],
-    ["put", "erin", "aws-weekday", every("* * ? * 7 *", dialect="eventbridge")],
-    ["put", "erin", "paced", every("*/5 * * * *", pace={"per_second": 1, "tolerance_s": 60})],
-    ["put", "erin", "spread", SPREAD],
-    ["put", "erin", "ends", every("*/5 * * * *", after_completion="delete", on_crash="fail")],
-    ["put", "erin", "large", every("*/5 * * * *", catch_up="all", payload=LARGE)],
-]
-
-
-def test_there_and_back_again_what_the_earlier_version_does_not_know_is_never_called_wrongly(
-    release: Release, former: Version, present: Version
-) -> None:
-    steps = [*story_for(release), *UNKNOWN]
-    expected, _ = of_the_present(present, steps)
-    state = played(present, [*steps, ["until", "2026-11-21T03:29:00Z"]])
-    before = len(state["calls"])
-    state = played(former, [["until", "2026-11-21T03:36:30Z"]], state)
-    assert not [context for _, context in state["calls"][before:] if context["job_id"] == "large"]
-    end = played(present, THE_END, state)
-    called, recorded = outcome(end)
-    set_aside = {execution_id for execution_id in expected if ":aws" in execution_id}
-    assert called <= expected
-    assert expected - called <= set_aside
-    assert {execution_id for execution_id in called & set_aside if ":20261121T034" in execution_id}, (
-        "they are called again afterwards"
-    )
-    assert doubled(end) == []
-    assert set(recorded.values()) <= {"succeeded", "dispatched", "failed", "skippedpaused", "skippeddeleted"}
-
-
-def test_a_tenant_that_is_half_removed_is_removed(former: Version, present: Version) -> None:
+def test_a_tenant_that_is_half_removed_is_removed(switch: Switch) -> None:
     steps: Story = [
         ["deletion", "create", "dora"],
         *(["put", "dora", f"job-{n}", every("* * * * *")] for n in range(4)),
@@ -306,10 +255,10 @@ def test_a_tenant_that_is_half_removed_is_removed(former: Version, present: Vers
         ["until", "2026-11-21T03:26:30Z"],
         ["deletion", "move_on", "dora", 2],
     ]
-    state = played(former, steps)
+    state = played(switch.before, steps)
     assert 0 < sum(item["pk"]["S"] == "dora" for item in state["tables"]["jobs"]) < 8
     rest: Story = [["deletion", "move_on", "dora", 100]] * 5
-    end = played(present, [["until", "2026-11-21T03:35:00Z"], *rest], state)
+    end = played(switch.after, [["until", "2026-11-21T03:35:00Z"], *rest], state)
     assert [item for item in end["tables"]["runs"] if item["pk"]["S"].startswith("dora")] == []
     assert [
         item["sk"]["S"]
