@@ -38,10 +38,10 @@ _RUN_FIELDS = (
     "skipped_count",
     "skipped_from_at",
     "dead_letter_error",
+    "error_type",
+    "error",
 )
 
-# The other fields of a run without a value are left out.
-_SHOWN_AS_0: Final = ("attempt", "lateness_s", "duration_s")
 _UNKNOWN: Final = "unknown"
 _DIED: Final = {
     "outcome": _UNKNOWN,
@@ -109,12 +109,12 @@ def run_view(run: Run) -> dict[str, Any]:
         "job_id": run.job_id,
         "trace_id": trace_id(run.execution_id),
         "attempt": run.attempt,
-        "error_type": run.error_type or (last.error_type if last else ""),
-        "error": run.error or (last.error if last else ""),
     }
-    view |= {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) is not None}
-    shown = {name: value for name, value in view.items() if value or name in _SHOWN_AS_0}
-    return _instants(shown) | _signs(run) | {"attempts": _calls(run)}
+    fields = to_builtins(run)
+    if last and not run.error_type:  # else it ended without an attempt
+        fields |= {"error_type": last.error_type, "error": last.error}
+    view |= {name: fields[name] for name in _RUN_FIELDS if fields.get(name, "") != ""}
+    return _instants(view) | _signs(run) | {"attempts": _calls(run)}
 
 
 def callback_view(run: Run, *, stop: bool) -> dict[str, Any]:

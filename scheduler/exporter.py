@@ -14,18 +14,20 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from msgspec import to_builtins
+
 from common.clock import Clock
 from common.planning.chores import Done, Position
-from common.planning.execution import execution_id, trace_id
+from common.planning.execution import trace_id
 from common.projection.entry import RunEntry
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns, ProjectedWindow
-from common.runs.outcome import last_attempt
+from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Query, Tables
 from common.storage.wire import Item
@@ -169,7 +171,7 @@ class Exporter:
             records = {(item["sk"], item["job_id"]): item for item in self._records(tenant, runs)}
             for run in runs:
                 if record := records.get(run.key):
-                    yield line_of(record)
+                    yield line_of(Run.from_item(record))
 
     def _records(self, tenant: str, runs: Iterable[RunEntry]) -> Iterator[Item]:
         run_keys = [keys.run(tenant, run.job_id, run.run_name) for run in runs]
@@ -266,17 +268,16 @@ class _Part:
         return self._buffer.getvalue()
 
 
-def line_of(record: Mapping[str, Any]) -> bytes:
+def line_of(run: Run) -> bytes:
     """A run as a line: its fields have the names and forms of the API. Of its attempts, the last one's error. Pure."""
-    name = execution_id(record["tenant"], record["job_id"], record["sk"])
-    last = last_attempt(record)
+    fields, last = to_builtins(run), to_builtins(run.last_attempt) if run.last_attempt else {}
     line: dict[str, Any] = {
-        "execution_id": name,
-        "job_id": record["job_id"],
-        **{name: rfc3339(record[name]) for name in _INSTANTS if record.get(name) is not None},
-        **{name: record[name] for name in _FIELDS if record.get(name) is not None},
-        **{name: last[name] for name in ("error_type", "error") if last and last.get(name)},
-        "trace_id": trace_id(name),
+        "execution_id": run.execution_id,
+        "job_id": run.job_id,
+        **{name: rfc3339(fields[name]) for name in _INSTANTS if name in fields},
+        **{name: fields[name] for name in _FIELDS if name in fields},
+        **{name: last[name] for name in ("error_type", "error") if name in last},
+        "trace_id": trace_id(run.execution_id),
     }
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=float).encode() + b"\n"
 

@@ -34,9 +34,8 @@ from common.projection.looks import NO_RECORD_AFTER_S, Look, Looks, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
-from common.runs.run import Run
+from common.runs.run import MAX_STUCK, Run
 from common.runs.states import DISPATCHED
-from common.runs.stuck import MAX_STUCK
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables

@@ -28,7 +28,7 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
 from common.planning.packs import MAX_IN_A_PACK
 from common.planning.queue import ExecutionsQueue
-from common.runs.stuck import MAX_STUCK, check_record, is_stuck
+from common.runs.run import MAX_STUCK, Run
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys
 from common.storage.table import Table
@@ -262,8 +262,7 @@ class Reconciler:
 def _is_suspicious(record: Item, now: float) -> bool:
     """Whether the truth checker has to look at a run: it does not go on, or cannot be read."""
     try:
-        check_record(record)
-        return is_stuck(record, now)
+        return Run.from_item(record).is_stuck(now)
     except UNREADABLE:
         return True
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
@@ -28,12 +27,6 @@ MAX_RETRY_AFTER_S: Final = 365.0 * DAY_S
 def cut(text: str, most_bytes: int) -> str:
     """The beginning of a text from a target, cut between characters: DynamoDB refuses an incomplete character."""
     return text[:most_bytes].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
-
-
-def last_attempt(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The newest ended attempt that a run's record keeps; empty if none has ended."""
-    attempts = record.get("attempts")
-    return attempts[-1] if attempts else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ Status = Literal["queued", "running", "retrying", "dispatched", "succeeded", "fa
 
 # A message may be delivered again so long after its lease.
 STUCK_AFTER_S: Final = 120
+# A tick tells the truth checker so many of its stuck runs.
+MAX_STUCK: Final = 100
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
