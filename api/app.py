@@ -130,7 +130,7 @@ def _routed(services: Services, event: Event, request_id: str, known: Credential
         credential = known or services.authenticate(bearer(_headers_of(event)), now)
     try:
         request = _request(services, event, route, path, credential, now)
-        reply = ROUTES[route](services.acting_for(request.credential), request)
+        reply = ROUTES.answer(route, services.acting_for(request.credential), request)
     except Exception as error:
         if known is None:  # a process that calls the routes itself has its own log
             log_refused(credential, f"{route.method} {route.path}", problem_of(error, request_id).kind.status)

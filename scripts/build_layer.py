@@ -34,6 +34,9 @@ OPTIONAL_LAYERS = {"layer-jwt": "jwtIssuer", "layer-otlp": "otlpEndpoint"}
 # What the functions call: their own tables, queue and bus, and targets.
 SERVICES = {"cloudwatch", "dynamodb", "ecs", "events", "lambda", "s3", "sns", "sqs", "stepfunctions", "sts"}
 
+# What Powertools' logger and metrics are made of. No function has its event handler.
+_POWERTOOLS = {"exceptions", "logging", "metrics", "shared", "tracing", "utilities", "warnings"}
+
 # CPython 3.13 as WebAssembly: its compiled modules are those of any platform.
 _COMPILER = ROOT / "node_modules" / "pyodide"
 
@@ -158,6 +161,12 @@ def _strip(packages: Path) -> None:
     for service in packages.glob("botocore/data/*/"):
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
+    for part in packages.glob("aws_lambda_powertools/*/"):
+        if part.name not in _POWERTOOLS:
+            shutil.rmtree(part)
+    for utility in packages.glob("aws_lambda_powertools/utilities/*/"):
+        if utility.name != "jmespath_utils":
+            shutil.rmtree(utility)
     _trim(packages / "botocore" / "data")
     shutil.rmtree(packages / "bin", ignore_errors=True)
 

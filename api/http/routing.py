@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final
@@ -95,7 +94,8 @@ class Route:
         return self.method == "GET" and self.response_type == JSON and not self.revision
 
 
-Handler = Callable[[Services, Request], Response]
+# What a route calls: with the services and the request, and with the body if it has a parameter for that.
+Handler = Callable[..., Response]
 
 
 @dataclass(slots=True)
@@ -146,13 +146,28 @@ class Routes(dict[Route, Handler]):
             self._declare(route, handler)
 
     def add(self, method: str, path: str, role: Role | None, **declared: Any) -> Callable[[Handler], Handler]:
-        """A decorator that declares the route that a function answers. `declared` are further fields of Route."""
-        return partial(self._declare, Route(method, path, role, **declared))
+        """A decorator that declares the route that a function answers. `declared` are further fields of Route.
+
+        A function with the parameter `body` gets the request's, as its type in `api/shapes` says.
+        """
+
+        def declare(handler: Handler) -> Handler:
+            body = handler.__annotations__.get("body", "")
+            return self._declare(Route(method, path, role, **{"body": body, **declared}), handler)
+
+        return declare
 
     def _declare(self, route: Route, handler: Handler) -> Handler:
         self[route] = handler
         self._places.add(route.path.split("/"), route)
         return handler
+
+    def answer(self, route: Route, services: Services, request: Request) -> Response:
+        """What the route's function answers. Raises what reading the body raises, and what the function raises."""
+        handler = self[route]
+        if "body" in handler.__annotations__:
+            return handler(services, request, request.shaped())
+        return handler(services, request)
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""

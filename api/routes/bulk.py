@@ -211,11 +211,10 @@ class _Done:
     "/v1/jobs/_all/pause",
     "write",
     response="ManyDone",
-    body="PauseJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def pause_jobs(services: Services, request: Request) -> Response:
+def pause_jobs(services: Services, request: Request, body: PauseJobs) -> Response:
     """Pause the jobs that a filter takes.
 
     All conditions of the body must hold; `all` takes every job. A request pauses up to 100 jobs within 18 s, each
@@ -224,7 +223,6 @@ def pause_jobs(services: Services, request: Request) -> Response:
 
     A request reads up to 2,000 jobs.
     """
-    body: PauseJobs = request.shaped()
     return _jobs(
         services, request, body, lambda job_id: services.store.pause(request.tenant, job_id, body.note)
     )
@@ -235,16 +233,14 @@ def pause_jobs(services: Services, request: Request) -> Response:
     "/v1/jobs/_all/resume",
     "write",
     response="ManyDone",
-    body="ManyJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def resume_jobs(services: Services, request: Request) -> Response:
+def resume_jobs(services: Services, request: Request, body: ManyJobs) -> Response:
     """Resume the jobs that a filter takes.
 
     As `POST /v1/jobs/_all/pause`: the jobs fire again from the next second on, and what they missed does not run.
     """
-    body: ManyJobs = request.shaped()
     return _jobs(services, request, body, lambda job_id: services.store.resume(request.tenant, job_id))
 
 
@@ -253,17 +249,15 @@ def resume_jobs(services: Services, request: Request) -> Response:
     "/v1/jobs/_all/run",
     "write",
     response="ManyDone",
-    body="RunJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def run_jobs(services: Services, request: Request) -> Response:
+def run_jobs(services: Services, request: Request, body: RunJobs) -> Response:
     """Run the jobs that a filter takes now.
 
     As `POST /v1/jobs/_all/pause`: each job is started once for a `nonce`, also if it is paused. Send a `nonce` of
     your own, so that the request can be repeated. Without `dry_run` it counts as 100 requests.
     """
-    body: RunJobs = request.shaped()
     nonce = body.nonce or secrets.token_hex(6)
     if not body.dry_run:
         services.count_as(request.tenant, request.now, MAX_CHANGED, A_THOUSAND_JOBS)
@@ -277,16 +271,14 @@ def run_jobs(services: Services, request: Request) -> Response:
     "/v1/jobs/_all/delete",
     "write",
     response="ManyDone",
-    body="ManyJobs",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def delete_jobs(services: Services, request: Request) -> Response:
+def delete_jobs(services: Services, request: Request, body: ManyJobs) -> Response:
     """Delete the jobs that a filter takes.
 
     As `POST /v1/jobs/_all/pause`. A deleted job is gone: `GET /v1/jobs/_export` beforehand keeps the definitions.
     """
-    body: ManyJobs = request.shaped()
     return _jobs(services, request, body, lambda job_id: services.store.delete(request.tenant, job_id))
 
 
@@ -351,18 +343,16 @@ def _failing_jobs(
     "/v1/runs/_all/retry",
     "write",
     response="ManyDone",
-    body="RetryRuns",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def retry_runs(services: Services, request: Request) -> Response:
+def retry_runs(services: Services, request: Request, body: RetryRuns) -> Response:
     """Try failed runs of a span once more.
 
     Each run that failed in the range gets one more attempt, 100 in a request. `not-found` and `conflict` of one run
     are listed and stop no other. Without `dry_run` it counts as 100 requests. Send the same body with `next_cursor`
     as `cursor` until it is null.
     """
-    body: RetryRuns = request.shaped()
     check_order(body.from_at, body.until_at)
     failure_filter = FailureFilter(
         from_at=body.from_at,
@@ -393,17 +383,15 @@ def retry_runs(services: Services, request: Request) -> Response:
     "/v1/runs/_all/cancel",
     "write",
     response="ManyDone",
-    body="CancelRuns",
     body_optional=True,
     weight=A_THOUSAND_JOBS,
 )
-def cancel_runs(services: Services, request: Request) -> Response:
+def cancel_runs(services: Services, request: Request, body: CancelRuns) -> Response:
     """Cancel runs that wait.
 
     Runs that wait for their next attempt, or with `status: queued` for their first one, are recorded as skipped.
     Without a range: those of the last day. Send the same body with `next_cursor` as `cursor` until it is null.
     """
-    body: CancelRuns = request.shaped()
     if body.from_at is not None:
         check_order(body.from_at, body.until_at)
     status, prefix = body.status or RETRYING, body.job_prefix or ""

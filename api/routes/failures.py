@@ -104,10 +104,9 @@ def list_muted_groups(services: Services, request: Request) -> Response:
     "/v1/failures/groups/{job_id}/{fingerprint}/mute",
     "write",
     response="MutedGroup",
-    body="NewMute",
     weight=THOUSANDS,
 )
-def mute_failures(services: Services, request: Request) -> Response:
+def mute_failures(services: Services, request: Request, body: NewMute) -> Response:
     """Mute a group of failures: somebody knows of it.
 
     The overview counts it no more, and subscriptions report it no more. Its runs stay listed. It ends at `until_at`;
@@ -115,7 +114,6 @@ def mute_failures(services: Services, request: Request) -> Response:
     error is another group. `conflict`: 200 groups are muted. It reads up to 2,000 failed runs, and takes one
     transaction.
     """
-    body: NewMute = request.shaped()
     job_id, fingerprint = _group_of(request)
     filters = FailureFilter(job_id=job_id, fingerprint=fingerprint)
     page = services.history.failed_runs.page(request.tenant, filters, limit=1)

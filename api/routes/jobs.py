@@ -279,17 +279,15 @@ def job_health(services: Services, request: Request) -> Response:
     "/v1/jobs/{job_id}/pause",
     "write",
     response="Job",
-    body="Pause",
     body_optional=True,
     if_match=True,
 )
-def pause_job(services: Services, request: Request) -> Response:
+def pause_job(services: Services, request: Request, body: Pause) -> Response:
     """Pause a job.
 
     The job fires no more until it is resumed, and what is in the queue is skipped. Pausing a paused job changes its
     note. A run by hand still starts. One read and one transaction.
     """
-    body: Pause = request.shaped()
     job = services.store.pause(request.tenant, existing_id(request), body.note, request.if_match())
     return _job_reply(services, job, request.now)
 

@@ -36,17 +36,15 @@ ROUTES = Routes()
     "write",
     response="Run",
     status=HTTPStatus.ACCEPTED,
-    body="RunNow",
     body_optional=True,
 )
-def run_job_now(services: Services, request: Request) -> Response:
+def run_job_now(services: Services, request: Request, body: RunNow) -> Response:
     """Run a job now, paused or not.
 
     The run starts at once, beside those of the schedule. The same `nonce` starts the job once in 24 hours, and is
     `conflict` with another payload. A payload of the request replaces the job's for this run, is kept for 30 days,
     and counts as a request for each 4 KiB.
     """
-    body: RunNow = request.shaped()
     nonce, payload = body.nonce or _new_name(), None
     if body.payload is not UNSET:
         payload = payload_text(body.payload, services.registry.validator(request.tenant).limits.payload_bytes)
@@ -68,10 +66,8 @@ def retry_run(services: Services, request: Request) -> Response:
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add(
-    "POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body="Pause", body_optional=True
-)
-def cancel_run(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body_optional=True)
+def cancel_run(services: Services, request: Request, body: Pause) -> Response:
     """Cancel an execution, or have its target stop.
 
     One that has not started is recorded as skipped, with the note; it can be cancelled before it is planned. One that
@@ -80,20 +76,18 @@ def cancel_run(services: Services, request: Request) -> Response:
     `stop` says so. `conflict`: it has ended, or its target cannot be told. `not-found`: the job is not due then.
     Two reads and one transaction.
     """
-    body: Pause = request.shaped()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], body.note)
     return _run(services, execution, HTTPStatus.OK)
 
 
-@ROUTES.add("POST", "/v1/runs/{execution_id}/callback", None, response="CallbackAnswer", body="Callback")
-def call_back(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/runs/{execution_id}/callback", None, response="CallbackAnswer")
+def call_back(services: Services, request: Request, body: Callback) -> Response:
     """Tell how a run with `completion: callback` goes on, or how it has ended.
 
     For the run's target: the token of the attempt, from the event, takes the place of a key. The same end again changes
     nothing. `unauthenticated`: not the newest attempt's token. `conflict`: it has ended otherwise, or its time is over.
     It counts as a request of the tenant. One read and one write.
     """
-    body: Callback = request.shaped()
     record = services.callbacks.proven(request.path["execution_id"], body.token)
     services.admit_target(record.tenant, request.now)
     if body.status == "running":
@@ -103,17 +97,14 @@ def call_back(services: Services, request: Request) -> Response:
     return Response(callback_view(answer.run, stop=answer.stop))
 
 
-@ROUTES.add(
-    "POST", "/v1/jobs/{job_id}/skip", "write", response="SkippedFires", body="SkipFires", body_optional=True
-)
-def skip_fires(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/jobs/{job_id}/skip", "write", response="SkippedFires", body_optional=True)
+def skip_fires(services: Services, request: Request, body: SkipFires) -> Response:
     """Cancel a job's next fire times beforehand, those within 366 days.
 
     The job stays active. Each cancelled fire time is a run that is recorded as skipped, with the note. The same
     request again cancels the same ones, until the first of them has passed. `conflict`: the job is paused or fires
     no more. Each fire time counts as a request.
     """
-    body: SkipFires = request.shaped()
     services.count_as(request.tenant, request.now, body.count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), body.count, body.note)
     runs = services.runs.of_executions(executions)
@@ -144,9 +135,8 @@ def unskip_fires(services: Services, request: Request) -> Response:
     response="Backfill",
     status=HTTPStatus.ACCEPTED,
     other_status=HTTPStatus.OK,
-    body="NewBackfill",
 )
-def start_backfill(services: Services, request: Request) -> Response:
+def start_backfill(services: Services, request: Request, body: NewBackfill) -> Response:
     """Run the fire times of a past range, or count them.
 
     Every fire time of [`start_at`, `end_at`) runs once more by the present schedule, `concurrency` at a time;
@@ -155,7 +145,6 @@ def start_backfill(services: Services, request: Request) -> Response:
 
     Each execution counts as a request, the backfill as half of the tenant's `requests_per_minute` at most.
     """
-    body: NewBackfill = request.shaped()
     job_id = existing_id(request)
     total = services.manual.backfills.count(request.tenant, job_id, body.start_at, body.end_at)
     if body.dry_run:
@@ -200,15 +189,13 @@ def list_backfills(services: Services, request: Request) -> Response:
     "/v1/jobs/{job_id}/backfills/{backfill_id}/cancel",
     "write",
     response="Backfill",
-    body="Pause",
     body_optional=True,
 )
-def cancel_backfill(services: Services, request: Request) -> Response:
+def cancel_backfill(services: Services, request: Request, body: Pause) -> Response:
     """Cancel what a backfill has not started.
 
     Executions that have begun still end. Cancelling it again changes nothing. One read and one transaction.
     """
-    body: Pause = request.shaped()
     cancelled = services.manual.backfills.cancel(
         request.tenant, existing_id(request), _backfill_id(request), body.note
     )

@@ -14,7 +14,6 @@ from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
 from api.routes.tenants import existing_tenant
 from api.services import Services
-from common.errors import InvalidInput
 from common.history.expected import AsOf
 from common.planning.due_index import Mark
 from common.planning.log import PlannedWindow
@@ -88,17 +87,15 @@ def tenant_health(services: Services, request: Request) -> Response:
     "/v1/tenants/{tenant_id}/check",
     "operator",
     response="RuleEffects",
-    body="TenantPatch",
     body_type="application/merge-patch+json",
     if_match=True,
 )
-def check_tenant(services: Services, request: Request) -> Response:
+def check_tenant(services: Services, request: Request, body: TenantPatch) -> Response:
     """What a change of a tenant's rules would break; changes nothing.
 
     The body is that of the change. It reads up to 2,000 of the tenant's jobs and tells how many the new rules would
     stop. With `If-Match` only if that is the current revision.
     """
-    body: TenantPatch = request.shaped()
     changes = to_builtins(body)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
@@ -222,27 +219,25 @@ def list_holds(services: Services, request: Request) -> Response:
     return _holds_response(services.operations.holds.all())
 
 
-@ROUTES.add("POST", "/v1/holds", "operator", response="Holds", body="NewHold")
-def hold_target(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/holds", "operator", response="Holds")
+def hold_target(services: Services, request: Request, body: NewHold) -> Response:
     """Skip the runs of all tenants that would call a target.
 
     Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`held`). Holding a pattern
     again changes its note. One read and one transaction.
     """
-    body: NewHold = request.shaped()
     return _holds_response(
         services.operations.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
     )
 
 
-@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds", body="Release")
-def release_target(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds")
+def release_target(services: Services, request: Request, body: Release) -> Response:
     """Let a held target be called again.
 
     Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not held. One read and one
     transaction.
     """
-    body: Release = request.shaped()
     return _holds_response(
         services.operations.holds.release(body.pattern, request.now, by=request.credential.by)
     )
@@ -275,14 +270,13 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", response="RanUnrecorded", body="RunUnrecorded")
-def run_unrecorded(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/platform/unrecorded/run", "operator", response="RanUnrecorded")
+def run_unrecorded(services: Services, request: Request, body: RunUnrecorded) -> Response:
     """Send executions again that have no record.
 
     Up to 100 executions are enqueued again as the same executions, so each runs once. One that has a record
     meanwhile is not sent. `not-found`: an id is not in the list.
     """
-    body: RunUnrecorded = request.shaped()
     sent, recorded = services.operations.run_again.run(body.execution_ids, by=request.credential.by)
     return Response({"sent": sent, "recorded": recorded})
 
@@ -326,39 +320,26 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add(
-    "POST", "/v1/dead-letters/{queue}/redrive", "operator", response="DeadLettersDone", body="WhichLetters"
-)
-def redrive_dead_letters(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/dead-letters/{queue}/redrive", "operator", response="DeadLettersDone")
+def redrive_dead_letters(services: Services, request: Request, body: WhichLetters) -> Response:
     """Send given-up messages to their queue again.
 
     By their ids, or `all`, of which a request takes 100. A message that cannot be read stays.  It ends after 15 s
     at the latest, and `more` tells whether to repeat it.
     """
-    queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.deployment.dead_letters.redrive(queue, MAX_LETTERS, only))
+    letters = services.deployment.dead_letters
+    return _done(services, request, letters.redrive(request.path["queue"], MAX_LETTERS, body.message_ids))
 
 
-@ROUTES.add(
-    "POST", "/v1/dead-letters/{queue}/discard", "operator", response="DeadLettersDone", body="WhichLetters"
-)
-def discard_dead_letters(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/dead-letters/{queue}/discard", "operator", response="DeadLettersDone")
+def discard_dead_letters(services: Services, request: Request, body: WhichLetters) -> Response:
     """Delete given-up messages.
 
     By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It ends after
     15 s at the latest, and `more` tells whether to repeat it.
     """
-    queue, only = request.path["queue"], _message_ids(request)
-    return _done(services, request, services.deployment.dead_letters.discard(queue, MAX_LETTERS, only))
-
-
-def _message_ids(request: Request) -> list[str] | None:
-    """The ids of the chosen messages; None: all. Raises InvalidInput."""
-    body: WhichLetters = request.shaped()
-    if body.all == (body.message_ids is not None):
-        accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
-        raise InvalidInput("message_ids", "must say which letters", value=body.message_ids, accepted=accepted)
-    return body.message_ids
+    letters = services.deployment.dead_letters
+    return _done(services, request, letters.discard(request.path["queue"], MAX_LETTERS, body.message_ids))
 
 
 def _done(services: Services, request: Request, done: HandledLetters) -> Response:

@@ -43,17 +43,15 @@ def list_subscriptions(services: Services, request: Request) -> Response:
     "write",
     response="SubscriptionView",
     other_status=HTTPStatus.CREATED,
-    body="NewSubscription",
 )
-def put_subscription(services: Services, request: Request) -> Response:
+def put_subscription(services: Services, request: Request, body: NewSubscription) -> Response:
     """Create or replace a subscription; a disabled address is enabled again.
 
     A webhook or an SNS topic gets messages about failed jobs, recoveries, overdue jobs and what alerts say. The
     platform has to allow the address. `conflict`: the tenant has 20 subscriptions. One query and one transaction.
     """
-    definition: NewSubscription = request.shaped()
     stored = services.subscriptions.put(
-        request.tenant, request.path["name"], definition, request.now, services.store.audited
+        request.tenant, request.path["name"], body, request.now, services.store.audited
     )
     return Response(_subscription_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
 

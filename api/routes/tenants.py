@@ -41,16 +41,13 @@ _REBUILT_DAYS: Final = Query(
 ROUTES = Routes()
 
 
-@ROUTES.add(
-    "POST", "/v1/tenants", "operator", response="TenantView", status=HTTPStatus.CREATED, body="NewTenant"
-)
-def create_tenant(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/tenants", "operator", response="TenantView", status=HTTPStatus.CREATED)
+def create_tenant(services: Services, request: Request, body: NewTenant) -> Response:
     """Create a tenant.
 
     The tenant may call no target until `allowed_targets` has a pattern. `already-exists`: a tenant has this id, or
     had it within 31 days. One transaction.
     """
-    body: NewTenant = request.shaped()
     settings = {name: value for name, value in to_builtins(body).items() if name not in ("tenant_id", "name")}
     tenant = services.tenants.create(
         body.tenant_id, body.name or "", request.now, settings, by=request.credential.by
@@ -86,11 +83,10 @@ def get_tenant_of_platform(services: Services, request: Request) -> Response:
     "/v1/tenants/{tenant_id}",
     "operator",
     response="TenantView",
-    body="TenantPatch",
     body_type="application/merge-patch+json",
     if_match=True,
 )
-def patch_tenant(services: Services, request: Request) -> Response:
+def patch_tenant(services: Services, request: Request, body: TenantPatch) -> Response:
     """Change what a tenant may.
 
     Fields that the body leaves out stay, and null means the default; `add_targets` and `remove_targets` change
@@ -98,7 +94,6 @@ def patch_tenant(services: Services, request: Request) -> Response:
     current revision. One read and one transaction.
     """
     tenant_id = existing_tenant(request)
-    body: TenantPatch = request.shaped()
     changes = to_builtins(body)
     tenant = services.tenants.edit(
         tenant_id, changes, request.now, expected_revision=request.if_match(), by=request.credential.by
@@ -111,16 +106,14 @@ def patch_tenant(services: Services, request: Request) -> Response:
     "/v1/tenants/{tenant_id}/suspend",
     "operator",
     response="TenantView",
-    body="Suspension",
     body_optional=True,
 )
-def suspend_tenant(services: Services, request: Request) -> Response:
+def suspend_tenant(services: Services, request: Request, body: Suspension) -> Response:
     """Stop a tenant's jobs and changes.
 
     Within 15 s its executions are skipped and its changes refused; it can still read everything, and the note. One
     read and one transaction. `conflict`: the tenant is being deleted.
     """
-    body: Suspension = request.shaped()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.suspend(tenant_id, body.note, request.now, by=request.credential.by))
 
@@ -228,14 +221,14 @@ def list_keys(services: Services, request: Request) -> Response:
     return _key_page(services, request, request.tenant)
 
 
-@ROUTES.add("POST", "/v1/keys", "admin", response="MadeKey", status=HTTPStatus.CREATED, body="NewKey")
-def create_key(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/keys", "admin", response="MadeKey", status=HTTPStatus.CREATED)
+def create_key(services: Services, request: Request, body: NewKey) -> Response:
     """Create a key, which is shown this once.
 
     The response is the only place that shows the key: Minute8 stores its hash. `aws` makes a pair for AWS's SDKs.
     `conflict`: the tenant has the most keys that are possible. One query and one transaction.
     """
-    return _create_key(services, request, request.tenant)
+    return _create_key(services, request, body, request.tenant)
 
 
 @ROUTES.add("DELETE", "/v1/keys/{key_id}", "admin", response="KeyView", while_suspended=True)
@@ -262,14 +255,13 @@ def list_keys_of_tenant(services: Services, request: Request) -> Response:
     "operator",
     response="MadeKey",
     status=HTTPStatus.CREATED,
-    body="NewKey",
 )
-def create_key_of_tenant(services: Services, request: Request) -> Response:
+def create_key_of_tenant(services: Services, request: Request, body: NewKey) -> Response:
     """Create a key for a tenant, which is shown this once.
 
     The first key of a tenant is made this way. The response is the only place that shows the key.
     """
-    return _create_key(services, request, existing_tenant(request))
+    return _create_key(services, request, body, existing_tenant(request))
 
 
 @ROUTES.add("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", response="KeyView")
@@ -296,15 +288,13 @@ def list_operator_keys(services: Services, request: Request) -> Response:
     "operator",
     response="MadeKey",
     status=HTTPStatus.CREATED,
-    body="NewOperatorKey",
 )
-def create_operator_key(services: Services, request: Request) -> Response:
+def create_operator_key(services: Services, request: Request, body: NewOperatorKey) -> Response:
     """Create a key of the platform's own, which is shown this once.
 
     The response is the only place that shows the key. The first operator key is made with AWS credentials, by
     `minute8 operator-keys create`.
     """
-    body: NewOperatorKey = request.shaped()
     created = services.tenants.api_keys.create_operator_key(
         request.now, name=body.name or "", expires_at=body.expires_at, by=request.credential.by
     )
@@ -338,8 +328,7 @@ def _key_position(key: ApiKey) -> str:
     return f"{key.created_at:012}-{key.key_id}"
 
 
-def _create_key(services: Services, request: Request, tenant: str) -> Response:
-    body: NewKey = request.shaped()
+def _create_key(services: Services, request: Request, body: NewKey, tenant: str) -> Response:
     # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
     created = services.tenants.api_keys.create_key(
         tenant,

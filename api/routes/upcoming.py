@@ -321,8 +321,8 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/schedules/preview", "read", response="SchedulePreview", body="PreviewRequest")
-def preview_schedule(services: Services, request: Request) -> Response:
+@ROUTES.add("POST", "/v1/schedules/preview", "read", response="SchedulePreview")
+def preview_schedule(services: Services, request: Request, body: PreviewRequest) -> Response:
     """When a schedule fires, in words, and what may surprise you about it.
 
     Nothing is stored. The schedule is validated as a job's: every problem is named with its field, its value and
@@ -333,7 +333,6 @@ def preview_schedule(services: Services, request: Request) -> Response:
     from common.preview.preview import first_of_hours, read_schedule
     from common.preview.preview import preview as look_ahead
 
-    body: PreviewRequest = request.shaped()
     key = job_key(request.tenant, body.job_id)
     begin_at = body.from_at if "from_at" in body.model_fields_set else int(request.now)
     schedule, _ = read_schedule(body.schedule.written(), job_key=key, now=begin_at)

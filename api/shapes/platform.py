@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -19,6 +20,8 @@ from api.shapes.base import (
 )
 from api.shapes.runs import Totals
 from api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
+from common.errors import InvalidInput
+from common.platform.dead_letters import MAX_LETTERS
 from common.platform.run_again import MAX_RUN
 
 
@@ -335,10 +338,18 @@ class WhichLetters(RequestBody):
     examples: ClassVar = [{"all": True}]
 
     message_ids: Annotated[
-        Annotated[list[_MessageId], Meta(min_length=1, max_length=100)] | None,
+        Annotated[list[_MessageId], Meta(min_length=1, max_length=MAX_LETTERS)] | None,
         Meta(description="As the list shows them."),
     ] = None
     all: Annotated[bool, Meta(description="All of the queue, 100 at most; without ids.")] = False
+
+    def contradictions(self) -> Iterator[InvalidInput]:
+        """Both, or neither."""
+        if self.all == (self.message_ids is not None):
+            accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
+            yield InvalidInput(
+                "message_ids", "must say which letters", value=self.message_ids, accepted=accepted
+            )
 
 
 class DeadLetterCount(ResponseBody):
