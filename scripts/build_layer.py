@@ -161,14 +161,16 @@ def _strip(packages: Path) -> None:
     for service in packages.glob("botocore/data/*/"):
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
-    for part in packages.glob("aws_lambda_powertools/*/"):
-        if part.name not in _POWERTOOLS:
-            shutil.rmtree(part)
-    for utility in packages.glob("aws_lambda_powertools/utilities/*/"):
-        if utility.name != "jmespath_utils":
-            shutil.rmtree(utility)
+    _strip_powertools(packages / "aws_lambda_powertools")
     _trim(packages / "botocore" / "data")
     shutil.rmtree(packages / "bin", ignore_errors=True)
+
+
+def _strip_powertools(package: Path) -> None:
+    utilities = package.glob("utilities/*/")
+    parts = [part for part in package.glob("*/") if part.name not in _POWERTOOLS]
+    for part in parts + [utility for utility in utilities if utility.name != "jmespath_utils"]:
+        shutil.rmtree(part)
 
 
 def _trim(data: Path) -> None:
