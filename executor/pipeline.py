@@ -134,7 +134,8 @@ class Executor:
         if delivery.position in delivery.handed_over:
             return Report("duplicate", execution, detail=DISPATCHED)
         if delivery.is_early:
-            return self.recorder.send_on(execution)
+            self.recorder.postponed.send(execution)
+            return Report("sent_on", execution)
         self.due_jobs.wait_until(execution.visible_at)
         return Held(delivery, execution)
 

@@ -151,19 +151,6 @@ class Recorder:
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
-    def send_on(self, execution: Execution) -> Report:
-        """Give an execution that is due too late back to the queue."""
-        self.postponed.send(execution)
-        return Report("sent_on", execution)
-
-    def send_alone(self, executions: Sequence[Execution]) -> None:
-        """Enqueue each execution as a message of its own."""
-        self.queue.send(executions)
-
-    def settle(self, execution: Execution, message_id: str) -> None:
-        """Note that the call of this message's attempt was made, so that another delivery does not repeat it."""
-        self.runs.settle(execution, message_id)
-
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
         if execution.attempt == 1:

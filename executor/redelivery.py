@@ -117,7 +117,7 @@ def _send_alone(executor: Executor, deliveries: Iterable[Delivery], wait_s: int 
     not_before_at = int(executor.clock.now()) + wait_s if wait_s else 0
     executions = (delivery.execution for delivery in deliveries if delivery.execution)
     try:
-        executor.recorder.send_alone(
+        executor.recorder.queue.send(
             [
                 replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
                 for execution in executions
@@ -149,7 +149,7 @@ def _settle(executor: Executor, delivery: Delivery) -> None:
     if not delivery.is_in_pack or delivery.execution is None:
         return
     try:
-        executor.recorder.settle(delivery.execution, delivery.message.message_id)
+        executor.runs.settle(delivery.execution, delivery.message.message_id)
     except Exception as error:  # noqa: BLE001  its call is made again, as after a crash
         telemetry.logger().warning("not settled", error=repr(error))
 

@@ -99,20 +99,6 @@ class Permit(NamedTuple):
     stored: Item | None = None
 
 
-class Full(NamedTuple):
-    """There is no permit: who has them, and who waits.
-
-    `look_at`: when the first lease ends. `has_place`: the attempt waits in line, and is woken. `record`: its own
-    record, if that shows that the attempt does not wait for its turn. It has no place then.
-    """
-
-    holders: Sequence[str]
-    waiting: Sequence[str]
-    look_at: int
-    has_place: bool = False
-    record: Run | None = None
-
-
 class State(NamedTuple):
     """The holders and the runs that wait, by their names, as far as their time is not over."""
 
@@ -171,41 +157,48 @@ class State(NamedTuple):
         return woken
 
 
-Taken = tuple[Item | None, bool | State]
+class Full(NamedTuple):
+    """There is no permit: who has them, and who else waits.
+
+    `look_at`: when the first lease ends. `has_place`: the attempt waits in line, and is woken. `record`: its own
+    record, if that shows that the attempt does not wait for its turn. It has no place then.
+    """
+
+    state: State
+    waiting: Sequence[str]
+    look_at: int
+    has_place: bool = False
+    record: Run | None = None
+
+    @property
+    def holders(self) -> Sequence[str]:
+        """The names of those that have a permit."""
+        return sorted(self.state.holders)
 
 
-def take(stored: Item | None, name: str, limit: Limit, lease: Lease, now: float) -> Taken:
-    """The item with the attempt's lease, and whether it is new; or the item as it is, and its state: full. Pure."""
-    state = State.of(stored, now)
-    own = state.holders.get(name)
-    if own and own.attempt == lease.attempt:
-        if own.until >= lease.until:
-            return stored, False
-        return state.holding(name, lease).to_item(), False
-    others = State({other: held for other, held in state.holders.items() if other != name}, state.waiting)
-    if others.is_free_for(name, limit.permits):
-        return others.holding(name, lease).to_item(), True
-    return stored, state
-
-
-def take_or_wait(
+def take(
     stored: Item | None,
     execution: Execution,
     limit: Limit,
     lease: Lease,
     now: float,
-    gone: Sequence[Named],
+    gone: Sequence[Named] | None = None,
 ) -> tuple[Item | None, bool | Full]:
-    """Like `take`, without those that are gone. The attempt takes a place if it may wait. Pure."""
-    name = name_of(execution)
-    state = State.of(stored, now).without(gone)
-    changed, taken = take(state.to_item(), name, limit, lease, now)
-    if isinstance(taken, bool):
-        return changed, taken
+    """The item with the attempt's lease, and whether it is new; or why it has none. Pure.
+
+    `gone`: entries that have ended; the attempt then takes a place, if it may wait. None: nobody has looked yet.
+    """
+    name, state = name_of(execution), State.of(stored, now).without(gone or ())
+    own = state.holders.pop(name, None)
+    is_held = own is not None and own.attempt == lease.attempt
+    if own and is_held and own.until >= lease.until:
+        return stored, False
+    if is_held or state.is_free_for(name, limit.permits):
+        return state.holding(name, lease).to_item(), not is_held
     others = [other for other in state.in_line() if other != name]
     look_at = int(min((held.until for held in state.holders.values()), default=now + _OTHERS_FIRST_S)) + 1
-    full = Full(sorted(state.holders), others, look_at)
-    if len(others) >= limit.places:
+    full = Full(state, others, look_at)
+    if gone is None or len(others) >= limit.places:
         return stored, full
     since = state.waiting[name].since if name in state.waiting else now
     place = Place(since, look_at + _MARGINS_S, execution.attempt, limit.permits, execution.encode())
@@ -260,23 +253,20 @@ class Holders:
 
     def take(self, limit: Limit, execution: Execution, lease_until: float) -> Permit | Full:
         """Take a permit for an attempt. Without one it takes a place, if it may wait. Raises Busy."""
-        now, name = self.clock.now(), name_of(execution)
         lease = Lease(lease_until + limit.margin_s, limit.attempt, "call")
-        stored, taken = self.runs.swap(limit.key, lambda item: take(item, name, limit, lease, now))
-        if isinstance(taken, bool):
-            return Permit(limit.key, execution, limit.attempt, taken, stored)
-        record, gone = self._looked_up(execution, taken)
-        if record and not record.waits_for(execution.attempt):
-            return Full(sorted(taken.holders), taken.in_line(), int(now), record=record)
-        change = partial(
-            take_or_wait, execution=execution, limit=limit, lease=lease, now=self.clock.now(), gone=gone
-        )
-        changed, result = change(stored)
-        if changed != stored:
-            stored, result = self.runs.swap(limit.key, change, stored)
-        if isinstance(result, Full):
-            return result
-        return Permit(limit.key, execution, limit.attempt, result, stored)
+        ask = partial(take, execution=execution, limit=limit, lease=lease, now=self.clock.now())
+        stored, taken = self.runs.swap(limit.key, ask)
+        if isinstance(taken, Full):
+            record, gone = self._looked_up(execution, taken.state)
+            if record and not record.waits_for(execution.attempt):
+                return taken._replace(record=record)
+            ask = partial(ask, gone=gone)
+            changed, taken = ask(stored)
+            if changed != stored:
+                stored, taken = self.runs.swap(limit.key, ask, stored)
+        if isinstance(taken, Full):
+            return taken
+        return Permit(limit.key, execution, limit.attempt, taken, stored)
 
     def keep(self, permits: Iterable[Permit], until: float, doing: Doing) -> None:
         """Keep the permits until then."""

@@ -22,7 +22,6 @@ from common.runs.holders import (
     keep,
     leave,
     take,
-    take_or_wait,
 )
 from common.runs.run import Run
 from common.storage.wire import Item
@@ -60,11 +59,11 @@ def item(holders: Any = None, waiting: Any = None) -> Item:
 def asked(stored: Item | None, limit: Limit) -> str:
     """What a run gets that asks at NOW for a call of 40 s."""
     lease = Lease(NOW + 40, limit.attempt, "call")
-    changed, taken = take(stored, ME, limit, lease, NOW)
+    changed, taken = take(stored, RUN, limit, lease, NOW)
     if isinstance(taken, bool):
         return "taken" if taken else "had it"
     assert changed is stored
-    changed, result = take_or_wait(stored, RUN, limit, lease, NOW, [])
+    changed, result = take(stored, RUN, limit, lease, NOW, gone=[])
     assert isinstance(result, Full)
     assert result.has_place == (ME in State.of(changed, NOW).waiting)
     return f"looks at {result.look_at - NOW}" if result.has_place else "full"
@@ -217,7 +216,7 @@ def test_many_runs_in_a_random_order(seed: int) -> None:
         if ready and (random.random() < 0.6 or not going):
             run = ready.pop(random.randrange(len(ready)))
             lease = Lease(now + 40, 1, "call")
-            stored, result = take_or_wait(stored, run, limit(permits), lease, now, [])
+            stored, result = take(stored, run, limit(permits), lease, now, gone=[])
             if isinstance(result, Full):
                 assert result.has_place
                 line += [run] if run not in line else []

@@ -11,7 +11,7 @@ from common.jobs.job import Job
 from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.runs.claims import Claim
-from common.runs.holders import MAX_PLACES, Full
+from common.runs.holders import MAX_PLACES, Full, Lease, State
 from common.storage import keys
 from common.timing.schedule import EveryTiming, Schedule
 from executor.admission import Skip
@@ -20,10 +20,11 @@ from tests.worlds import plain_job
 
 NOW = 1_800_000_000
 EXECUTION = Execution("alice", "report", NOW, NOW, 1)
-GOING = Full(["report:other"], [], NOW + 41)
+HELD = State({"report:other": Lease(NOW + 40, 1, "call")}, {})
+GOING = Full(HELD, [], NOW + 41)
 IN_LINE = GOING._replace(has_place=True)
-BEHIND = Full(["report:other"], ["report:third"], NOW + 41)
-ABOUT_TO_GO = Full([], ["report:third"], NOW + 11)
+BEHIND = Full(HELD, ["report:third"], NOW + 41)
+ABOUT_TO_GO = Full(State({}, {}), ["report:third"], NOW + 11)
 
 
 def a_job(**fields: Any) -> Job:
