@@ -176,6 +176,7 @@ def test_first_attempts_are_claimed_by_one_request_and_others_by_their_own(
     world.clock.move_to(DUE)
     assert {report.result for report in run(world, batch)[0]} == {"succeeded"}
     assert operations.count("batch_execute_statement") == 1
-    # Each end; the lock of the job with turns, its release; and two claims.
-    assert operations.count("update_item") == len(batch) + 2 + 2
+    # Each end, and two claims; the permit of the job with turns is taken and freed.
+    assert operations.count("update_item") == len(batch) + 2
+    assert operations.count("put_item") == operations.count("delete_item") == 1
     assert len(world.target.calls) == len(batch)
