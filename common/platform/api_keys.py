@@ -12,9 +12,11 @@ import hmac
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
+
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from common.cache import Cache
 from common.clock import Clock, SystemClock
@@ -79,9 +81,8 @@ def _base62(number: int, width: int) -> str:
     return "".join(reversed(digits))
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """The stored data of a key, without the key. A revoked key leaves the list at `expires_at`."""
+class ApiKey(Struct, frozen=True, omit_defaults=True):
+    """What is stored of a key. `expires_at` is the table's TTL: a revoked key leaves the list then."""
 
     key_id: str
     tenant: str
@@ -100,17 +101,6 @@ class ApiKey:
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
-
-    def to_item(self) -> dict[str, Any]:
-        """The attributes of its items. `expires_at` is the table's TTL, so expired keys are removed."""
-        item = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if self.access_key_id is None:
-            del item["access_key_id"]
-        return item
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> ApiKey:
-        return cls(**{name: item.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
 
 
 class ApiKeys:
@@ -185,16 +175,14 @@ class ApiKeys:
         return retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
-        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, ABSENT)
-        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, ABSENT)
+        tx.put(self._table, {**keys.api_key(key.key_hash), **to_builtins(key)}, ABSENT)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **to_builtins(key)}, ABSENT)
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
 
     def keys_of(self, owner: str) -> list[ApiKey]:
         """The keys of a tenant or of keys.OPERATORS, oldest first; revoked ones too, expired ones for some days."""
         items = self._table.query(Query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX))
-        return sorted(
-            (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
-        )
+        return sorted((convert(item, ApiKey) for item in items), key=lambda key: (key.created_at, key.key_id))
 
     def author_names(self, owner: str, authors: Iterable[str]) -> dict[str, str]:
         """The names of the keys that made changes, by the authors as the audit has them.
@@ -206,7 +194,7 @@ class ApiKeys:
         references = [
             keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
         ]
-        stored = map(ApiKey.from_item, self._table.get_many(references)) if references else ()
+        stored = convert(list(self._table.get_many(references)), list[ApiKey])
         return {f"{prefix}{key.key_id}": key.name for key in stored if key.name}
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
@@ -239,7 +227,7 @@ class ApiKeys:
         item = self._table.get(keys.api_key_reference(owner, key_id)) if _KEY_ID.fullmatch(key_id) else None
         if item is None:
             raise NotFound("key", key_id)
-        return ApiKey.from_item(item)
+        return convert(item, ApiKey)
 
     def authenticate(self, raw_key: str, now: float) -> Credential:
         """The credential of a key. Raises Unauthenticated, which never says why."""
@@ -266,7 +254,7 @@ class ApiKeys:
         if item is None:
             self._trusted.forget(key_hash)
             return None
-        key = ApiKey.from_item(item)
+        key = convert(item, ApiKey)
         self._trusted.put(key_hash, key, now)
         return key
 
@@ -288,7 +276,7 @@ def _new_api_key(
         prefix=access_key_id or raw_key[:_PREFIX_CHARS],
         key_hash=key_hash,
         created_at=int(now),
-        expires_at=expires_at,
+        expires_at=None if expires_at is None else int(expires_at),  # as a plain number
         access_key_id=access_key_id,
     )
 

@@ -13,9 +13,11 @@ remains, and the tenant's name stays in the log of changed tenants for a day.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from msgspec import Struct, convert, structs, to_builtins
 
 from common.clock import Clock, SystemClock
 from common.errors import NotFound
@@ -48,11 +50,10 @@ KINDS: Final = ("keys", "jobs", "runs", "others")
 State = Literal["waiting", "removing", "finished"]
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """The progress of a removal. `jobs` is how many were registered when it began.
 
-    `removed` counts the removed items by KINDS. The counts are minimums, since an interrupted slice may be missing.
+    The counts of removed items are minimums, since an interrupted slice may be missing.
     """
 
     tenant_id: str
@@ -60,7 +61,10 @@ class Deletion:
     started_at: int
     jobs: int = 0
     finished_at: int | None = None
-    removed: Mapping[str, int] = field(default_factory=dict)
+    removed_keys: int = 0
+    removed_jobs: int = 0
+    removed_runs: int = 0
+    removed_others: int = 0
 
     def state(self, now: float) -> State:
         """Waiting (caches may be stale), removing, or finished."""
@@ -73,26 +77,10 @@ class Deletion:
         """The time at which the removal of everything but the keys begins."""
         return self.started_at + _GRACE_S
 
-    def to_item(self) -> Item:
-        return {
-            "tenant_id": self.tenant_id,
-            "by": self.by,
-            "started_at": self.started_at,
-            "finished_at": self.finished_at,
-            "jobs": self.jobs,
-            **{f"removed_{kind}": count for kind, count in self.removed.items()},
-        }
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Deletion:
-        return cls(
-            tenant_id=item["tenant_id"],
-            by=item["by"],
-            started_at=item["started_at"],
-            jobs=item["jobs"],
-            finished_at=item.get("finished_at"),
-            removed={kind: item.get(f"removed_{kind}", 0) for kind in KINDS},
-        )
+    @property
+    def removed(self) -> dict[str, int]:
+        """How many items were removed, by KINDS."""
+        return {kind: getattr(self, f"removed_{kind}") for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +114,7 @@ class Deletions:
         tx.update(self.tenants, keys.tenant(tenant_id), deleting, IS_THERE)
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
         rules_cache.note_change(tx, self.tenants, tenant_id, now)
-        tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
+        tx.put(self.tenants, {**keys.deletion(tenant_id), **to_builtins(deletion)})
         # The tenant's own audit is removed, so this entry goes to the platform's.
         Audit(self.tenants).add(tx, keys.OPERATORS, deletion.by, "tenant.deleted", tenant_id, now)
         tx.commit()
@@ -134,15 +122,15 @@ class Deletions:
     def progress(self, tenant_id: str) -> Deletion:
         """The progress; available until the tombstone expires. Raises NotFound."""
         if item := self.tenants.get(keys.deletion(tenant_id)):
-            return Deletion.from_item(item)
+            return convert(item, Deletion)
         tenant = self.tenants.get(keys.tenant(tenant_id)) or {}
         if "deletion" not in tenant:
             raise NotFound("deletion of tenant" if tenant else "tenant", tenant_id)
-        return Deletion.from_item(tenant["deletion"])
+        return convert(tenant["deletion"], Deletion)
 
     def under_way(self) -> Iterator[Deletion]:
         """The unfinished removals."""
-        return (Deletion.from_item(item) for item in self.tenants.query(Query(keys.DELETIONS)))
+        return (convert(item, Deletion) for item in self.tenants.query(Query(keys.DELETIONS)))
 
     def move_on(self, tenant_id: str, now: float, most: int = SLICE) -> Deletion:
         """Remove about `most` more items, and finish if nothing is left. Raises NotFound."""
@@ -201,61 +189,31 @@ class Deletions:
             if items_read >= most:
                 break
             job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
-            all_deleted = True
-            for table, partition, kind in (
+            of_job = (
                 (self.runs, keys.runs_of_job(tenant_id, job_id), "runs"),
                 (self.jobs, keys.texts_of_job(tenant_id, job_id), "others"),
-            ):
-                if items_read < most:
-                    query = Query(partition, limit=most - items_read, attributes=("pk", "sk"))
-                    items = list(table.query(query))
-                    deleted = table.delete_many([keys.key_of(item) for item in items])
-                    items_read += len(items)
-                    removed[kind] += deleted
-                    all_deleted &= deleted == len(items)
-            if items_read < most and all_deleted:
+            )
+            read, is_done = _remove(of_job, most - items_read, removed)
+            items_read += read
+            if is_done:
                 self.runs.delete(keys.overlap_lock(tenant_id, job_id))
                 self.index.drop_pending(tenant_id, job_id)
                 self.jobs.delete(keys.key_of(mark))
                 items_read += 1
                 removed["others"] += 1
-        return items_read + self._remove_projection(tenant_id, most - items_read, removed)
-
-    def _remove_projection(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Remove what is projected of the tenant's runs, and its concurrency keys."""
-        items_read = 0
+        # What is projected of the runs, and the concurrency keys.
         projected = (keys.projected_windows, keys.projected_portions, keys.projected_days)
-        for partition in (*(each(tenant_id) for each in projected), keys.slots(tenant_id, "")["pk"]):
-            if (room := most - items_read) > 0:
-                query = Query(partition, limit=room, attributes=("pk", "sk"))
-                items = list(self.runs.query(query))
-                removed["others"] += self.runs.delete_many([keys.key_of(item) for item in items])
-                items_read += len(items)
-        return items_read
+        partitions = (*(each(tenant_id) for each in projected), keys.slots(tenant_id, "")["pk"])
+        parts = [(self.runs, partition, "others") for partition in partitions]
+        return items_read + _remove(parts, most - items_read, removed)[0]
 
     def _remove_others(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove everything else in the tenant's partitions except the tenant's item."""
-        in_jobs = [
-            keys.key_of(item)
-            for item in self.jobs.query(Query(tenant_id, limit=most))
-            if not item["sk"].startswith((keys.JOB_PREFIX, keys.FORMER_PREFIX))
-        ]
-        tenant, room = keys.tenant(tenant_id), most - len(in_jobs)
-        in_tenants = [
-            key
-            for item in self.tenants.query(Query(tenant_id, limit=room + 1))
-            if (key := keys.key_of(item)) != tenant
-        ]
-        room -= len(in_tenants)
         audit = Audit(self.tenants).table
-        in_audit: list[keys.Key] = []
-        for partition in (tenant_id, keys.seals(tenant_id)):
-            if (remaining := room - len(in_audit)) > 0:
-                query = Query(partition, limit=remaining, attributes=("pk", "sk"))
-                in_audit += [keys.key_of(item) for item in audit.query(query)]
-        removed["others"] += self.jobs.delete_many(in_jobs) + self.tenants.delete_many(in_tenants)
-        removed["others"] += audit.delete_many(in_audit)
-        return len(in_jobs) + len(in_tenants) + len(in_audit)
+        parts = [(table, tenant_id, "others") for table in (self.jobs, self.tenants, audit)]
+        parts.append((audit, keys.seals(tenant_id), "others"))
+        keeps = (keys.JOB_PREFIX, keys.FORMER_PREFIX, keys.tenant(tenant_id)["sk"])
+        return _remove(parts, most, removed, keeps)[0]
 
     def _count(self, tenant_id: str, removed: Counter[str]) -> None:
         counts = {f"removed_{kind}": removed[kind] for kind in KINDS if removed[kind]}
@@ -264,12 +222,12 @@ class Deletions:
 
     def _finish(self, deletion: Deletion, now: float) -> None:
         """Replace the tenant's item with a tombstone, which records the deletion."""
-        finished = replace(deletion, finished_at=int(now))
+        finished = structs.replace(deletion, finished_at=int(now))
         tombstone = {
             **keys.tenant(deletion.tenant_id),
             "tenant_id": deletion.tenant_id,
             "state": DELETED,
-            "deletion": finished.to_item(),
+            "deletion": to_builtins(finished),
             "expires_at": int(now) + _TOMBSTONE_LIFETIME_S,
         }
         tx = Transaction(self.tenants.client)
@@ -279,3 +237,22 @@ class Deletions:
         rules_cache.note_change(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
         tx.commit_if_unchanged()  # else another slice finished it, or the next one will
+
+
+def _remove(
+    parts: Iterable[tuple[Table, str, str]], most: int, removed: Counter[str], keeps: tuple[str, ...] = ()
+) -> tuple[int, bool]:
+    """Remove about `most` items of partitions, each with a kind, but for sort keys that begin as `keeps` says.
+
+    Returns how many were read, and whether none is left.
+    """
+    items_read, all_deleted = 0, True
+    for table, partition, kind in parts:
+        if (room := most - items_read) > 0:
+            items = table.query(Query(partition, limit=room + 1, attributes=("pk", "sk")))
+            read = [keys.key_of(item) for item in items if not item["sk"].startswith(keeps)]
+            deleted = table.delete_many(read)
+            items_read += len(read)
+            removed[kind] += deleted
+            all_deleted &= deleted == len(read)
+    return items_read, all_deleted and items_read < most

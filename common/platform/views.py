@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from common.platform.api_keys import ApiKey
-from common.platform.deletion import KINDS, Deletion
+from common.platform.deletion import Deletion
 from common.runs.unrecorded import UnrecordedExecution
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
@@ -49,7 +49,7 @@ def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
         "started_at": rfc3339(deletion.started_at),
         "finished_at": rfc3339(deletion.finished_at) if deletion.finished_at is not None else None,
         "jobs_registered": deletion.jobs,
-        "removed": {kind: deletion.removed.get(kind, 0) for kind in KINDS},
+        "removed": deletion.removed,
     }
 
 
