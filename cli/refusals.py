@@ -32,6 +32,13 @@ _BY_ERROR: dict[type[Exception], int] = {
     Conflict: ExitCode.CONFLICT,
     Busy: ExitCode.UNREACHABLE,
 }
+# The parser's kinds of problems, in the words of Minute8's other refusals.
+_OF_OPTIONS: Final = {
+    "int_parsing": ("must be a whole number", "such as 60"),
+    "float_parsing": ("must be a number", "such as 0.5"),
+    "greater_than_equal": ("is too small", "at least {ge}"),
+    "less_than_equal": ("is too large", "at most {le}"),
+}
 _NO_JOB: Final = re.compile(r"no job '([^']+)'")
 _NO_RUN: Final = re.compile(r"no run '([^']+)'")
 _CREDENTIALS = "aws configure, or AWS_PROFILE, gives this command credentials"
@@ -65,13 +72,15 @@ def unquoted(error: Exception) -> str:
 def reword(error: Exception) -> None:
     """Replace the parser's message about an option's value by the words of Minute8's other refusals."""
     if find_problems := getattr(error.__cause__, "errors", None):
-        from common.registration.problems import accepted_of, message_of  # only for a message
+        from common.hints import seconds_hint  # only for a message
 
         problem = find_problems()[0]
-        accepted = accepted_of(problem)
+        message, accepted = _OF_OPTIONS.get(problem["type"], ("is not valid", ""))
+        accepted = accepted.format(**problem.get("ctx") or {})
+        if problem["type"] == "int_parsing":
+            accepted = seconds_hint(problem["input"]) or accepted
         error.message = (  # type: ignore[attr-defined]
-            f"{message_of(problem)} (got {problem['input']!r})"
-            + (f"; accepted: {accepted}" if accepted else "")
+            f"{message} (got {problem['input']!r})" + (f"; accepted: {accepted}" if accepted else "")
         )
 
 

@@ -8,18 +8,42 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 
+class Retry(TypedDict):
+    """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
+
+    max_attempts: NotRequired[int]
+    base_s: NotRequired[int]
+    factor: NotRequired[float]
+    cap_s: NotRequired[int]
+    max_age_s: NotRequired[int]
+
+
+class Alert(TypedDict):
+    """When subscribers hear of a job whose runs do not fail. Times are in seconds."""
+
+    longer_than_s: NotRequired[int]
+    shorter_than_s: NotRequired[int]
+    no_success_for_s: NotRequired[int]
+
+
+class Concurrency(TypedDict):
+    """How many attempts of all jobs with the same key go at a time, and what a run does that finds no place."""
+
+    key: str
+    limit: int
+    when_full: NotRequired[Literal["wait", "skip"]]
+    max_wait_s: NotRequired[int]
+
+
 class Job(TypedDict):
     """A job with its definition, its state, and when it fires next."""
 
     name: str
     tags: list[str]
-    schedule: dict[str, Any]
-    target: dict[str, Any]
-    payload: Any
     timeout_s: int
     completion: Literal["answer", "callback"]
     callback_timeout_s: int | None
-    retry: dict[str, Any]
+    retry: Retry
     start_deadline_s: int | None
     catch_up: Literal["none", "latest", "all"]
     overlap: Literal["allow", "skip", "queue_one"]
@@ -27,10 +51,13 @@ class Job(TypedDict):
     on_crash: Literal["retry", "fail"]
     after_completion: Literal["keep", "delete"]
     dead_letter: str | None
-    alert: dict[str, Any] | None
-    concurrency: dict[str, Any] | None
+    alert: Alert | None
+    concurrency: Concurrency | None
     owner: str
     runbook: str
+    schedule: dict[str, Any]
+    target: dict[str, Any]
+    payload: Any
     job_id: str
     schedule_resolved: dict[str, Any]
     schedule_words: str

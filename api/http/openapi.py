@@ -6,8 +6,6 @@ import inspect
 from http import HTTPStatus
 from typing import Any
 
-from msgspec import Struct
-
 from api.http.problems import CONTENT_TYPE as PROBLEM
 from api.http.problems import (
     KINDS,
@@ -40,7 +38,7 @@ from common.platform.credential import OPERATOR
 from common.platform.dead_letters import QUEUES
 from common.registration.bulk import BulkRefused, Unfinished
 
-_REF = "#/components/schemas/{model}"
+_REF = "#/components/schemas/{name}"
 # What each parameter is, and its pattern. Any other text is not found, or refused.
 _PATH_PARAMETERS = {
     "job_id": ("The job's id.", id_pattern(JOB_ID_CHARS)),
@@ -89,26 +87,19 @@ _SECURITY = {
 
 def document(routes: Routes) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    # Imported here: pydantic's JSON schema would slow the cold start of all other routes.
-    from pydantic.json_schema import models_json_schema
-
     from api.shapes import SHAPES
 
     request_shapes = {route.body for route in routes if route.body}
     response_shapes = {route.response for route in routes if route.response in SHAPES} | {"Problem"}
     names = sorted(request_shapes | response_shapes)
-    structs = [shape for name in names if issubclass(shape := SHAPES[name], Struct)]
-    models = [
-        (shape, "validation" if name in request_shapes else "serialization")
-        for name in names
-        if not issubclass(shape := SHAPES[name], Struct)
-    ]
-    _, of_models = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
-    _, of_structs = schemas(structs, "#/components/schemas/{name}")
-    for struct in structs:
-        if examples := vars(struct).get("examples"):
-            of_structs[struct.__name__]["examples"] = examples
-    named = {name: {"$ref": _REF.format(model=name)} for name in names}
+    _, components = schemas([SHAPES[name] for name in names], _REF)
+    for name in names:
+        if examples := vars(SHAPES[name]).get("examples"):
+            components[name]["examples"] = examples
+    for schema in components.values():
+        kind = schema.get("properties", {}).get("kind", {"description": ""})
+        kind.setdefault("description", schema["description"].partition(".")[0] + ".")
+    named = {name: {"$ref": _REF.format(name=name)} for name in names}
     paths: dict[str, dict[str, Any]] = {}
     for route, handler in routes.items():
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, handler, named)
@@ -123,7 +114,7 @@ def document(routes: Routes) -> dict[str, Any]:
         "servers": [_SERVER],
         "paths": paths,
         "components": {
-            "schemas": of_models["$defs"] | of_structs,
+            "schemas": components,
             "securitySchemes": _SECURITY,
         },
     }

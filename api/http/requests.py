@@ -12,16 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn
 
-from msgspec import Struct
-from pydantic import ValidationError
-
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
 from common.declared import read
 from common.errors import NONE_YET, InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
 from common.platform.credential import Credential
 from common.registration.bulk import Line
-from common.registration.problems import invalid_input
 
 # The deepest nesting of a payload, and of the object around it.
 DEEPEST: Final = 80
@@ -77,12 +73,7 @@ class Request:
 
         shape = SHAPES[self.shape]
         fields = self.object() if self.body or not self.body_optional else {}
-        if issubclass(shape, Struct):
-            return read(fields, shape, "body")
-        try:
-            return shape.model_validate(fields)
-        except ValidationError as error:
-            raise invalid_input(error, "body", shape) from None
+        return read(fields, shape, "body")
 
     def no_fields(self) -> None:
         """Refuse a body that has fields, where the route takes none. Raises what `object` raises."""

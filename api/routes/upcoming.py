@@ -334,7 +334,7 @@ def preview_schedule(services: Services, request: Request, body: PreviewRequest)
     from common.preview.preview import preview as look_ahead
 
     key = job_key(request.tenant, body.job_id)
-    begin_at = body.from_at if "from_at" in body.model_fields_set else int(request.now)
+    begin_at = int(request.now) if body.from_at is None else body.from_at
     schedule, _ = read_schedule(body.schedule.written(), job_key=key, now=begin_at)
     excluded: Excluded | None = None
     with suppress(MissingCalendar):
@@ -343,7 +343,7 @@ def preview_schedule(services: Services, request: Request, body: PreviewRequest)
         body.schedule.written(),
         now=begin_at,
         count=body.count,
-        until=body.until_at if "until_at" in body.model_fields_set else None,
+        until=body.until_at,
         job_key=key,
         excluded=excluded,
         default_spread_s=services.registry.default_spread_s(request.tenant),

@@ -7,7 +7,6 @@ They are imported with the first request that has a body: building the models wo
 from __future__ import annotations
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from api.shapes import (
     base,
@@ -43,11 +42,9 @@ _MODULES = (
     upcoming,
 )
 # Routes name their shapes.
-SHAPES: dict[str, type[Struct] | type[BaseModel]] = {
+SHAPES: dict[str, type[Struct]] = {
     name: shape
     for module in _MODULES
     for name, shape in vars(module).items()
-    if isinstance(shape, type)
-    and issubclass(shape, Struct | BaseModel)
-    and shape.__module__ == module.__name__
+    if isinstance(shape, type) and issubclass(shape, Struct) and shape.__module__ == module.__name__
 }

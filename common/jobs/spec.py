@@ -51,7 +51,9 @@ class Retry(Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=MAX_ATTEMPTS, description="The number of attempts in all.")
     ] = 3
     base_s: Annotated[int, Meta(ge=1, le=DAY_S, description="The wait before the second attempt.")] = 30
-    factor: Annotated[float, Meta(ge=1, le=10, description="Each wait is so many times the wait before.")] = 2
+    factor: Annotated[float, Meta(ge=1, le=10, description="Each wait is so many times the wait before.")] = (
+        2.0
+    )
     cap_s: Annotated[int, Meta(ge=1, le=DAY_S, description="The longest wait between two attempts.")] = 900
     max_age_s: Annotated[
         int,
@@ -147,7 +149,14 @@ class Policies(Struct, frozen=True, kw_only=True):
         Meta(description="Whether the job is deleted when its last run has ended."),
     ] = "keep"
     dead_letter: Annotated[
-        Annotated[str, Meta(pattern=STANDARD_QUEUE_ARN)] | None,
+        Annotated[
+            str,
+            Meta(
+                pattern=STANDARD_QUEUE_ARN,
+                extra={"accepted": "arn:aws:sqs:<region>:<account>:<queue>, not a FIFO queue"},
+            ),
+        ]
+        | None,
         Meta(description="The ARN of a standard SQS queue that gets a message of each run that fails."),
     ] = None
     alert: Annotated[
@@ -164,7 +173,9 @@ class Policies(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             max_length=RUNBOOK_CHARS,
+            pattern=r"^(https?://[!-~]+)?$",  # pages show it as a link, so no other scheme may pass
             description="The URL of what to do when it fails; failure events contain it.",
+            extra={"accepted": "an http or https URL of printable ASCII characters"},
         ),
     ] = ""
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from msgspec import convert, structs, to_builtins
+from msgspec import to_builtins
 
 from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, Job, exists
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.revisions import next_second
-from common.jobs.spec import JobSpec
+from common.jobs.spec import JobSpec, Policies
 from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
 from common.registration import target_definitions
@@ -56,10 +56,10 @@ def build_job(
 
 def _spec(definition: JobDefinition, written: Mapping[str, Any]) -> JobSpec:
     """What the job keeps of the definition. An alert without any threshold is none."""
-    fields = definition.model_dump(exclude={"payload"})
-    own = {"schedule": written, "target": target_definitions.stored(definition.target)}
-    spec = convert(fields | own, JobSpec)
-    return spec if spec.alert is None or spec.alert.thresholds else structs.replace(spec, alert=None)
+    policies = {name: getattr(definition, name) for name in Policies.__struct_fields__}
+    if definition.alert and not definition.alert.thresholds:
+        policies["alert"] = None
+    return JobSpec(schedule=written, target=target_definitions.stored(definition.target), **policies)
 
 
 def named_secrets(definition: JobDefinition, formats: PayloadFormats) -> tuple[Named, ...]:

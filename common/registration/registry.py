@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id, check_note
@@ -206,7 +206,7 @@ class JobValidator:
     def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:
         """The calendars of a single schedule exist. Raises InvalidInput, which names its place."""
         try:
-            _, excluding = read_exclusions(schedule.exclude.model_dump() if schedule.exclude else {})
+            _, excluding = read_exclusions(to_builtins(schedule.exclude) if schedule.exclude else {})
             self._check_named("schedule.exclude.calendars", excluding)
             self._check_named("schedule.include_calendars", read_included(schedule.include_calendars))
         except InvalidInput as error:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, TypeVar
 
+from msgspec import Meta, Struct, to_builtins
+from msgspec import field as struct_field
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput
@@ -43,55 +44,58 @@ _WORD_CHARS: Final = 200
 Done = TypeVar("Done")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class WebhookAddress(_Strict):
+class WebhookAddress(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="http"
+):
     """An HTTPS endpoint. Messages are signed with the tenant's webhook secret."""
 
-    kind: Literal["http"] = Field(description="An HTTPS endpoint.")
-    url: target_definitions.CallableUrl = Field(
-        description="The https URL that gets the messages.", examples=["https://hooks.example.com/minute8"]
-    )
+    url: Annotated[
+        str,
+        Meta(
+            description="The https URL that gets the messages.",
+            examples=["https://hooks.example.com/minute8"],
+        ),
+        target_definitions.CHECKED_URL,
+    ]
 
 
-class TopicAddress(_Strict):
+class TopicAddress(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="sns"
+):
     """An SNS topic, standard or FIFO."""
 
-    kind: Literal["sns"] = Field(description="An SNS topic.")
-    arn: Annotated[str, StringConstraints(pattern=target_definitions.SNS_ARN)] = Field(
-        description="The topic's ARN."
-    )
+    arn: Annotated[str, target_definitions.TOPIC]
 
 
-class SubscriptionDefinition(_Strict):
+class SubscriptionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An address, what it gets messages about, and how they are grouped."""
 
-    target: Annotated[WebhookAddress | TopicAddress, Field(discriminator="kind")] = Field(
-        description="A webhook or a topic; the platform has to allow it."
-    )
-    kinds: list[Literal["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"]] = Field(
-        default=list(KINDS), min_length=1, max_length=len(KINDS), description="What is reported."
-    )
-    job_id: Annotated[str, StringConstraints(pattern=id_pattern(JOB_ID_CHARS))] | None = Field(
-        default=None, description="Only this job."
-    )
-    name_prefix: Annotated[str, StringConstraints(min_length=1, max_length=_WORD_CHARS)] | None = Field(
-        default=None, description="Only jobs whose id or name begins so."
-    )
-    tag: Annotated[str, StringConstraints(min_length=1, max_length=_WORD_CHARS)] | None = Field(
-        default=None, description="Only jobs with this tag."
-    )
-    delay_s: int = Field(
-        default=60, ge=0, le=DAY_S, description="A problem that ends within this time is not reported."
-    )
-    group_s: int = Field(
-        default=3_600,
-        ge=0,
-        le=DAY_S,
-        description="For so long after a message no further problem is reported.",
-    )
+    target: Annotated[
+        WebhookAddress | TopicAddress,
+        Meta(description="A webhook or a topic; the platform has to allow it."),
+    ]
+    kinds: Annotated[
+        list[Literal["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"]],
+        Meta(min_length=1, max_length=len(KINDS), description="What is reported."),
+    ] = struct_field(default_factory=lambda: list(KINDS))
+    job_id: Annotated[
+        Annotated[str, Meta(pattern=id_pattern(JOB_ID_CHARS))] | None, Meta(description="Only this job.")
+    ] = None
+    name_prefix: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=_WORD_CHARS)] | None,
+        Meta(description="Only jobs whose id or name begins so."),
+    ] = None
+    tag: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=_WORD_CHARS)] | None,
+        Meta(description="Only jobs with this tag."),
+    ] = None
+    delay_s: Annotated[
+        int, Meta(ge=0, le=DAY_S, description="A problem that ends within this time is not reported.")
+    ] = 60
+    group_s: Annotated[
+        int,
+        Meta(ge=0, le=DAY_S, description="For so long after a message no further problem is reported."),
+    ] = 3_600
 
 
 def check_subscription(definition: SubscriptionDefinition, limits: Limits) -> None:
@@ -135,7 +139,7 @@ class SubscriptionStore:
         check_id("name", name, NAME_CHARS)
         rules = require_active(self.rules.rules(tenant, now), tenant)
         check_subscription(definition, self.limits)
-        fields = definition.model_dump(exclude_none=True)
+        fields = {name: value for name, value in to_builtins(definition).items() if value is not None}
         check_allowed(fields["target"], rules)
         if fields["target"]["kind"] == "http":
             self.webhook_secrets.ensure(tenant, now, by=commit.by)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from cli.commands.apply import CHANGES, differing, with_defaults
 from cli.fire_changes import COMPARED_FIRES, consequences, move_of
@@ -242,7 +243,7 @@ def test_a_plan_leaves_out_the_dates_of_calendars_and_knows_the_last_run(desk: D
 def test_the_defaults_of_a_plan_are_the_apis(target: dict[str, Any]) -> None:
     definition = parse_definition({"schedule": {"every": "1h"}, "target": target}, Limits())
     assert with_defaults("target", target) == stored(definition.target)
-    assert with_defaults("retry", None) == definition.retry.model_dump()
+    assert with_defaults("retry", None) == to_builtins(definition.retry)
 
 
 def test_a_difference_is_named_by_its_path() -> None:

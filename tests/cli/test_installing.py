@@ -21,8 +21,6 @@ _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
 _NOT_INSTALLED = "common.tracing."
 # A deployment with an issuer of tokens has it beside the API.
 _TOKENS_ONLY = {"pyjwt", "cryptography"}
-# Another requirement installs it in the version that it needs.
-_COMES_WITH = {"pydantic-core": "pydantic", "annotated-types": "pydantic"}
 
 
 def test_imports_of_the_client_and_the_command_are_declared() -> None:
@@ -53,8 +51,7 @@ def _imported_by(*packages: str) -> set[str]:
         if module.split(".")[0] not in packages and graph.find_modules_that_directly_import(module)
     }
     distributions = packages_distributions()
-    needed = {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
-    return {_COMES_WITH.get(name, name) for name in needed}
+    return {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
 
 
 # As if the shell were detected: tests may have no parent shell.

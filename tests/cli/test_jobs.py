@@ -8,14 +8,15 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from cli.commands import jobs
 from cli.job_options import OPTIONS
+from common.jobs.spec import Retry
 from common.registration.definition import (
     ExcludeDefinition,
     JobDefinition,
     PaceDefinition,
-    RetryDefinition,
     ScheduleDefinition,
 )
 from common.registration.target_definitions import MODELS
@@ -318,9 +319,8 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         *("--concurrency-key", "crm", "--concurrency", "2"),
     ]
     created = desk("jobs", "create", "report", *words, "--json").json
-    fields = JobDefinition.model_fields
-    defaults = {name: fields[name].get_default() for name in fields}
-    assert [name for name in fields if created[name] == defaults[name]] == []
+    defaults = {field.name: field.default for field in structs.fields(JobDefinition)} | {"tags": []}
+    assert [name for name, default in defaults.items() if created[name] == default] == []
     assert created["target"] == {
         "kind": "http",
         "url": "https://hooks.example.com/x",
@@ -335,15 +335,15 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
     assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
     assert edited["retry"] == created["retry"]
     options = {*OPTIONS, "schedule", "retry", "alert", "concurrency"}
-    assert set(JobDefinition.model_fields) <= options
+    assert set(JobDefinition.__struct_fields__) <= options
     for model in (
         ScheduleDefinition,
-        RetryDefinition,
+        Retry,
         ExcludeDefinition,
         PaceDefinition,
         *MODELS.values(),
     ):
-        assert set(model.model_fields) - {"exclude", "pace", "kind", "arn", "url"} <= options
+        assert set(model.__struct_fields__) - {"exclude", "pace", "kind", "arn", "url"} <= options
 
 
 def test_output_of_show_can_be_sent_back(desk: Desk) -> None:

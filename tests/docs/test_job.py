@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from msgspec import NODEFAULT, Struct, structs
 
 from api.shapes.definitions import Job
+from common.declared import read, schemas
 from common.ids import PACE_KEY_CHARS
 from common.jobs.placeholders import RENDERED_BYTES
 from common.jobs.spec import Retry
@@ -20,7 +21,6 @@ from common.registration.definition import (
     JobDefinition,
     Limits,
     PaceDefinition,
-    RetryDefinition,
     ScheduleDefinition,
     parse_definition,
 )
@@ -31,12 +31,12 @@ from common.timing.cron import MAX_CHARS
 from common.timing.durations import MAX_DURATION_S
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "job.md").read_text()
-SECTIONS: dict[str, type[BaseModel]] = {
+SECTIONS: dict[str, type[Struct]] = {
     "Job": JobDefinition,
     "Schedule": ScheduleDefinition,
     "Exclude": ExcludeDefinition,
     "Pace": PaceDefinition,
-    "Retry": RetryDefinition,
+    "Retry": Retry,
     **{f"Target `{kind}`": model for kind, model in MODELS.items()},
 }
 # Fields of several kinds, listed once.
@@ -53,7 +53,13 @@ def rows(section: str) -> dict[str, Row]:
     return {cells[0].strip("`"): dict(zip(header, cells, strict=True)) for cells in body}
 
 
-FIELDS = [(section, field) for section, model in SECTIONS.items() for field in model.model_fields]
+def fields(model: type[Struct]) -> dict[str, structs.FieldInfo | None]:
+    """A model's fields by name; its tag has none."""
+    tag = {"kind": None} if model.__struct_config__.tag_field else {}
+    return tag | {field.name: field for field in structs.fields(model)}
+
+
+FIELDS = [(section, field) for section, model in SECTIONS.items() for field in fields(model)]
 
 
 def documented(section: str, field: str) -> Row:
@@ -62,26 +68,28 @@ def documented(section: str, field: str) -> Row:
 
 
 def schema(section: str, field: str) -> dict[str, Any]:
-    schema: dict[str, Any] = SECTIONS[section].model_json_schema()["properties"][field]
+    _, components = schemas([SECTIONS[section]], "{name}")
+    schema: dict[str, Any] = components[SECTIONS[section].__name__]["properties"][field]
     # `x | None`: the constraints are those of x.
     return schema | {key: value for part in schema.get("anyOf", []) for key, value in part.items()}
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_field_has_a_row_and_no_other(section: str) -> None:
-    assert sorted(rows(section)) == sorted(set(SECTIONS[section].model_fields) - set(SHARED))
+    assert sorted(rows(section)) == sorted(set(fields(SECTIONS[section])) - set(SHARED))
 
 
 @pytest.mark.parametrize(("section", "field"), FIELDS)
 def test_the_default_is_the_codes(section: str, field: str) -> None:
-    model_field = SECTIONS[section].model_fields[field]
+    declared = fields(SECTIONS[section])[field]
     documented_default = documented(section, field)["default"]
-    if model_field.is_required():
+    if declared is None or declared.required:
         assert documented_default == "required"
     elif field == "retry":
-        assert documented_default == "`{}`" and model_field.default == RetryDefinition()
+        assert documented_default == "`{}`" and declared.default == Retry()
     else:
-        assert json.loads(documented_default.split("`")[1]) == model_field.default
+        default = declared.default_factory() if declared.default is NODEFAULT else declared.default
+        assert json.loads(documented_default.split("`")[1]) == default
 
 
 @pytest.mark.parametrize(("section", "field"), FIELDS)
@@ -99,7 +107,7 @@ def test_the_limits_are_the_codes(section: str, field: str) -> None:
 @pytest.mark.parametrize(("section", "field"), FIELDS)
 def test_the_example_is_accepted(section: str, field: str) -> None:
     example = json.loads(documented(section, field)["example"].strip("`"))
-    SECTIONS[section].model_validate(smallest(section) | {field: example})
+    read(smallest(section) | {field: example}, SECTIONS[section], section)
 
 
 def smallest(section: str) -> dict[str, Any]:
@@ -108,8 +116,10 @@ def smallest(section: str) -> dict[str, Any]:
         return {name: json.loads(rows("Job")[name]["example"].strip("`")) for name in ("schedule", "target")}
     if not section.startswith("Target"):
         return {"per_second": 5} if section == "Pace" else {}
-    model = SECTIONS[section].model_fields
-    required = {name: row for name, row in rows(section).items() if model[name].is_required()}
+    model = fields(SECTIONS[section])
+    required = {
+        name: row for name, row in rows(section).items() if model[name] is None or model[name].required
+    }
     role = {"role_arn": rows("Target")["role_arn"]} if "role_arn" in model else {}
     return {name: json.loads(row["example"].strip("`")) for name, row in (required | role).items()}
 
@@ -132,7 +142,6 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
     assert f"at most {schedule_text.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")
     assert f"at most {schedule_text.MAX_CALENDARS}," in limits("Exclude", "calendars")
     assert f"at most {URL_CHARS:,} characters" in limits("Target `http`", "url")
-    assert RetryDefinition().model_dump() == {name: getattr(Retry(), name) for name in rows("Retry")}
 
 
 def test_the_whole_example_is_accepted() -> None:
@@ -147,5 +156,5 @@ def test_the_whole_example_is_accepted() -> None:
 
 def test_fields_that_answers_add_are_listed() -> None:
     part = TEXT.split("## What answers add")[1]
-    added = set(Job.model_fields) - set(JobDefinition.model_fields)
+    added = set(Job.__struct_fields__) - set(JobDefinition.__struct_fields__)
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", part, re.MULTILINE)))) == added

@@ -20,7 +20,7 @@ from common.registration import (
     schedule_text,
 )
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
-from common.runs import changes
+from common.runs import records
 from common.storage import wire
 from common.tenants import web_address
 from common.timing import cron
@@ -49,7 +49,7 @@ BOUNDS = {
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
     "fire times of a backfill": manual.BACKFILL_LIMIT,
     "fire times that one call skips, or takes back": manual.MAX_SKIPPED,
-    "records that a call reads to take fire times back": changes.MAX_RECORDS_READ,
+    "records that a call reads to take fire times back": records.MAX_RECORDS_READ,
     "API keys": api_keys.MAX_KEYS,
     "page of a list": routing.MAX_PAGE,
     "an item in DynamoDB": wire.MAX_LEVELS,
@@ -81,4 +81,4 @@ def test_every_bound_of_the_input_has_a_row() -> None:
     rows = re.findall(r"[\d,]*\d", LIMITS)
     for value in named:
         assert {f"{value:,}", f"{value // KIB:,}"} & set(rows), value
-    assert {"schedule", "payload", "retry", "tags"} <= set(JobDefinition.model_fields)
+    assert {"schedule", "payload", "retry", "tags"} <= set(JobDefinition.__struct_fields__)

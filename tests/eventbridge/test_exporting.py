@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cli.sources.source_job import Defaults
 from common.registration.defined_job import same_json
@@ -206,8 +207,8 @@ def test_a_job_of_minute8_becomes_a_schedule() -> None:
 
 
 def test_each_field_of_a_job_is_said_or_named() -> None:
-    assert {"job_id", *JobDefinition.model_fields} <= exporting._SAID | exporting._OWN.keys()
-    defaults = {name: field.default for name, field in JobDefinition.model_fields.items()}
+    assert {"job_id", *JobDefinition.__struct_fields__} <= exporting._SAID | exporting._OWN.keys()
+    defaults = {field.name: field.default for field in structs.fields(JobDefinition)} | {"tags": []}
     assert {name: defaults[name] for name in exporting._OWN} == exporting._OWN
     line = {"job_id": "a", "eventbridge": SCHEDULES[0], "target": {}, "future": 1}
     assert only(line).notes == ("future is left out: AWS's schedules have no such field",)

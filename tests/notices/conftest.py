@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
+from common.declared import read
 from common.notices.store import Subscriptions
 from common.notices.subscription import Notice, Subscription
 from common.registration.definition import Limits
-from common.registration.problems import invalid_input
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.runs.outcome import Outcome
 from common.tenants.audit import Audit, AuditedCommit
@@ -57,12 +56,8 @@ class Stage:
     notifier: Notifier
 
     def subscribe(self, tenant: str = "alice", name: str = "on-call", **fields: Any) -> Subscription:
-        try:
-            definition = SubscriptionDefinition.model_validate(
-                {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
-            )
-        except ValidationError as error:  # as a route does
-            raise invalid_input(error, "body", SubscriptionDefinition) from None
+        fields = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
+        definition = read(fields, SubscriptionDefinition, "body")
         return self.store.put(tenant, name, definition, self.world.clock.now(), self.commit)
 
     def round(self) -> Counter[str]:

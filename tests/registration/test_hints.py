@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from common.hints import duration_hint, instant_hint
+from common.jobs.spec import Retry
 from common.registration.definition import (
     JobDefinition,
     Limits,
-    RetryDefinition,
     ScheduleDefinition,
     parse_definition,
 )
@@ -127,10 +127,8 @@ _ANY = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-_INNER = {
-    name for model in (ScheduleDefinition, RetryDefinition, *MODELS.values()) for name in model.model_fields
-}
-_FIELD = st.sampled_from([*JobDefinition.model_fields, "cron"])
+_INNER = {name for model in (ScheduleDefinition, Retry, *MODELS.values()) for name in model.__struct_fields__}
+_FIELD = st.sampled_from([*JobDefinition.__struct_fields__, "cron"])
 
 
 @given(

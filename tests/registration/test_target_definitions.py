@@ -83,7 +83,7 @@ def test_accepted(target: dict[str, Any]) -> None:
         (
             {"kind": "lambda", "arn": LAMBDA, "queue": 1},
             "target.queue",
-            "envelope, role_arn, external_id, schedule_arn, kind, arn",
+            "kind, envelope, role_arn, external_id, schedule_arn, arn",
         ),
         ({"kind": "lambda", "arn": LAMBDA, "role_arn": LAMBDA}, "target.role_arn", "arn:aws:iam:"),
         ({"kind": "lambda", "arn": LAMBDA, "external_id": "x"}, "target", ""),
@@ -109,7 +109,7 @@ def test_accepted(target: dict[str, Any]) -> None:
         (
             {"kind": "http", "url": URL, "role_arn": ROLE},
             "target.role_arn",
-            "envelope, kind, url, method, headers",
+            "kind, envelope, url, method, headers",
         ),
     ],
 )
