@@ -20,7 +20,7 @@ from common.planning.log import LogWriter
 from common.platform.tenants import Tenants
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import RunEntry, window_of
-from common.projection.state import ProjectionStates
+from common.projection.state import PROJECTION, ProjectionState
 from common.projection.tenants import ProjectedTenants
 from common.projection.totals import RunTotals
 from common.projection.windows import ProjectedRuns, ProjectedWindow
@@ -197,7 +197,9 @@ def record_of(execution: Execution, rng: random.Random, fails: bool) -> dict[str
 
 def project(tables: ReadTables, now: int) -> None:
     """Say that ticks have written down all runs of the week, but of the last half hour."""
-    ProjectionStates(tables.named.due).begin(now - 30 * DAY_S, window_start(now - _BEHIND_S))
+    ends = dict.fromkeys(range(keys.LOG_BUCKETS), window_start(now - _BEHIND_S))
+    position = ProjectionState(now - 30 * DAY_S, ends).position
+    tables.named.due.put({**keys.chore(PROJECTION), "at": position})
 
 
 def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:

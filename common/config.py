@@ -50,8 +50,6 @@ class Config:
     # Of the executor's pollers; empty: Lambda's default.
     maximum_concurrency: str
     maximum_pollers: str
-    # A tick reads so many runs to find executions without a record (scheduler/reconcile.py); 0: none.
-    reconciled_a_tick: int
     # The spread of jobs that name none, where the tenant has no default of its own.
     spread_s: int
     # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
@@ -110,7 +108,6 @@ class Config:
             pack_from=int(env.get("PACK_FROM", "1")),
             maximum_concurrency=env.get("MAXIMUM_CONCURRENCY", ""),
             maximum_pollers=env.get("MAXIMUM_POLLERS", ""),
-            reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),
             spread_s=int(env.get("SPREAD_S", "0")),
             api_path_prefix=env.get("API_PATH_PREFIX", ""),
             api_url=_api_url(env),

@@ -21,6 +21,12 @@ class Parts(NamedTuple):
     clock: Clock
 
 
+def _projection(parts: Parts) -> Steps:
+    from scheduler.projector import Projector
+
+    return Projector.of(*parts).steps
+
+
 def _truth(parts: Parts) -> Steps:
     from common.truth.truth import Truth
 
@@ -40,6 +46,7 @@ def _sealing(parts: Parts) -> Steps:
 
 # Name, code, and share of the time.
 CHORES: Final[tuple[tuple[str, Callable[[Parts], Steps], int], ...]] = (
+    ("projection", _projection, 6),
     ("truth", _truth, 3),
     ("sealing", _sealing, 1),
 )

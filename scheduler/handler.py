@@ -6,7 +6,7 @@ tick has too much work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
@@ -25,16 +25,14 @@ from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Table, Tables
-from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, Contradiction, Subject, shard_subject
+from common.truth.contradiction import SHARD_COUNT, Contradiction, shard_subject
 from scheduler import wiring
 from scheduler.chores import Parts, chores
 from scheduler.planner import FanOut, SharePlanner
-from scheduler.reconcile import Compared, Reconciler
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
-    from scheduler.projector import Projected, Projector
     from scheduler.removal import Removal
 
 # No step of a chore begins later than this after the tick's start. The function has 300 s (serverless.yml).
@@ -68,12 +66,7 @@ def _follow_up(summary: TickSummary) -> None:
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
-    projected = projector().project(summary.now)
-    log_projected(projected)
-    compared = reconciler().compare(summary.now, projected)
-    log_compared(compared)
-    telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
-    note_suspects(summary, [*projected.stuck, *compared.stuck])
+    note_suspects(summary)
     runner = ChoreRunner(parts().tables.due, parts().clock, "tick")
     runner.run(chores(parts()), summary.now + MAX_CHORES_S)
     telemetry.metrics().flush_metrics()
@@ -154,13 +147,12 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
 
-def note_suspects(summary: TickSummary, stuck: Sequence[str] = ()) -> None:
-    """List what planning, or a look at runs, has found suspicious: the truth chore examines it. Errors are logged."""
+def note_suspects(summary: TickSummary) -> None:
+    """List the shards that planning found suspicious: the truth chore examines them. An error is only logged."""
     suspects = [
         Contradiction(SHARD_COUNT, shard_subject(group, shard), "another number of entries was read")
         for group, shard in summary.suspects
     ]
-    suspects += [Contradiction(RUN_STUCK, Subject("run", name), "it should have gone on") for name in stuck]
     if not suspects:
         return
     from common.truth.found import FoundContradictions  # most planners do not need it
@@ -169,23 +161,6 @@ def note_suspects(summary: TickSummary, stuck: Sequence[str] = ()) -> None:
         FoundContradictions(parts().tables.due).suspect(suspects, summary.now)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
-
-
-def log_projected(projected: Projected) -> None:
-    """Log what the projection left to the next tick."""
-    if projected.problems or projected.remaining:
-        telemetry.logger().warning(
-            "projection left to the next tick", runs=projected.remaining, problems=projected.problems[:10]
-        )
-
-
-def log_compared(compared: Compared) -> None:
-    """Log what the comparison of planned and recorded executions found."""
-    logger = telemetry.logger()
-    if compared.problem:
-        logger.error("comparison left to the next tick", problem=compared.problem)
-    if compared.listed or compared.late or compared.partly:
-        logger.warning("executions without a record", **asdict(compared))
 
 
 def is_removal_due(due: Table, tenants: Table) -> bool:
@@ -245,23 +220,6 @@ def _share_planner() -> SharePlanner:
     shares = Shares(Tables.of(config()).due)
     queue = PlanningQueue(aws.sqs(), config().required("planning_queue_url"))
     return SharePlanner(scheduler().planner, shares, queue)
-
-
-@cache
-def reconciler() -> Reconciler:
-    """This process's reconciler: it looks for executions without a record after each tick."""
-    settings = config()
-    return wiring.reconciler(
-        Tables.of(settings), _queue(), SystemClock(), max_reads=settings.reconciled_a_tick
-    )
-
-
-@cache
-def projector() -> Projector:
-    """This process's projector: it writes down what became of past windows."""
-    from scheduler.projector import Projector  # planners do not need it
-
-    return Projector.of(Tables.of(config()), SystemClock())
 
 
 def _queue() -> ExecutionsQueue:

@@ -1,8 +1,9 @@
-"""After planning, each tick writes down what became of the executions of past windows, for readers across jobs.
+"""Writes down what became of the executions of past windows, for readers across jobs, and finds those without a record.
 
 It follows the logs of executions (common/planning/log.py) up to ten minutes ago, and the runs that it noted to read
 again (common/projection/looks.py). It reads their records, and merges them into the windows of their fire times
-(common/projection/windows.py). Runs that are not over, and executions without a record, are noted for later.
+(common/projection/windows.py). Runs that are not over, and executions without a record, are noted for later; of the
+latter the comparison says which are lost (`comparison.py`).
 
 The order makes each step safe to lose, to repeat, or to cut off: what is to be read again is written first, then the
 windows, and only then are the old notes and the part of the log done. Merging a run again changes nothing.
@@ -16,38 +17,44 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
 from typing import Any, Final
 
 from common.clock import Clock
+from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
+from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.late import LateRuns, late_changes
-from common.projection.looks import NO_RECORD_AFTER_S, Look, Looks, next_look
+from common.projection.looks import NO_RECORD_AFTER_S, Again, Look, Looks, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
 from common.runs.run import MAX_STUCK, Run
 from common.runs.states import DISPATCHED
+from common.runs.unrecorded import Unrecorded
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table, Tables
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, followed_from, window_start
+from common.truth.contradiction import RUN_STUCK, Contradiction, Subject
+from common.truth.found import FoundContradictions
+from scheduler.comparison import Comparison
 from scheduler.living import LivingTenants
 
 # A window is read so long after its end, as the comparison does.
 _SETTLED_AFTER_S: Final = WINDOW_S
-# No read starts later than this after the tick's start. The function has 300 s (serverless.yml).
-_MAX_PROJECTION_S: Final = 120
+# Of the round's time: the rest is for what was due lately, and for days.
+_BUCKETS_SHARE: Final = 0.8
 # Of a bucket's time: the rest is for writing.
 _READING_SHARE: Final = 0.6
 # A service can refuse an event that was recorded as dispatched just before.
@@ -66,60 +73,57 @@ _MAX_RECENT: Final = 100_000
 
 
 @dataclass(slots=True)
-class Projected:
-    """The result: which part of the log was read, what was missing there, and what was left to the next tick."""
+class _Round:
+    """What the buckets of a round share. `recent`: the newest part of the log, up to now."""
 
-    begin: int = 0
-    end: int = 0
-    # Executions of the log, those whose records were read, and windows that were written.
-    planned: int = 0
-    read: int = 0
-    windows: int = 0
-    # Runs that were left to the next tick, and portions of the log that nobody can read.
-    remaining: int = 0
-    unreadable: int = 0
-    # Executions of the plan that have no record.
-    missing: list[Execution] = field(default_factory=list)
-    # The ids of the first executions that should have gone on.
-    stuck: list[str] = field(default_factory=list)
-    # The newest part of the log, up to now: other followers of it need not read it again.
+    done: Done
+    living: LivingTenants
+    comparison: Comparison
     recent: list[Portion] = field(default_factory=list)
-    # Whether all that was planned in [begin, end) was read, and from when on nothing was planned up to there.
-    complete: bool = False
-    quiet_from: int = 0
-    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Work:
-    """The runs of one bucket: those of the plan, those that changed or are looked at again, and the notes of these."""
+    """The runs of one bucket: those of the plan, those that changed or are looked at again, and the notes of these.
+
+    `enqueued`: the ids of those that must have a record.
+    """
 
     # The log before this was read by earlier ticks.
     begin: int
     planned: dict[str, Execution] = field(default_factory=dict)
     noted: dict[str, Execution] = field(default_factory=dict)
     looks: list[Look] = field(default_factory=list)
+    enqueued: set[str] = field(default_factory=set)
+
+    def all(self) -> Iterable[Execution]:
+        """Each of them once."""
+        return chain(self.planned.values(), self.noted.values())
+
+    def again(self, at: int, execution: Execution) -> Again:
+        return Again(at, execution, execution.execution_id in self.enqueued)
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What the records say: changes by tenant and window, what to look at again, and what was not read."""
+    """What the records say: changes by tenant and window, what to look at again, and what has no record."""
 
     changes: defaultdict[str, defaultdict[int, dict[RunKey, RunEntry | None]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
     expires_at: dict[tuple[str, int], int] = field(default_factory=dict)
-    again: list[tuple[int, Execution]] = field(default_factory=list)
-    unread: list[Execution] = field(default_factory=list)
+    again: list[Again] = field(default_factory=list)
+    missing: list[Execution] = field(default_factory=list)
     # The ids of executions that should have gone on.
     stuck: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Projector:
-    """Follows the logs. `project` is one step."""
+    """Follows the logs. `steps` is its chore."""
 
     index: DueIndex
+    due: Table
     runs: Table
     tenants: Table
     states: ProjectionStates
@@ -128,13 +132,15 @@ class Projector:
     late: LateRuns
     days: ProjectedDays
     platform: ProjectedTenants
+    queue: ExecutionsQueue
     clock: Clock
 
     @classmethod
-    def of(cls, tables: Tables, clock: Clock) -> Projector:
+    def of(cls, tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Projector:
         """The projector of a deployment."""
         return cls(
             DueIndex(tables.due),
+            tables.due,
             tables.runs,
             tables.tenants,
             ProjectionStates(tables.due),
@@ -143,123 +149,115 @@ class Projector:
             LateRuns(tables.runs),
             ProjectedDays(tables.runs),
             ProjectedTenants(tables.runs),
+            queue,
             clock,
         )
 
-    def project(self, began_at: float) -> Projected:
-        """Follow the log in a tick that began at `began_at`. Raises nothing; problems are in the result."""
-        projected = Projected()
-        try:
-            self._project(projected, began_at + _MAX_PROJECTION_S)
-        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            projected.problems.append(repr(error)[:500])
-            projected.complete = False
-        return projected
-
-    def _project(self, projected: Projected, stop_at: float) -> None:
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore: a step for each bucket, then what was due lately, and the days before."""
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
-        state = self.states.read() or self._begin(end)
+        state = ProjectionState.stored(at) or self._begin(end)
         # The bucket that is furthest behind comes first.
-        begins = {
-            bucket: followed_from(state.until.get(bucket, end), end) for bucket in range(keys.LOG_BUCKETS)
-        }
+        begins = {bucket: followed_from(state.until.get(bucket), end) for bucket in range(keys.LOG_BUCKETS)}
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
-        projected.begin, projected.end = begins[buckets[0]], end
-        projected.quiet_from = state.quiet_from or projected.begin
         living = LivingTenants(self.tenants, self.clock)
-        done: list[int] = []
+        unrecorded = Unrecorded(self.due, self.runs)
+        comparison = Comparison(unrecorded, self.due, self.queue, living, self.clock, done)
+        this_round = _Round(done, living, comparison)
+        done.each(["the list"], lambda _: comparison.begin())
+        ends = begins.copy()
         for nth, bucket in enumerate(buckets):
             before = self.clock.now()
-            if before >= stop_at:
-                break
-            until = before + (stop_at - before) / (len(buckets) - nth)
-            try:
-                self._follow(bucket, begins[bucket], end, until, projected, living)
-                done.append(bucket)
-            except Exception as error:  # noqa: BLE001  the other buckets go on
-                projected.problems.append(repr(error)[:500])
-        is_followed = len(done) == len(buckets) and not projected.unreadable
-        # Of a window that planned something the comparison keeps its own account.
-        is_quiet = is_followed and not projected.planned
-        self.states.move(done, end, projected.quiet_from if is_quiet else end)
-        projected.complete = is_followed and not projected.remaining
-        self._roll_up(state, now, stop_at, living)
+            until = before + (done.until - before) * _BUCKETS_SHARE / (len(buckets) - nth)
+            follow = partial(self._follow, bucket, begins[bucket], end, until, this_round)
+            step = f"bucket {bucket}", follow
+            counted = done.counts.total()
+            if not done.each([step], lambda step: done.step(*step), lambda step: step[0]):
+                ends[bucket] = end
+            if done.counts.total() > counted or done.tries:
+                yield ProjectionState(state.since, ends.copy()).position
+        done.each(["what was due lately"], lambda _: self._look_at_recent(this_round))
+        done.each(["days"], lambda _: self._roll_up(state, now, this_round))
+        yield ProjectionState(state.since, ends).position
 
     def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
         if since is None:
             since = followed_from(None, end)
-        with suppress(ConditionFailed):
-            return self.states.begin(since, min(since, end))
-        state = self.states.read()
-        assert state, "another tick has begun it"
-        return state
+        return ProjectionState(since, dict.fromkeys(range(keys.LOG_BUCKETS), min(since, end)))
 
-    def _follow(
-        self, bucket: int, begin: int, end: int, until: float, projected: Projected, living: LivingTenants
-    ) -> None:
-        work = self._work(bucket, begin, end, projected)
-        projected.planned += len(work.planned)
+    def _follow(self, bucket: int, begin: int, end: int, until: float, this_round: _Round) -> None:
+        work = self._work(bucket, begin, end, this_round)
         if not work.planned and not work.noted:
             self.looks.forget(work.looks)
             return
+        this_round.done.counts["planned"] += len(work.planned)
         now = self.clock.now()
-        tenants = living.of({execution.tenant for execution in self._all(work)}, projected.problems)
-        findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, projected)
-        findings.again += [(_next_tick(now), execution) for execution in findings.unread]
-        projected.remaining += len(findings.unread)
-        projected.stuck += findings.stuck[: MAX_STUCK - len(projected.stuck)]
+        tenants = this_round.living.of(
+            {execution.tenant for execution in work.all()}, this_round.done.problems
+        )
+        findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, this_round.done)
         self.looks.add(findings.again)
-        self._merge(bucket, work, findings, projected, living)
+        this_round.comparison.compare(findings.missing)
+        self._suspect(findings.stuck)
+        self._merge(bucket, work, findings, this_round)
         self.looks.forget(work.looks)
 
-    def _work(self, bucket: int, begin: int, end: int, projected: Projected) -> _Work:
-        work = _Work(begin)
+    def _look_at_recent(self, this_round: _Round) -> None:
+        self._suspect(this_round.comparison.look_at_recent(this_round.recent))
+
+    def _suspect(self, stuck: Sequence[str]) -> None:
+        """Have the truth checker look at runs that should have gone on."""
+        found = [
+            Contradiction(RUN_STUCK, Subject("run", name), "it should have gone on")
+            for name in stuck[:MAX_STUCK]
+        ]
+        if found:
+            FoundContradictions(self.due).suspect(found, self.clock.now())
+
+    def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> _Work:
+        work, done, recent = _Work(begin), this_round.done, this_round.recent
         now_window = window_start(int(self.clock.now()))
         recent_from = now_window - WINDOW_S
         for portion in self.index.planned.portions(min(begin, recent_from), now_window + 1, bucket):
             if begin <= portion.window < end:
-                self._add(work.planned, portion, projected)
-            if portion.window >= recent_from and sum(read.count for read in projected.recent) < _MAX_RECENT:
-                projected.recent.append(portion)
+                self._add(work.planned, portion, done)
+            if portion.window >= recent_from and sum(read.count for read in recent) < _MAX_RECENT:
+                recent.append(portion)
+        work.enqueued |= work.planned.keys()
         if begin < end:
             for portion in self.index.changed.portions(begin, end, bucket):
-                self._add(work.noted, portion, projected)
-        for look in self.looks.due(bucket, self.clock.now(), projected.problems):
+                self._add(work.noted, portion, done)
+        for look in self.looks.due(bucket, self.clock.now(), done.problems):
             work.looks.append(look)
-            work.noted |= {execution.execution_id: execution for execution in look.executions}
+            looked_at = {execution.execution_id: execution for execution in look.executions}
+            work.noted |= looked_at
+            if look.is_planned:
+                work.enqueued |= looked_at.keys()
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
 
-    def _add(self, named: dict[str, Execution], portion: Portion, projected: Projected) -> None:
-        for body in self._bodies(portion, projected):
+    def _add(self, named: dict[str, Execution], portion: Portion, done: Done) -> None:
+        try:
+            bodies = portion.bodies()
+        except UNREADABLE as error:  # the other portions go on
+            done.problem(f"the log of {portion.window}", error)
+            return
+        for body in bodies:
             with suppress(UnreadableMessage):  # of a later version, which goes on from here
                 execution = Execution.decode(body)
                 named[execution.execution_id] = execution
 
-    def _bodies(self, portion: Portion, projected: Projected) -> list[str]:
-        """The messages of a portion; what cannot be read is a problem, and the others go on."""
-        try:
-            return portion.bodies()
-        except UNREADABLE as error:
-            projected.problems.append(f"the log of {portion.window}: {error!r}"[:500])
-            projected.unreadable += 1
-            return []
-
-    def _all(self, work: _Work) -> Iterable[Execution]:
-        yield from work.planned.values()
-        yield from work.noted.values()
-
-    def _read(self, work: _Work, living: set[str], until: float, projected: Projected) -> _Findings:
-        """Read the records, those of tenants with few runs first."""
+    def _read(self, work: _Work, living: set[str], until: float, done: Done) -> _Findings:
+        """Read the records, those of tenants with few runs first. What there is no time for is to be read again."""
         findings, now = _Findings(), self.clock.now()
         counts: defaultdict[str, int] = defaultdict(int)
-        for execution in self._all(work):
+        for execution in work.all():
             counts[execution.tenant] += 1
         executions = sorted(
-            (execution for execution in self._all(work) if execution.tenant in living),
+            (execution for execution in work.all() if execution.tenant in living),
             key=lambda run: (counts[run.tenant], run.tenant, run.job_id, run.fire_at),
         )
         lock = threading.Lock()
@@ -269,20 +267,19 @@ class Projector:
             with lock:
                 for execution in batch:
                     record = records.get(execution.execution_id)
-                    is_planned = execution.execution_id in work.planned
-                    if record is None and is_planned:
-                        projected.missing.append(execution)
                     try:
-                        self._note(findings, execution, record, is_planned, now)
+                        self._note(findings, work, execution, record, now)
                     except UNREADABLE:  # the truth checker reports it; the others go on
                         findings.stuck.append(execution.execution_id)
 
         for first in range(0, len(executions), _READS_BETWEEN_CLOCK_READS):
             if self.clock.now() >= until:
-                findings.unread = executions[first:]
+                unread = executions[first:]
+                findings.again += [work.again(_next_tick(now), execution) for execution in unread]
+                done.problems.append(f"no time to read {len(unread)} runs")
                 break
             part = executions[first : first + _READS_BETWEEN_CLOCK_READS]
-            projected.read += len(part)
+            done.counts["read"] += len(part)
             for_each(_batches(part, work.noted), read)
         return findings
 
@@ -306,19 +303,21 @@ class Projector:
     def _note(
         self,
         findings: _Findings,
+        work: _Work,
         execution: Execution,
         record: dict[str, Any] | None,
-        is_planned: bool,
         now: float,
     ) -> None:
         """What one record means for the projection, and whether to look again."""
         key = execution.run_name, execution.job_id
         window = window_of(execution.run_name)
         if record is None:
-            if not is_planned:
+            if execution.execution_id in work.enqueued:
+                findings.missing.append(execution)
+            if execution.execution_id not in work.planned:
                 findings.changes[execution.tenant][window][key] = None
             if now - execution.visible_at < NO_RECORD_AFTER_S:
-                findings.again.append((next_look(execution, 0, now), execution))
+                findings.again.append(work.again(next_look(execution, 0, now), execution))
             return
         run = Run.from_item(record)
         entry = RunEntry.of_run(run)
@@ -329,59 +328,53 @@ class Projector:
         if run.is_stuck(now):
             findings.stuck.append(execution.execution_id)
         if entry.is_open or is_just_sent:
-            findings.again.append((next_look(execution, run.stuck_since, now), execution))
+            findings.again.append(work.again(next_look(execution, run.stuck_since, now), execution))
 
-    def _merge(
-        self, bucket: int, work: _Work, findings: _Findings, projected: Projected, living: LivingTenants
-    ) -> None:
+    def _merge(self, bucket: int, work: _Work, findings: _Findings, this_round: _Round) -> None:
         """Put what was found into the windows. If that took long, a tenant's state is read once more."""
         merged: dict[tuple[str, int], ProjectedWindow] = {}
-        failed: list[str] = []
+        living = this_round.living
         today = day_start(int(self.clock.now()))
 
         def merge(tenant: str) -> None:
-            try:
-                if self.clock.now() > living.trusted_until and not living.now({tenant}, []):
-                    return
-                if late := late_changes(findings.changes[tenant], work.begin):
-                    self.late.note(tenant, late, self.clock.now())
-                for start, changes in findings.changes[tenant].items():
-                    expires_at = findings.expires_at.get((tenant, start), 0)
-                    is_new = start >= work.begin
-                    window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
-                    merged[tenant, start] = window
-                for day in {day_start(start) for start in findings.changes[tenant]}:
-                    if day < today:
-                        self.days.roll_up(tenant, day, only_again=True)
-            except Exception as error:  # noqa: BLE001  the other tenants go on
-                failed.append(tenant)
-                projected.problems.append(f"{tenant}: {error!r}"[:500])
+            if self.clock.now() > living.trusted_until and not living.now({tenant}, []):
+                return
+            if late := late_changes(findings.changes[tenant], work.begin):
+                self.late.note(tenant, late, self.clock.now())
+            for start, changes in findings.changes[tenant].items():
+                expires_at = findings.expires_at.get((tenant, start), 0)
+                is_new = start >= work.begin
+                window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
+                merged[tenant, start] = window
+            for day in {day_start(start) for start in findings.changes[tenant]}:
+                if day < today:
+                    self.days.roll_up(tenant, day, only_again=True)
 
-        for_each(sorted(findings.changes), merge)
-        projected.windows += len(merged)
+        failed = this_round.done.each(sorted(findings.changes), merge)
+        this_round.done.counts["windows"] += len(merged)
         if failed:
             at = _next_tick(self.clock.now())
-            remaining = [(at, execution) for execution in self._all(work) if execution.tenant in failed]
-            projected.remaining += len(remaining)
-            self.looks.add(remaining)
+            self.looks.add(work.again(at, run) for run in work.all() if run.tenant in failed)
         self.platform.set(bucket, merged)
 
-    def _roll_up(self, state: ProjectionState, now: float, stop_at: float, living: LivingTenants) -> None:
+    def _roll_up(self, state: ProjectionState, now: float, this_round: _Round) -> None:
         """Roll up the days before, of the tenants whose turn it is."""
         turn = int(now) % DAY_S // WINDOW_S - _FIRST_ROLL_UP_TICK
         if not 0 <= turn < _ROLL_UP_TICKS:
             return
-        tenants = [name for name in living.listed() if zlib.crc32(name.encode()) % _ROLL_UP_TICKS == turn]
+        tenants = [
+            name for name in this_round.living.listed() if zlib.crc32(name.encode()) % _ROLL_UP_TICKS == turn
+        ]
         today = day_start(int(now))
         for day in range(today - _ROLLED_UP_DAYS * DAY_S, today, DAY_S):
             if day < state.since:  # its first runs may be missing
                 continue
 
             def roll_up(tenant: str, day: int = day) -> None:
-                if self.clock.now() < stop_at:
+                if not this_round.done.is_time_up:
                     self.days.roll_up(tenant, day)
 
-            for_each(self.days.missing(tenants, day), roll_up)
+            this_round.done.each(list(self.days.missing(tenants, day)), roll_up)
 
 
 def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) -> list[list[Execution]]:

@@ -1,4 +1,4 @@
-"""Builds the scheduler and the reconciler."""
+"""Builds the scheduler."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from common.planning.packs import PACK_FROM
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
-from common.runs.unrecorded import Unrecorded
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
 from scheduler.pacing import PaceCarryover
 from scheduler.planner import FanOut, Planner
-from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 
 if TYPE_CHECKING:
@@ -50,12 +48,6 @@ def scheduler(
         pack_from=pack_from,
     )
     return Scheduler(planner, fan_out)
-
-
-def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, max_reads: int) -> Reconciler:
-    """The reconciler: it looks for executions without a record after each tick."""
-    unrecorded = Unrecorded(tables.due, tables.runs)
-    return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, max_reads)
 
 
 def _runs(table: Table) -> Runs:

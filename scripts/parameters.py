@@ -63,7 +63,6 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "notifierMemoryMb": (128, 10_240),
     "executorTimeoutS": (5, 900),
     "plannerShareEntries": (1, 1_000_000),
-    "reconciledPerTick": (0, 1_000_000),
     "packFrom": (0, 1_000_000),
     "spreadS": (0, 3_600),
     "dailyReportHour": (0, 23),

@@ -24,7 +24,7 @@ class Desk:
         return Truth(self.world.tables, self.world.queue, self.clock)
 
     def unrecorded(self) -> Any:
-        return self.world.reconciler.unrecorded
+        return self.world.unrecorded
 
     def client(self, _: str) -> Any:
         return SimpleNamespace(exceptions=SimpleNamespace(ResourceNotFoundException=LookupError))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from common.planning.chores import Chore, ChoreRunner, Done, Steps
+from common.planning.chores import Done, Steps
 from common.platform.deletion import Deletions
 from common.storage import keys
 from common.storage.table import Table
@@ -24,8 +24,6 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     lease = RemovalLease(world.table("due"))
     removal = Removal(world.completion, GroupDeletions(world.store), deletions, lease, world.clock)
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
-    monkeypatch.setattr(handler, "projector", lambda: world.projector)
-    monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
     monkeypatch.setattr(handler, "parts", lambda: Parts(world.tables, world.queue, world.clock))
     monkeypatch.setattr(
         handler, "_is_removal_due", lambda: handler.is_removal_due(world.table("due"), world.table("tenants"))
@@ -35,9 +33,7 @@ def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def go_on(world: World, steps: Steps, name: str = "chore", seconds: float = 200) -> Done:
     """A round of one chore in this world."""
-    runner = ChoreRunner(world.tables.due, world.clock, "test")
-    (done,) = runner.run([Chore(name, steps)], world.clock.now() + seconds)
-    return done
+    return world.round(name, steps, seconds)
 
 
 def put_position(due: Table, name: str, position: Mapping[str, object]) -> None:

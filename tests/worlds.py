@@ -23,6 +23,7 @@ from common.jobs.ended import EndedJobs
 from common.jobs.job import ACTIVE, Job
 from common.jobs.spec import JobSpec
 from common.jobs.store import JobStore, job_store
+from common.planning.chores import Chore, ChoreRunner, Done, Steps
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
 from common.planning.removal_requests import RemovalRequests
@@ -32,6 +33,7 @@ from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.runs.callbacks import Callbacks
 from common.runs.records import Runs
+from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
 from common.tenants.rules_cache import RulesOf
@@ -50,11 +52,10 @@ from executor.stages import Message, deliveries_of
 from executor.targets import Kind
 from executor.threads import Task
 from executor.wiring import executor
-from scheduler.projector import Projected, Projector
-from scheduler.reconcile import Reconciler
+from scheduler.projector import Projector
 from scheduler.removal import Completion
 from scheduler.tick import Scheduler
-from scheduler.wiring import reconciler, scheduler
+from scheduler.wiring import scheduler
 from tests.manual_clock import ManualClock
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import (
@@ -173,7 +174,6 @@ class World:
     registry: Registry
     scheduler: Scheduler
     completion: Completion
-    reconciler: Reconciler
     projector: Projector
     executor: Executor
     redelivery: Redelivery
@@ -242,11 +242,22 @@ class World:
         self.scheduler.tick()
         self.completion.delete_ended(began_at)
 
-    def project(self) -> Projected:
-        """One step of the projection, which must not meet a problem."""
-        projected = self.projector.project(self.clock.now())
-        assert not projected.problems
-        return projected
+    @property
+    def unrecorded(self) -> Unrecorded:
+        return Unrecorded(self.tables.due, self.tables.runs)
+
+    def project(self) -> Done:
+        """A round of the projection, which must not meet a problem."""
+        done = self.round("projection", self.projector.steps)
+        assert not done.problems
+        assert all("without a record" in error for error in done.errors)
+        return done
+
+    def round(self, name: str, steps: Steps, seconds: float = 200) -> Done:
+        """A round of one chore."""
+        runner = ChoreRunner(self.tables.due, self.clock, "test")
+        (done,) = runner.run([Chore(name, steps)], self.clock.now() + seconds)
+        return done
 
     def _next_tick(self) -> float:
         now = int(self.clock.now())
@@ -307,8 +318,7 @@ def make_world(
         registry=Registry(store, Limits(payload_formats=PAYLOAD_FORMATS), ScheduleLines()),
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
-        reconciler=reconciler(tables, queue, clock, max_reads=10_000),
-        projector=Projector.of(tables, clock),
+        projector=Projector.of(tables, queue, clock),
         executor=wired,
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]

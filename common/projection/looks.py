@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.runs.run import STUCK_AFTER_S
@@ -28,14 +28,20 @@ _RETENTION_S: Final = 8 * DAY_S
 NO_RECORD_AFTER_S: Final = DAY_S
 
 
-class Look:
+class Again(NamedTuple):
+    """When to read an execution's run again. `is_planned`: it must have a record, since it was enqueued."""
+
+    at: int
+    execution: Execution
+    is_planned: bool
+
+
+class Look(NamedTuple):
     """Runs of a tenant to read again, and their item's key."""
 
-    __slots__ = ("executions", "key")
-
-    def __init__(self, key: keys.Key, executions: list[Execution]) -> None:
-        self.key = key
-        self.executions = executions
+    key: keys.Key
+    executions: list[Execution]
+    is_planned: bool
 
 
 class Looks:
@@ -47,16 +53,16 @@ class Looks:
     def due(self, bucket: int, now: float, problems: list[str]) -> Iterator[Look]:
         """What is to be read again until now, of the tenants of a bucket. `problems` gets what cannot be read."""
         partition = keys.log_partition(keys.AGAIN, bucket)
-        for item in self._table.query(Query(partition, attributes=("pk", "sk", "runs"), consistent=False)):
+        attributes = ("pk", "sk", "runs", "is_planned")
+        for item in self._table.query(Query(partition, attributes=attributes, consistent=False)):
             try:
-                look = (
-                    Look(keys.key_of(item), _executions(item)) if keys.look_time(item["sk"]) <= now else None
-                )
+                if keys.look_time(item["sk"]) > now:
+                    continue
+                look = Look(keys.key_of(item), _executions(item), item.get("is_planned") is True)
             except UNREADABLE as error:
                 problems.append(f"{item['sk']}: {error!r}"[:500])
                 continue
-            if look:
-                yield look
+            yield look
 
     def of_tenant(self, tenant: str, limit: int) -> list[Execution]:
         """Runs of a tenant that are to be read again, of at most `limit` items."""
@@ -68,15 +74,15 @@ class Looks:
                 executions += _executions(item)
         return executions
 
-    def add(self, looks: Iterable[tuple[int, Execution]]) -> None:
+    def add(self, looks: Iterable[Again]) -> None:
         """Note when to read each execution's run again. Raises Busy."""
-        by_time: defaultdict[tuple[str, int], list[Execution]] = defaultdict(list)
-        for at, execution in looks:
-            by_time[execution.tenant, at].append(execution)
+        by_time: defaultdict[tuple[str, int, bool], list[Execution]] = defaultdict(list)
+        for at, execution, is_planned in looks:
+            by_time[execution.tenant, at, is_planned].append(execution)
         self._table.put_many(
             [
-                _item(tenant, at, executions[first : first + _RUNS_IN_ITEM])
-                for (tenant, at), executions in by_time.items()
+                _item(tenant, at, is_planned, executions[first : first + _RUNS_IN_ITEM])
+                for (tenant, at, is_planned), executions in by_time.items()
                 for first in range(0, len(executions), _RUNS_IN_ITEM)
             ]
         )
@@ -99,10 +105,11 @@ def next_look(execution: Execution, goes_on_at: float, now: float) -> int:
     return window_start(int(at))
 
 
-def _item(tenant: str, at: int, executions: Sequence[Execution]) -> Item:
+def _item(tenant: str, at: int, is_planned: bool, executions: Sequence[Execution]) -> Item:
     runs = packed("\n".join(execution.encode() for execution in executions))
-    name = hashlib.sha256(runs.encode()).hexdigest()[:16]
-    return {**keys.look_again(tenant, at, name), "runs": runs, "expires_at": at + _RETENTION_S}
+    name = hashlib.sha256(f"{is_planned}{runs}".encode()).hexdigest()[:16]
+    item = {**keys.look_again(tenant, at, name), "runs": runs, "expires_at": at + _RETENTION_S}
+    return {**item, "is_planned": True} if is_planned else item
 
 
 def _executions(item: Item) -> list[Execution]:

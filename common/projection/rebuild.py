@@ -18,7 +18,7 @@ from common.planning.execution import parse_execution_id
 from common.positions import Instant, JobIdOrEmpty
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
-from common.projection.looks import Looks, next_look
+from common.projection.looks import Again, Looks, next_look
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
@@ -114,7 +114,7 @@ class Rebuild:
             expires_at[start] = max(expires_at[start], run.expires_at)
             if entry.is_open:
                 execution = parse_execution_id(tenant, run.execution_id)
-                looks.append((next_look(execution, run.stuck_since, now), execution))
+                looks.append(Again(next_look(execution, run.stuck_since, now), execution, is_planned=False))
         self._looks.add(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])

@@ -44,14 +44,12 @@
 | due     | PLANNED#0…15                 | start of window#hash            | executions that were enqueued for it   |
 | due     | CHANGED#0…15                 | start of window#hash            | runs that changed beside the plan      |
 | due     | AGAIN#0…15                   | tenant#when to look#hash        | runs that the projection reads again   |
-| due     | PROJECTED                    | PROJECTED                       | up to where the projection has the runs |
 | runs    | tenant##windows              | start of window                 | the projection: runs of ten minutes    |
 | runs    | tenant##portions             | start of window#chance          | a part of the runs of a large window   |
 | runs    | tenant##days                 | date                            | the totals of a day by hour            |
 | runs    | tenant##days                 | LATE#when#chance; OUTCOMES#part | what windows got later; last outcomes  |
 | runs    | PROJECTION##                 | start#bucket; H…                | totals of tenants                      |
 | jobs    | tenant                       | MUTED#job_id#fingerprint        | a group of failures that is muted      |
-| due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
 | due     | UNRECORDED                   | execution id                    | one of them that has no record         |
 | due     | CONTRADICTIONS               | name#kind#subject               | what of the tables contradicts itself  |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
@@ -112,9 +110,7 @@ QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICT
 TENANT_CHANGES, DELETIONS, AUDIT_PREFIX = "TENANT_CHANGES#", "DELETIONS#", "AUDIT#"
 # In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
-MARK, REMOVAL, PROJECTED, RECONCILED, REPORTED = (
-    Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "PROJECTED", "RECONCILED", "REPORTED")
-)
+MARK, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "REPORTED"))
 CHORES: Final = "CHORES"
 
 

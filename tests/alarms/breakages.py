@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage, parse_execution_id
 from common.planning.packs import lines
+from common.projection.state import PROJECTION
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression
@@ -197,7 +198,7 @@ def repair_contradictions(stage: Watched) -> None:
 
 def run_unrecorded(stage: Watched) -> None:
     """`minute8 unrecorded run --all`."""
-    unrecorded = stage.world.reconciler.unrecorded
+    unrecorded = stage.world.unrecorded
     listed = [entry.execution for entry in unrecorded.all()]
     unrecorded.send(listed, stage.world.queue, stage.world.clock.now())
 
@@ -386,15 +387,10 @@ TEN: Final = (
         breaks=and_then(writes("due", keys.unrecorded("a:b:c"), body=7), purge),
     ),
     Breakage(
-        "losses are looked for up to next year, and messages are lost",
-        *("no-record", 10, "executions that were due have no record", f"`{UNRECORDED}`"),
-        breaks=and_then(writes("due", keys.RECONCILED, until=FAR_AT), purge),
-    ),
-    Breakage(
         "runs are followed up to next year, and retries are lost",
         *("contradictions", 20, "run-stuck", f"`{CHECK}`"),
         breaks=and_then(
-            writes("due", keys.PROJECTED, **{f"b{bucket}": FAR_AT for bucket in range(keys.LOG_BUCKETS)}),
+            writes("due", keys.chore(PROJECTION), at={"since": 0, "until": [FAR_AT] * keys.LOG_BUCKETS}),
             lose_retries,
         ),
     ),

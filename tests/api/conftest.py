@@ -64,7 +64,7 @@ def settle(office: Office, *callers: Caller) -> None:
     unrecorded.append(
         Execution("acme", "nightly-report", at("2026-11-21T01:30:00Z"), at("2026-11-21T01:30:00Z"), 4)
     )
-    office.world.reconciler.unrecorded.add(unrecorded, office.world.clock.now())
+    office.world.unrecorded.add(unrecorded, office.world.clock.now())
     for caller in callers:
         caller("PUT", "/v1/jobs/report", job(every=10))
         for job_id in ("fails", "fails-too"):

@@ -39,7 +39,7 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/subscriptions/holidays", BODIES["NewSubscription"])
     office.letters.put("executions-dead", office.world.sqs.bodies[0])
     fire_at = at("2026-11-21T03:10:00Z")
-    office.world.reconciler.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
+    office.world.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
     office.world.run_until("2026-11-21T03:13:00Z")
     return office
 

@@ -281,7 +281,7 @@ def test_executions_without_a_record_are_listed_and_run_once(
         Execution("alice", "late", at(f"2026-11-21T03:{m}:00Z"), at(f"2026-11-21T03:{m}:00Z"), 1)
         for m in (13, 20, 21, 22)
     ]
-    world.reconciler.unrecorded.add(executions, world.clock.now())
+    world.unrecorded.add(executions, world.clock.now())
     world.clock.move_to(at("2026-11-21T03:45:00Z"))
     listed = desk("unrecorded", "list", "--json", *stage).json
     assert [execution["due_at"][11:16] for execution in listed] == ["03:20", "03:21", "03:22"]
@@ -291,7 +291,7 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert desk("unrecorded", "run", *stage).code == 2
     output = desk("unrecorded", "run", executions[0].execution_id, executions[1].execution_id, *stage).out
     assert f"has a record meanwhile: {executions[0].execution_id}" in output
-    world.reconciler.unrecorded.remove([executions[0]])  # as a tick does
+    world.unrecorded.remove([executions[0]])  # as a tick does
     assert "has a record meanwhile" in desk("unrecorded", "run", executions[0].execution_id, *stage).out
     assert f"sent again: {executions[1].execution_id}" in output and "1 executions are in" in output
     assert "sent again" not in desk("unrecorded", "list", *stage).out

@@ -54,7 +54,7 @@ def test_executions_without_a_record(desk: Desk, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(aws, "sqs", lambda: world.sqs)
     world.registry.create("alice", "lost", job(at="2026-11-21T03:20:00Z", start_deadline_s=3_600))
     world.sqs._waiting.clear()
-    world.reconciler.unrecorded.add([Execution("alice", "lost", due_at, due_at, 1)], due_at + 1_500)
+    world.unrecorded.add([Execution("alice", "lost", due_at, due_at, 1)], due_at + 1_500)
     world.clock.move_to(due_at + 1_500)
     printed = follow(desk, "no-record", "First look", "Fix")
     assert "alice:lost:" in printed and "1 executions are in the queue again" in printed

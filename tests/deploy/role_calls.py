@@ -19,7 +19,6 @@ from executor.completion import Outcomes
 from notifier.notifier import Notifier
 from scheduler import handler, removal
 from scheduler.planner import SharePlanner
-from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 from tests import worlds
 from tests.api import scheduler_client
@@ -40,7 +39,7 @@ ENTRIES = (
     ("Scheduler", Scheduler, "tick"),
     ("Scheduler", handler, "handle"),
     ("Scheduler", removal.Completion, "delete_ended"),
-    ("Scheduler", Reconciler, "compare"),
+    ("Scheduler", worlds.World, "round"),
     ("Scheduler", removal, "remove_groups"),
     ("Planner", SharePlanner, "plan"),
     ("Planner", removal.Removal, "run_alone"),

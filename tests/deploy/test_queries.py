@@ -24,7 +24,6 @@ from executor.batch import execute_batch
 from executor.recorder import Report
 from executor.stages import Message
 from scheduler import handler
-from scheduler.reconcile import Compared
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
@@ -58,7 +57,6 @@ def lines(
     world.sqs._waiting.clear()
     world.clock.move_to(at("2026-11-21T03:58:00Z"))
     handler.handle({}, None)
-    handler.log_compared(Compared(problem="no table"))
     yield [json.loads(line) for line in capsys.readouterr().out.splitlines() if "message" in line]
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()

@@ -13,7 +13,7 @@ from common.platform.audit_anchors import AnchorBucket
 from common.platform.audit_comparison import verified
 from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
-from common.projection.state import ProjectionStates
+from common.projection.state import PROJECTION, ProjectionStates
 from common.projection.windows import ProjectedRuns
 from common.runs.run import Run
 from common.storage import keys
@@ -72,7 +72,7 @@ def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:
     )
     states = ProjectionStates(tables.due)
     if states.read() is None:
-        states.begin(day, day)
+        put_position(tables.due, PROJECTION, {"since": day, "until": []})
     put_position(tables.due, "export", {"look_0": [day, ""]})
     answer = client(embedded, "lambda").invoke(FunctionName="minute8-test-exporter", Payload=b"{}")
     done = json.loads(answer["Payload"].read())

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from common.errors import Minute8Error
+from common.planning.chores import Chore, ChoreRunner
 from common.projection import rebuild, windows
 from common.projection.days import DayTotals, date_of, day_start
 from common.projection.entry import RunEntry
+from common.projection.state import PROJECTION
 from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of
 from common.runs.outcome import Outcome
@@ -69,7 +71,9 @@ def test_a_window_is_projected_ten_minutes_after_its_end(world: World) -> None:
     assert since == at("2026-11-21T03:30:00Z")
     world.registry.create("alice", "minutely", job(cron="* * * * *"))
     world.run_until("2026-11-21T03:48:00Z", ticks=True)
-    assert world.project().end == at("2026-11-21T03:30:00Z")
+    world.project()
+    state = world.projector.states.read()
+    assert state and state.until_of("alice") == at("2026-11-21T03:30:00Z")
     assert [entry for entry in projected(world) if entry.fire_at >= since] == []
     world.run_until("2026-11-21T03:58:00Z", ticks=True)
     world.project()
@@ -78,7 +82,7 @@ def test_a_window_is_projected_ten_minutes_after_its_end(world: World) -> None:
     assert window.totals.statuses == Counter(succeeded=10)
     assert window.totals.lateness_s.total() == 10
     assert projected(world) == recounted(world, ["minutely"])[: len(projected(world))]
-    assert world.project().windows == 0
+    assert world.project().counts["windows"] == 0
 
 
 def test_a_new_deployment_has_all_runs_from_the_first_on(world: World) -> None:
@@ -281,9 +285,10 @@ def cut_off_step(world: World, requests: int) -> None:
     """A step of the projection that dies at a request."""
     client = CutOff(world.dynamodb, requests)
     with suppress(Killed):
-        Projector.of(Tables(lambda name: Table(client, f"test-{name}")), world.clock).project(  # type: ignore[arg-type]
-            world.clock.now()
-        )
+        tables = Tables(lambda name: Table(client, f"test-{name}"))  # type: ignore[arg-type]
+        runner = ChoreRunner(tables.due, world.clock, "test")
+        chore = Chore(PROJECTION, Projector.of(tables, world.queue, world.clock).steps)
+        runner.run([chore], world.clock.now() + 200)
 
 
 def act(world: World, rng: random.Random, ids: list[str]) -> None:
@@ -387,9 +392,8 @@ def test_a_tenant_whose_item_is_lost_is_projected_and_named(world: World) -> Non
     world.run_until("2026-11-21T04:28:00Z", ticks=True)
     world.table("tenants").delete(keys.tenant("alice"))
     world.table("tenants").delete(keys.tenant_listing("alice"))
-    projected_now = world.projector.project(world.clock.now())
-    assert "alice: it has no item among the tenants" in projected_now.problems
-    assert projected_now.complete
+    done = world.round(PROJECTION, world.projector.steps)
+    assert "alice: it has no item among the tenants" in done.problems
     newest = projected(world)[-1].fire_at
     assert newest >= since
     runs = recounted(world, ["minutely"], since=since)

@@ -14,9 +14,9 @@ from common.planning.execution import MANUAL, Execution
 from common.projection.days import DayTotals
 from common.projection.entry import RunEntry, rounded
 from common.projection.late import LateRuns
-from common.projection.looks import Looks
+from common.projection.looks import Again, Looks
 from common.projection.outcomes import MAX_OUTCOMES, JobOutcomes
-from common.projection.state import ProjectionStates
+from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns, totals_of
@@ -88,7 +88,7 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
         )
         for run in hostile_runs(rng, 1_500)
     ]
-    Looks(world.table("due")).add((START + DAY_S, execution) for execution in executions)
+    Looks(world.table("due")).add(Again(START + DAY_S, execution, False) for execution in executions)
     stored = Looks(world.table("due")).of_tenant(tenant, 20)
     assert {run.execution_id for run in stored} == {run.execution_id for run in executions}
     late = hostile_runs(rng, 1_500)
@@ -126,10 +126,8 @@ def test_last_outcomes_of_long_ids_are_divided(world: World) -> None:
     for _ in range(600):
         entries += hostile_runs(rng, MAX_OUTCOMES + 2, by_chance(rng, JOB_ID_CHARS), start)
     ProjectedRuns(runs).merge("alice", start, {entry.key: entry for entry in entries}, start + DAY_S)
-    states.move(list(range(keys.LOG_BUCKETS)), start + 3 * 3_600, start)
+    state = ProjectionState(start, dict.fromkeys(range(keys.LOG_BUCKETS), start + 3 * 3_600))
     reader = JobOutcomes(runs)
-    state = states.read()
-    assert state
     last = reader.of_tenant("alice", state, start + 3 * 3_600, lambda: None)
     assert all(len(last.of(job_id)) == MAX_OUTCOMES for job_id in last.rows) and len(last.rows) == 600
     assert len(written := sizes(world, "runs", keys.projected_days("alice"))) > 2

@@ -103,13 +103,6 @@ def export(tables: Tables) -> Any:
     return [asdict(stored), asdict(_Mark.stored(position_in(tables.due.get(keys.chore("export"))), 0, 0))]
 
 
-def quiet(tables: Tables) -> Any:
-    states = ProjectionStates(tables.due)
-    stored = states.read()
-    assert stored
-    return stored.quiet_from
-
-
 READ: Mapping[str, Read] = {
     "a window with its runs": window,
     "a window with its runs in portions": window,
@@ -124,7 +117,6 @@ READ: Mapping[str, Read] = {
     "the directory of jobs": directory,
     "the logs in buckets": logged,
     "how far the export is": export,
-    "from when on nothing was planned": quiet,
 }
 CASES = [json.loads(line) for line in (Path(__file__).parent / "history.jsonl").read_text().splitlines()]
 

@@ -114,7 +114,7 @@ def test_a_deployment_of_this_hour_has_a_report(world: World, monkeypatch: pytes
 def test_it_says_what_to_look_at_and_where(lived: World) -> None:
     now = lived.clock.now()
     fire_at = at("2026-11-21T03:10:00Z")
-    lived.reconciler.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
+    lived.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
     lived.table("due").put(
         {
             "pk": keys.CONTRADICTIONS,

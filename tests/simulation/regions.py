@@ -119,11 +119,11 @@ def _register(first: World, rng: random.Random, lost_at: float) -> dict[str, tup
 
 def _take_over(second: World, until: float) -> None:
     """Tick at once, then every ten minutes; after each tick an operator runs what is listed without a record."""
-    again = RunAgain(second.reconciler.unrecorded, second.queue, second.tables.tenants, second.clock)
+    again = RunAgain(second.unrecorded, second.queue, second.tables.tenants, second.clock)
     while second.clock.now() < until:
         second.tick()
-        second.reconciler.compare(second.clock.now())
-        listed = [record.execution.execution_id for record in second.reconciler.unrecorded.all()]
+        second.project()
+        listed = [record.execution.execution_id for record in second.unrecorded.all()]
         for begin in range(0, len(listed), MAX_RUN):
             again.run(listed[begin : begin + MAX_RUN], "operator")
         second.run_until(_text(second.clock.now() + 600))

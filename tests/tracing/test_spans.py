@@ -239,7 +239,7 @@ def test_a_tick_has_a_span_for_each_ten_minutes_that_it_planned_and_at_least_one
     assert nothing.id != span.id
 
 
-@pytest.mark.parametrize("part", ["publish_lag", "log_compared"])
+@pytest.mark.parametrize("part", ["publish_lag", "note_suspects"])
 def test_a_tick_that_raises_has_a_span_with_its_error(
     world: World, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

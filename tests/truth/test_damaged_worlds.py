@@ -196,7 +196,7 @@ def play(world: World, seed: int) -> None:
     world.run_until(text(UNTIL + 120))
     world.run_until(text(UNTIL + 7_200)) if len(world.sqs) else None
     assert found_names(world) == set()
-    assert not list(world.reconciler.unrecorded.all())
+    assert not list(world.unrecorded.all())
     index_is_right(world)
     everything_explained(world, expected, twice=scene.twice)
 
@@ -211,7 +211,7 @@ def follow_the_pages(world: World) -> None:
         for contradiction in contradictions:
             assert contradiction.repair, contradiction
             contradiction.repair()
-    unrecorded = world.reconciler.unrecorded
+    unrecorded = world.unrecorded
     listed = [listed.execution for listed in unrecorded.all()]
     unrecorded.send(listed, world.queue, world.clock.now())
     world.deliver()

@@ -14,7 +14,7 @@ from common.truth import truth as checker
 from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING
 from common.truth.walk import Position
 from scheduler import handler
-from scheduler.reconcile import least_messages, may_wait
+from scheduler.comparison import least_messages, may_wait
 from scheduler.summary import TickSummary
 from tests.scheduler_handler import go_on, put_position
 from tests.truth.damage import change, entry_key, repair_all, send_again, shard_key, small_world, truth_of
@@ -118,7 +118,7 @@ def test_a_few_messages_hide_no_more_than_they_hold(
     now = 10_000.0
     first = Execution("acme", "often", 0, 0, 1)
     missing = [replace(first, due_at=int(now) - age_s + second - 10) for second in seconds]
-    assert len(may_wait(missing, 1, visible, in_flight, now)) == late
+    assert len(may_wait(missing, visible, in_flight, now)) == late
     assert least_messages(missing) == len(set(seconds))
 
 
