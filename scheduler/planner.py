@@ -23,7 +23,7 @@ from common.planning.execution import Execution
 from common.planning.log import UnwrittenPortion
 from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
-from common.planning.quarantine import GROUP, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
+from common.planning.quarantine import GROUP, ITEM, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import (
     PlanningQueue,
@@ -40,6 +40,7 @@ from common.planning.shares import (
 from common.storage import keys
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
+from common.version import VERSION
 from scheduler.due import DirectoryRepairs, EntryPlanner, ShardWork, due_shards, repair_directory
 from scheduler.pacing import PaceCarryover, PaceKeeper
 from scheduler.skipped import SkipRecorder
@@ -270,6 +271,10 @@ def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSum
     count = 0
     for record in planner.quarantine.waiting():
         count += 1
+        if record.kind == ITEM:
+            if record.version != VERSION:
+                planner.quarantine.put_back(record)
+            continue
         is_full = len(untried) + len(failed) >= MAX_RETRIED_RECORDS
         if is_full or (record.kind == GROUP and not _is_readable(record)):
             continue

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from common.errors import ItemTooLarge
 from common.events import RUN_SKIPPED, Events
 from common.planning.concurrently import for_each
 from common.planning.due_entry import BadEntry, Missed
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
-from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
+from common.planning.quarantine import Quarantine
 from common.runs.states import INVALID, MISSED
-from common.storage.keys import Key
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
@@ -39,8 +40,7 @@ class SkipRecorder:
     missed_count: int = 0
     _buffered: list[Callable[[], object]] = field(default_factory=list)
     _unplanned: list[Execution] = field(default_factory=list)
-    _staying: list[Key] = field(default_factory=list)
-    _renewed: int = 0
+    _unreadable: list[BadEntry] = field(default_factory=list)
 
     def missed(self, missed: Missed, *, is_last: bool = False) -> None:
         """Write one record of all missed fire times of a job, and publish an event if it is new.
@@ -56,16 +56,15 @@ class SkipRecorder:
             self._buffer(lambda: self.ended_jobs.note(last, self.now))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
-        """Record the entry under the start of the window that its job misses; once, if the entry stays unreadable."""
-        if entry.reported_at:
-            self._renew(entry)
-            return
+        """Record the entry under the start of the window that its job misses."""
         self.bad_entries += 1
         if len(self.bad) < MAX_REPORTED_ENTRIES:
-            self.bad.append(entry)
-            self._buffer(lambda: self._report(entry))
-        if entry.key:
-            self._staying.append(entry.key)
+            self.bad.append(replace(entry, item=None))
+        if entry.item:
+            self._unreadable.append(entry)
+        elif len(self.bad) < MAX_REPORTED_ENTRIES:
+            name = f"{entry.tenant}#{entry.job_id}"
+            self._buffer(lambda: self.quarantine.add_entry(name, entry.problem, self.now))
         if not entry.names_a_job:
             return
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
@@ -73,23 +72,9 @@ class SkipRecorder:
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
 
-    def _report(self, entry: BadEntry) -> None:
-        """Name the entry, and the item if it stays, to the operator."""
-        name = f"{entry.tenant}#{entry.job_id}"
-        if entry.key and not entry.names_a_job:
-            name = f"{entry.key['pk']}#{entry.key['sk']}"
-        self.quarantine.add_entry(name, entry.problem, self.now, stays=entry.key is not None)
-
-    def _renew(self, entry: BadEntry) -> None:
-        """Renew the entry's record in the quarantine. Else it would expire though the entry still cannot be read."""
-        if (
-            entry.key
-            and self.now >= entry.reported_at + RENEWED_AFTER_S
-            and self._renewed < MAX_REPORTED_ENTRIES
-        ):
-            self._renewed += 1
-            self._buffer(lambda: self._report(entry))
-            self._staying.append(entry.key)
+    def _set_aside(self, entry: BadEntry) -> None:
+        with suppress(ItemTooLarge):  # it stays, and the next tick names it again
+            self.quarantine.add_item(entry.item or {}, entry.problem, self.now)
 
     def refused(self, execution: Execution, reason: str) -> None:
         """Record an execution that SQS refused."""
@@ -102,8 +87,8 @@ class SkipRecorder:
         self.changed.note(unplanned, self.now)
         writes, self._buffered = self._buffered, []
         for_each(writes, lambda write: write())
-        staying, self._staying = self._staying, []  # only after the records are written
-        for_each(staying, lambda key: self.quarantine.mark_reported(key, self.now))
+        unreadable, self._unreadable = self._unreadable, []  # only after the records are written
+        for_each(unreadable, self._set_aside)
 
     def _buffer(self, write: Callable[[], object]) -> None:
         self._buffered.append(write)

@@ -6,18 +6,15 @@ Only shapes: executors load them too, and compute no times.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS, is_id
-from common.storage import keys
+from common.storage.wire import Item
 from common.timing.schedule import Schedule
 
 CatchUp = Literal["none", "latest", "all"]
 _CATCH_UPS: Final = get_args(CatchUp)
-# The attribute of an unreadable item that says when a tick reported it.
-REPORTED: Final = "reported_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +55,18 @@ class DueEntry:
 class BadEntry:
     """A due entry that cannot be read or planned. It affects only its job.
 
-    `key` is set if the item stays where each tick reads it, `reported_at` if a tick has reported it. A tick reports it
-    once, and renews the operator's record each day.
+    `item` is set if each tick would meet it again: it is then set aside (common/planning/quarantine.py).
     """
 
     tenant: str
     job_id: str
     problem: str
-    key: keys.Key | None = None
-    reported_at: int = 0
+    item: Item | None = None
 
     @property
     def names_a_job(self) -> bool:
         """Whether the item's key is that of a job, which then gets a run with the problem."""
         return is_id(self.tenant, TENANT_ID_CHARS) and is_id(self.job_id, JOB_ID_CHARS)
-
-    @classmethod
-    def staying(cls, item: Mapping[str, Any], tenant: str, job_id: str, problem: str) -> BadEntry:
-        """The bad entry of an item that stays."""
-        key, reported_at = keys.key_of(item), item.get(REPORTED, 0)
-        problem = f"{key['pk']} {key['sk']}: {problem}"
-        return cls(tenant, job_id, problem, key, reported_at if type(reported_at) is int else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from common.planning.directory import FILING, Directory, Shard, expiry
@@ -260,7 +260,7 @@ class DueIndex:
             for item in self._table.query(Query(partition)):
                 entry = _decode_entry(item, *keys.tenant_and_job(item["sk"]))
                 if isinstance(entry, BadEntry):
-                    yield BadEntry.staying(item, entry.tenant, entry.job_id, entry.problem)
+                    yield replace(entry, item=item)
                 else:
                     yield PendingRegistration(keys.key_of(item), entry)
 

@@ -127,4 +127,4 @@ def _read(item: Item) -> Execution | BadEntry:
     except UnreadableMessage as error:
         _, _, name = item["sk"].partition("#")
         tenant, job_id, _ = split_execution_id(name.rpartition("#")[0]) or ("", "", "")
-        return BadEntry.staying(item, tenant, job_id, f"unreadable postponed execution: {error}")
+        return BadEntry(tenant, job_id, f"unreadable postponed execution: {error}", item)

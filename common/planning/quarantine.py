@@ -7,8 +7,9 @@ decision, late or missed as after an outage, and its record is deleted. No recor
 A due entry that cannot be planned is set aside for the time of one window: its job gets a skipped run with the reason,
 and the next tick that finds it due tries it again. Its record here is for the operator of the platform.
 
-An unreadable postponed execution or pending registration is reported in the same way, but its job gets one run. It
-stays in its place until TTL removes it, since a later version may read it. Until then its record here is renewed.
+An unreadable postponed execution or pending registration is moved here as it is, and its job gets one run. Another
+version of Minute8 puts it back and tries to read it. Until then, or until somebody puts it back or deletes it, it is
+named.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.planning.due_entry import REPORTED
 from common.planning.due_index import MAX_CLOCK_ERROR_S, Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
-from common.storage.expressions import PRESENT, Attribute, change, unchanged
+from common.storage.expressions import ABSENT, PRESENT, Attribute, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import planning_end
+from common.version import VERSION
 
 GROUP: Final = "group"
+ITEM: Final = "item"
 SHARE: Final = "share"
 ENTRY: Final = "entry"
 MAX_RETRIED_RECORDS: Final = 2_000
@@ -39,12 +41,7 @@ SPLIT_PARTS: Final = 16
 _MAX_REASON_CHARS: Final = 500
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 _MAX_NAME_BYTES: Final = 1_000
-# The record of a bad entry is renewed before it expires.
 _ENTRY_TTL_S: Final = DAY_S
-RENEWED_AFTER_S: Final = _ENTRY_TTL_S - 3 * 3_600
-RENEWED_WITHIN_S: Final = _ENTRY_TTL_S
-# As long as postponed executions. Pending entries have no TTL of their own.
-_REPORTED_TTL_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.
 _GROUP_TTL_S: Final = 30 * DAY_S
 
@@ -62,8 +59,8 @@ class QuarantinedRecord:
     end_at: int = 0
     tries: int = 0
     shards: int = 0
-    # An entry that each tick finds, until somebody puts or deletes it.
-    stays: bool = False
+    # Of Minute8, which could not read the item.
+    version: str = ""
 
 
 class Quarantine:
@@ -100,15 +97,11 @@ class Quarantine:
         tx.put(self._table, {**record, **keys.set_aside(SHARE, item["sk"])})
         tx.try_commit()
 
-    def add_entry(self, name: str, reason: str, now: float, *, stays: bool = False) -> None:
-        """Report that an entry could not be planned; repeated reports are one record.
-
-        The name is tenant#job_id, or else the item's key. `stays`: an item that each tick finds unreadable.
-        """
+    def add_entry(self, name: str, reason: str, now: float) -> None:
+        """Report that an entry, tenant#job_id, could not be planned; repeated reports are one record."""
         self._table.put(
             {
                 **keys.set_aside(ENTRY, _short(name)),
-                "stays": stays or None,
                 "reason": reason[:_MAX_REASON_CHARS],
                 "seen_at": int(now),
                 "expires_at": int(now) + _ENTRY_TTL_S,
@@ -123,17 +116,33 @@ class Quarantine:
         """Report a step of a chore that is passed over. The name has no tenant."""
         self.add_entry(f"#chore-{chore}-{name}", reason, now)
 
-    def mark_reported(self, entry: keys.Key, now: float) -> None:
-        """Mark an unreadable entry that stays, so that it is not reported again."""
-        reported = change({REPORTED: int(now)}, keep={"expires_at": int(now) + _REPORTED_TTL_S})
-        self._table.update_if(entry, reported, PRESENT)
+    def add_item(self, item: Item, reason: str, now: float) -> None:
+        """Set aside an item that cannot be read, as it is, in one transaction with its record."""
+        tx, key = Transaction(self._table.client), keys.key_of(item)
+        tx.delete(self._table, key, PRESENT)
+        record = {"item": item, "reason": reason[:_MAX_REASON_CHARS], "seen_at": int(now), "version": VERSION}
+        tx.put(self._table, {**keys.set_aside(ITEM, _short(f"{key['pk']} {key['sk']}")), **record})
+        tx.try_commit()
+
+    def put_back(self, record: QuarantinedRecord) -> None:
+        """Put an item of add_item where it was. A tick that cannot read it either sets it aside again."""
+        item = (self._table.get(record.key) or {}).get("item")
+        if isinstance(item, dict) and isinstance(item.get("pk"), str) and isinstance(item.get("sk"), str):
+            tx = Transaction(self._table.client)
+            tx.delete(self._table, record.key, PRESENT)
+            tx.put(self._table, item, ABSENT)
+            tx.try_commit()
+
+    def discard(self, record: QuarantinedRecord) -> None:
+        """Delete a record: what it says does not happen."""
+        self._table.delete(record.key)
 
     def all(self) -> Iterator[QuarantinedRecord]:
         """Records of all kinds, without the names of their shards."""
         return self._between(ENTRY, SHARE)
 
     def waiting(self) -> Iterator[QuarantinedRecord]:
-        """Only groups and shares, so that many bad entries cannot hide them."""
+        """Groups, items and shares, so that many bad entries cannot hide them."""
         return self._between(GROUP, SHARE)
 
     def bad_entries(self) -> Iterator[QuarantinedRecord]:
@@ -141,7 +150,7 @@ class Quarantine:
         return self._between(ENTRY, ENTRY)
 
     def _between(self, first: str, last: str) -> Iterator[QuarantinedRecord]:
-        attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts", "stays")
+        attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts", "version")
         between = keys.begins_between(first, last)
         for item in self._table.query(Query(keys.QUARANTINE, sk_between=between, attributes=attributes)):
             yield _record(item)
@@ -231,7 +240,7 @@ def _record(item: Item) -> QuarantinedRecord:
         end_at=_whole(item, "end"),
         tries=_whole(item, "tries"),
         shards=_whole(item, "parts"),
-        stays=item.get("stays") is True,
+        version=_text(item, "version"),
     )
 
 

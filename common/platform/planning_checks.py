@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from common.clock import Clock
 from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark
-from common.planning.quarantine import RENEWED_WITHIN_S, Quarantine, described
+from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
 from common.storage.table import Table
@@ -142,24 +142,17 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
     now = tables.clock.now()
     waiting = list(islice(tables.quarantine().waiting(), MAX_READ))
     if waiting:
-        since_at = min(entry.start_at for entry in waiting)
+        since_at = min(entry.start_at or entry.seen_at for entry in waiting)
         first = f"the first since {when(since_at, now)}"
         yield failed(
-            f"{len(waiting)} groups or shares are not planned, {first}: {described(waiting)}",
-            "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
+            f"{len(waiting)} groups, shares or items are not planned, {first}: {described(waiting)}",
+            "each tick tries groups and shares again; where the reason is a later version or other time zones, deploy"
+            " it again; an item is tried again by another version, or put back or deleted by hand",
             page="quarantine",
             since_at=since_at,
         )
-    entries = list(islice(tables.quarantine().bad_entries(), MAX_READ))
-    staying = [entry for entry in entries if entry.stays and entry.seen_at > now - RENEWED_WITHIN_S]
-    bad = [entry for entry in entries if not entry.stays and entry.seen_at > now - 2 * WINDOW_S]
-    if staying:
-        yield failed(
-            f"{len(staying)} item{'s' * (len(staying) != 1)} of the due table cannot be read, and what they say"
-            f" does not happen: {described(staying)}",
-            "put the item as it was, or delete it; a later version may read it",
-            page="quarantine",
-        )
+    entries = islice(tables.quarantine().bad_entries(), MAX_READ)
+    bad = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
             f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",

@@ -87,7 +87,7 @@ def test_a_postponed_execution_that_cannot_be_read_stops_nobody(world: World) ->
     assert world.statuses("alice", "odd") == ["skipped(invalid)"]
     assert world.scheduler.tick().bad_entries == 0
     readable = Execution("alice", "odd", at("2026-11-21T03:25:00Z"), at("2026-11-21T03:25:00Z"), 1)
-    world.table("due").put({**key, "body": readable.encode(), "reported_at": 1})
+    world.table("due").put({**key, "body": readable.encode()})
     world.run_until("2026-11-21T05:49:00Z", ticks=True)
     assert postponed(world) == []  # what a later version can read is enqueued
 

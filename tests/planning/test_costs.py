@@ -13,6 +13,7 @@ from common.planning.directory import Listing, Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.packs import lines
+from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.transactions import Transaction
@@ -142,32 +143,26 @@ def test_registrations_that_were_cut_off_are_handed_over_in_batches(world: World
     summary = world.scheduler.tick()
     assert (summary.pending, summary.planned) == (501, 501)
     assert sum(len(lines(body)) for body in world.sqs.bodies) == 501
-    assert (summary.bad_entries, len(list(index.pending()))) == (1, 1)
+    assert (summary.bad_entries, len(list(index.pending()))) == (1, 0)
     assert calls["send_message_batch"] == 11  # in packs of ten, after fifty wakes
     assert calls["batch_write_item"] + calls["delete_item"] == 21
 
 
-def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_for_15_days(
-    world: World,
+def test_a_cut_off_registration_that_cannot_be_read_is_set_aside_until_another_version_tries_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = keys.pending("alice", "bad", 1)
     world.table("due").put({**key, "entry": "[]"})
     assert [world.scheduler.tick().bad_entries for _ in range(3)] == [1, 0, 0]
     assert world.statuses("alice", "bad") == ["skipped(invalid)"]
-    world.run_until("2026-11-21T04:00:30Z", ticks=True)
-    assert world.statuses("alice", "bad") == ["skipped(invalid)"]
-    assert world.table("due").get(key)["expires_at"] == int(NOW) + 15 * 86_400  # type: ignore[index]
-    assert len(list(world.index.pending())) == 1
-    record = keys.set_aside("entry", "alice#bad")
-    writes = 0
-    for _ in range(10 * 24):
-        world.clock.sleep(3_600)
-        calls = counted(world)
-        assert world.scheduler.tick().bad_entries == 0
-        writes += calls["put_item"]
-        assert world.table("due").get(record)["expires_at"] > world.clock.now()  # type: ignore[index]
-    assert writes <= 12, "the operator sees it each day, and it is not written at each tick"
-    assert world.statuses("alice", "bad") == ["skipped(invalid)"]
+    assert world.table("due").get(key) is None
+    [record] = Quarantine(world.table("due")).waiting()
+    assert (record.kind, record.name) == ("item", f"{key['pk']} {key['sk']}")
+    monkeypatch.setattr("scheduler.planner.VERSION", "1.0.1")
+    world.scheduler.tick()
+    assert world.table("due").get(key) == {**key, "entry": "[]"}
+    assert list(Quarantine(world.table("due")).waiting()) == []
+    assert world.scheduler.tick().bad_entries == 1
 
 
 def test_an_unreadable_item_is_reported_again_if_its_record_was_not_written(
