@@ -26,11 +26,10 @@ from common.notices.message import JobContext
 from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
-from common.runs.run import Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
 from common.timing.instants import compact_time
 
 # In one round, of one tenant. The newest ones count.
@@ -45,8 +44,6 @@ _OLDER_PAGE: Final = 100
 # After a failed run, to find a success.
 _MAX_NEWER_RUNS: Final = 20
 _PAGE: Final = 200
-_FAILURE_ATTRIBUTES: Final = ("job_id", "sk", "failed_at", "trigger")
-_RUN_ATTRIBUTES: Final = ("sk", "status", "trigger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +82,16 @@ class ProblemReader:
 
     def failures(self, tenant: str, since: float) -> tuple[list[Problem], bool]:
         """The failed runs of a tenant since an instant, the oldest first, and whether these are all."""
-        items = list(
-            islice(
-                self.runs.query(
-                    Query(
-                        tenant,
-                        index=keys.FAILURES,
-                        since=since,
-                        newest_first=True,
-                        page=_PAGE,
-                        attributes=_FAILURE_ATTRIBUTES,
-                    )
-                ),
-                MAX_FAILURES + 1,
-            )
+        newest = Query(
+            tenant,
+            index=keys.FAILURES,
+            since=since,
+            newest_first=True,
+            page=_PAGE,
+            attributes=(*REQUIRED, "failed_at"),
         )
-        return [_failure(item) for item in reversed(items[:MAX_FAILURES])], len(items) <= MAX_FAILURES
+        runs = list(islice(readable_runs(self.runs.query(newest)), MAX_FAILURES + 1))
+        return [_failure(run) for run in reversed(runs[:MAX_FAILURES])], len(runs) <= MAX_FAILURES
 
     def without_muted(self, tenant: str, problems: Sequence[Problem], now: float) -> list[Problem]:
         """The problems without failed runs whose error is muted. Without failed runs it reads nothing."""
@@ -134,18 +125,18 @@ class ProblemReader:
                 sk_between=(problem.run_name, keys.LAST),
                 newest_first=True,
                 page=_MAX_NEWER_RUNS,
-                attributes=_RUN_ATTRIBUTES,
+                attributes=REQUIRED,
                 consistent=False,
             )
         )
-        newer = islice(items, _MAX_NEWER_RUNS)
+        newer = readable_runs(islice(items, _MAX_NEWER_RUNS))
         if problem.kind == OVERDUE:
-            return any(_of_schedule(run) for run in newer)
+            return any(run.trigger == SCHEDULE for run in newer)
         if problem.kind == NO_SUCCESS:
-            return any(run["status"] == SUCCEEDED for run in newer)
+            return any(run.status == SUCCEEDED for run in newer)
         return any(
-            run["status"] == SUCCEEDED
-            and (run["sk"] == problem.run_name or (_of_schedule(run) and not problem.by_hand))
+            run.status == SUCCEEDED
+            and (run.run_name == problem.run_name or (run.trigger == SCHEDULE and not problem.by_hand))
             for run in newer
         )
 
@@ -204,7 +195,7 @@ class ProblemReader:
                     consistent=False,
                 )
             )
-            yield from map(Run.from_item, items)
+            yield from readable_runs(items)
 
     def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active jobs among the next ones, and the last job that was read; empty at the end."""
@@ -237,12 +228,9 @@ class ProblemReader:
             for problem in problems
             if problem.kind == FAILED and problem.recovered_at is None
         }
-        runs = {
-            (item["job_id"], item["sk"]): item
-            for item in self.runs.get_many(
-                [keys.run(tenant, *job_and_run) for job_and_run in sorted(failed)], consistent=False
-            )
-        }
+        run_keys = [keys.run(tenant, *job_and_run) for job_and_run in sorted(failed)]
+        stored = readable_runs(self.runs.get_many(run_keys, consistent=False))
+        runs = {(run.job_id, run.run_name): run for run in stored}
         return {
             problem.key: _context(
                 tenant, problem, jobs.get(problem.job_id), runs.get((problem.job_id, problem.run_name))
@@ -251,25 +239,21 @@ class ProblemReader:
         }
 
 
-def _failure(item: Item) -> Problem:
-    at = float(item["failed_at"])
-    return Problem(FAILED, item["job_id"], at, at, item["sk"], by_hand=not _of_schedule(item))
+def _failure(run: Run) -> Problem:
+    at = float(run.failed_at)
+    return Problem(FAILED, run.job_id, at, at, run.run_name, by_hand=run.trigger != SCHEDULE)
 
 
 def _overdue(job_id: str, due_at: int, fire_at: int) -> Problem:
     return Problem(OVERDUE, job_id, float(due_at), float(due_at), compact_time(fire_at), runs=0)
 
 
-def _of_schedule(run: Item) -> bool:
-    return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
-
-
 def _labels(job: Job) -> JobLabels:
     return JobLabels(job.spec.name, tuple(job.spec.tags))
 
 
-def _context(tenant: str, problem: Problem, job: Job | None, run: Item | None) -> JobContext:
-    error_type, error = error_of(Run.from_item(run)) if run else ("", "")
+def _context(tenant: str, problem: Problem, job: Job | None, run: Run | None) -> JobContext:
+    error_type, error = error_of(run) if run else ("", "")
     names_run = run is not None or problem.kind in (TOO_LONG, TOO_SHORT)
     execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if names_run else ""
     owner, runbook = (job.spec.owner, job.spec.runbook) if job else ("", "")

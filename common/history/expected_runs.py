@@ -36,7 +36,7 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
 from common.positions import Instant, JobId
 from common.runs.claims import RETENTION_S
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
@@ -85,7 +85,7 @@ class ScheduledRuns:
             return iter(())
         partition = keys.runs_of_job(tenant, job_id)
         query = Query(partition, sk_between=between, page=page, attributes=attributes, consistent=False)
-        return map(Run.from_item, self._runs.query(query))
+        return readable_runs(self._runs.query(query))
 
     def after(
         self,
@@ -123,7 +123,7 @@ class ScheduledRuns:
         run_keys = [keys.run(tenant, job_id, name) for job_id, names in named.items() for name in names]
         by_job: dict[str, list[Run]] = {job_id: [] for job_id in due}
         items = self._runs.get_many(run_keys, consistent=False, attributes=ATTRIBUTES)
-        for run in map(Run.from_item, items):
+        for run in readable_runs(items):
             by_job[run.job_id].append(run)
             del named[run.job_id][run.run_name]
         unexplained = (

@@ -18,7 +18,7 @@ from common.jobs.job import DELETED, read_spec
 from common.jobs.muted_groups import GroupKey, Muted
 from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
 
@@ -125,7 +125,7 @@ class FailedRuns:
             Query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
         )
         tagged: dict[str, bool] = {}
-        for page in _pages(map(Run.from_item, items)):
+        for page in _pages(readable_runs(items)):
             if filters.tag:
                 tagged |= self._tagged(tenant, filters.tag, {run.job_id for run in page} - tagged.keys())
             for run in page:
@@ -184,7 +184,7 @@ def muted_runs(runs: Table, tenant: str, muted: Muted, failed: Iterable[JobRun])
     quiet = set()
     for start in range(0, len(suspects), _PAGE):  # not all attempts at a time
         part = suspects[start : start + _PAGE]
-        for run in map(Run.from_item, runs.get_many(part, attributes=_ERROR_ATTRIBUTES, consistent=False)):
+        for run in readable_runs(runs.get_many(part, attributes=_ERROR_ATTRIBUTES, consistent=False)):
             if (run.job_id, fingerprint(*error_of(run))) in muted.groups:
                 quiet.add((run.job_id, run.run_name))
     return quiet

@@ -19,7 +19,7 @@ from common.history.schedule_history import DueInstant
 from common.jobs.calendars import MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import SCHEDULE
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.metering import in_threads
@@ -92,7 +92,7 @@ class JobHealth:
                     consistent=False,
                 )
             )
-            return list(map(Run.from_item, islice(items, page)))
+            return list(readable_runs(islice(items, page)))
 
         newest = runs(OUTCOMES)
         seen = newest
@@ -116,7 +116,7 @@ class JobHealth:
                 if not run_keys or attempts <= _MAX_ATTEMPTS:
                     run_keys.append(run.key)
         items = self._runs.get_many(run_keys, consistent=False, attributes=(*REQUIRED, "attempts"))
-        last = {run.key["pk"]: run.attempts[-1:] for run in map(Run.from_item, items)}
+        last = {run.key["pk"]: run.attempts[-1:] for run in readable_runs(items)}
         return [replace(run, attempts=last.get(run.key["pk"], ())) for run in runs]
 
 

@@ -23,7 +23,7 @@ from common.jobs.calendars import RememberedCalendars
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE
 from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome
-from common.runs.run import Run, Status
+from common.runs.run import Run, Status, readable_runs
 from common.storage import keys
 from common.storage.table import Table
 from common.timing.instants import DAY_S
@@ -145,7 +145,7 @@ class ListedHealth:
                 runs_of_jobs[job_id].from_name = run_names[job_id][-1]
         run_keys = [keys.run(tenant, job_id, name) for job_id, names in run_names.items() for name in names]
         records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
-        for run in map(Run.from_item, records):
+        for run in readable_runs(records):
             runs_of_jobs[run.job_id].runs.append(run)
             runs_of_jobs[run.job_id].read.add(run.run_name)
         return runs_of_jobs
@@ -159,7 +159,7 @@ class ListedHealth:
         }
         run_keys = [keys.run(tenant, job_id, run_name) for job_id, run_name in short.items()]
         records = self._runs.get_many(run_keys, consistent=False, attributes=HEALTH_ATTRIBUTES)
-        read = {run.job_id: run for run in map(Run.from_item, records)}
+        read = {run.job_id: run for run in readable_runs(records)}
         for job_id in short:
             if job_id in read:
                 runs_of_jobs[job_id].runs[0] = read[job_id]

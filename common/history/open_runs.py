@@ -12,7 +12,7 @@ from typing import Final
 
 from common.history.live_runs import LiveRuns
 from common.projection.entry import OPEN
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.table import Table
 
@@ -36,7 +36,7 @@ def open_runs(runs: Table, tenant: str, live: LiveRuns, now: float) -> OpenRuns:
     going = OpenRuns(complete=live.complete and len(run_names) <= MAX_READ)
     run_keys = [keys.run(tenant, job_id, run_name) for run_name, job_id in run_names[:MAX_READ]]
     records = runs.get_many(run_keys, consistent=False, attributes=_ATTRIBUTES)
-    for run in sorted(map(Run.from_item, records), key=lambda run: run.run_name):
+    for run in sorted(readable_runs(records), key=lambda run: run.run_name):
         if run.status in OPEN:
             going.statuses[run.status] += 1
             if run.is_stuck(now):

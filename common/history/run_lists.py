@@ -9,7 +9,7 @@ from typing import Final
 from common.bounded import Page, bounded
 from common.history.summary import Summary
 from common.runs.claims import MAX_ATTEMPTS_KEPT
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
 
@@ -99,4 +99,4 @@ class RunLists:
                 attributes=attributes,
             )
         )
-        return map(Run.from_item, items)
+        return readable_runs(items)

@@ -20,7 +20,7 @@ from common.positions import Instant, RunPosition
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.windows import ProjectedRuns
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.metering import in_threads
@@ -192,7 +192,7 @@ class RunsByTime:
             return
         scan.batches += 1
         run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in pending]
-        read = map(Run.from_item, self._runs.get_many(run_keys, attributes=LISTED))
+        read = readable_runs(self._runs.get_many(run_keys, attributes=LISTED))
         runs = {(run.run_name, run.job_id): run for run in read}
         matching = [runs[key] for key in pending if key in runs and scan.run_filter.matches(runs[key])]
         for run in self._with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):

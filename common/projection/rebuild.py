@@ -22,7 +22,7 @@ from common.projection.looks import Again, Looks, next_look
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
-from common.runs.run import Run
+from common.runs.run import Run, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
@@ -125,7 +125,7 @@ class Rebuild:
             partition = keys.runs_of_job(tenant, job_id)
             between = keys.runs_between(start, end)
             items = self._runs.query(Query(partition, sk_between=between, attributes=ATTRIBUTES))
-            return list(map(Run.from_item, items))
+            return list(readable_runs(items))
 
         with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
             return list(chain.from_iterable(pool.map(of_job, job_ids)))

@@ -27,7 +27,7 @@ from common.runs.claims import (
 )
 from common.runs.moves import MOVES, By, Lost, by_claim_of
 from common.runs.outcome import Outcome
-from common.runs.run import REQUIRED, Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import (
     CANCELLED,
     DISPATCHED,
@@ -308,7 +308,7 @@ class Runs:
         wanted = (SKIPPED, CANCELLED, SCHEDULE, schedule_revision)
         executions = (
             Execution(tenant, job_id, run.fire_at, run.due_at, schedule_revision)
-            for run in map(Run.from_item, items)
+            for run in readable_runs(items)
             if (run.status, run.reason, run.trigger, run.schedule_revision) == wanted
         )
         return list(islice(executions, most))
@@ -370,7 +370,7 @@ class Runs:
         partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
         span = keys.runs_between(min(fire_times), max(fire_times) + 1)
         items = self._table.query(Query(partition, sk_between=span))
-        return {item["sk"]: Run.from_item(item) for item in items if item["sk"] in names}
+        return {run.run_name: run for run in readable_runs(items) if run.run_name in names}
 
     def of_job(
         self,
@@ -390,7 +390,7 @@ class Runs:
             after=after,
             attributes=(*REQUIRED, *attributes) if attributes else (),
         )
-        return list(map(Run.from_item, self._table.query(query)))
+        return list(readable_runs(self._table.query(query)))
 
 
 def _failure(execution: Execution, error_type: str, error: str, now: float) -> Expression:

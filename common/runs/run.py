@@ -5,7 +5,7 @@ This is the only place that knows an item's attributes: `Run.from_item` reads it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -111,6 +111,16 @@ class Report(Struct, frozen=True, omit_defaults=True):
             log_tail=self.log_tail,
             retry_after_s=self.retry_after_s,
         )
+
+
+def readable_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run]:
+    """The runs of items, without those that somebody has damaged: the truth checker names these."""
+    for item in items:
+        try:
+            run = Run.from_item(item)
+        except ValueError:
+            continue
+        yield run
 
 
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):

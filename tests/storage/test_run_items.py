@@ -9,7 +9,7 @@ import pytest
 
 from common.runs.claims import Callback
 from common.runs.outcome import Outcome
-from common.runs.run import Run
+from common.runs.run import Run, readable_runs
 from common.storage import keys
 from common.storage.wire import Item, from_wire, to_wire
 from tests.storage.test_run_states import FIRST, INTO, claim
@@ -100,3 +100,8 @@ def test_a_damaged_run_or_one_of_a_later_version_is_refused(damage: dict[str, An
 def test_a_run_without_what_every_run_has_is_refused(name: str) -> None:
     with pytest.raises(ValueError):
         Run.from_item({key: value for key, value in STORED.items() if key != name})
+
+
+def test_who_reads_many_gets_those_that_can_be_read() -> None:
+    damaged = {**STORED, "attempts": 7}
+    assert list(readable_runs([STORED, damaged, {}, STORED])) == [Run.from_item(STORED)] * 2
