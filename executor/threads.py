@@ -122,7 +122,7 @@ class Task:
         if isinstance(self.progress, Called) and not self.progress.takes_requests:
             self.complete()
         else:
-            _in_a_thread(call_threads(), self.complete)
+            in_a_thread(self.complete)
 
     def wait_for_thread(self, threads: ThreadPoolExecutor) -> None:
         """Have one of these threads take the remaining stages. Until one is free, `future` can be cancelled."""
@@ -179,7 +179,7 @@ def start(
     for task in large:
         task.wait_for_thread(call_threads())
     if answers or unsent:
-        _in_a_thread(call_threads(), lambda: _receive(answers, unsent))
+        in_a_thread(lambda: _receive(answers, unsent))
     return tasks
 
 
@@ -202,10 +202,10 @@ def _receive(answers: AnswerPoll[Task], unsent: Unsent) -> None:
         task.receive()
         _send_next(unsent, answers)
     for task in answers.unanswered():
-        _in_a_thread(call_threads(), task.complete)
+        in_a_thread(task.complete)
     for task, future in unsent:
         if future.set_running_or_notify_cancel():
-            _in_a_thread(call_threads(), task.complete)
+            in_a_thread(task.complete)
 
 
 def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
@@ -219,7 +219,7 @@ def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
         except BaseException as error:  # noqa: BLE001  the batch's thread raises it
             task.future.set_exception(error)
         else:
-            _in_a_thread(event_threads(), task.complete)
+            in_a_thread(task.complete, event_threads())
 
 
 def _submit(threads: ThreadPoolExecutor, future: Future[Any], work: Callable[[], None]) -> bool:
@@ -240,41 +240,26 @@ def _submit(threads: ThreadPoolExecutor, future: Future[Any], work: Callable[[],
     return True
 
 
-def _in_a_thread(threads: ThreadPoolExecutor, work: Callable[[], None]) -> None:
-    """Have a thread do the work; this one, if none can be started."""
-    future = Future[None]()
-    if not _submit(threads, future, work) and future.cancel():
-        work()
-
-
-def in_a_thread(work: Callable[[], None]) -> Future[None]:
-    """Have a thread do the work, which raises nothing; this one, if none can be started."""
-    done = Future[None]()
+def in_a_thread(work: Callable[[], Result], threads: ThreadPoolExecutor | None = None) -> Future[Result]:
+    """Have a thread do the work; this one, if none can be started. Returns the future of its result."""
+    result, begun = Future[Result](), Future[None]()
 
     def do() -> None:
         try:
-            work()
-        finally:
-            done.set_result(None)
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+            raise
 
-    _in_a_thread(call_threads(), do)
-    return done
+    if not _submit(threads or call_threads(), begun, do) and begun.cancel():
+        do()
+    return result
 
 
 def call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """What `function` returns for each item, in their order. Each call has a thread, if it can be started."""
-    results = [Future[Result]() for _ in items]
-    for item, result in zip(items, results, strict=True):
-        _in_a_thread(call_threads(), partial(_put_result, result, function, item))
+    results = [in_a_thread(partial(function, item)) for item in items]
     return [result.result() for result in results]
-
-
-def _put_result(result: Future[Result], function: Callable[[Item], Result], item: Item) -> None:
-    try:
-        result.set_result(function(item))
-    except BaseException as error:
-        result.set_exception(error)
-        raise
 
 
 def find_threads(tasks: Sequence[Task]) -> list[Task]:
