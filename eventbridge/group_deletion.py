@@ -21,7 +21,6 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change
 from common.storage.table import Query
 from common.storage.transactions import TooManyWrites, Transaction
-from eventbridge import keys as group_keys
 from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
 from eventbridge.names import DEFAULT_GROUP, job_id_prefixes
 from eventbridge.origin import schedule_of
@@ -57,11 +56,11 @@ class GroupDeletions:
         request.remember(tx, self.store.jobs, now)
         tx.update(
             self.store.jobs,
-            group_keys.group(tenant, name),
+            keys.schedule_group(tenant, name),
             change({"state": DELETING, "updated_at": int(now), "deleted_by": request.token}),
             PRESENT,
         )
-        tx.put(self.store.ledger.table, {**group_keys.deletion(tenant, name), "tenant": tenant, "name": name})
+        tx.put(self.store.ledger.table, {**keys.group_deletion(tenant, name), "tenant": tenant, "name": name})
         refused = self.store.audited.try_commit(tx, tenant, "group.deleted", name, now)
         if refused is None:
             return True
@@ -75,7 +74,7 @@ class GroupDeletions:
         """The tenants and names of the groups that are being deleted."""
         return (
             (item["tenant"], item["name"])
-            for item in self.store.ledger.table.query(Query(group_keys.DELETIONS))
+            for item in self.store.ledger.table.query(Query(keys.GROUP_DELETIONS))
         )
 
     def move_on(self, tenant: str, name: str, now: float) -> int:
@@ -102,8 +101,8 @@ class GroupDeletions:
     def _finish(self, tenant: str, name: str, condition: Condition) -> None:
         """Remove the group and its mark, if the condition holds for the group. Raises Busy."""
         tx = Transaction(self.store.jobs.client)
-        tx.delete(self.store.jobs, group_keys.group(tenant, name), condition)
-        tx.delete(self.store.ledger.table, group_keys.deletion(tenant, name))
+        tx.delete(self.store.jobs, keys.schedule_group(tenant, name), condition)
+        tx.delete(self.store.ledger.table, keys.group_deletion(tenant, name))
         retry_on_conflict(tx.try_commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:

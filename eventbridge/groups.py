@@ -24,7 +24,6 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
-from eventbridge import keys as group_keys
 from eventbridge.names import DEFAULT_GROUP
 from eventbridge.origin import KNOWN_FOR_S, schedule_of
 
@@ -89,7 +88,7 @@ class ScheduleGroup:
 
     def to_item(self) -> Item:
         return {
-            **group_keys.group(self.tenant, self.name),
+            **keys.schedule_group(self.tenant, self.name),
             **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "tenant"},
         }
 
@@ -112,7 +111,7 @@ class ScheduleGroups:
 
     def get(self, tenant: str, name: str) -> ScheduleGroup | None:
         """The stored group; None also for a default group without tags."""
-        item = self._table.get(group_keys.group(tenant, name))
+        item = self._table.get(keys.schedule_group(tenant, name))
         return ScheduleGroup.from_item(item) if item else None
 
     def existing(self, tenant: str, name: str) -> ScheduleGroup:
@@ -125,9 +124,9 @@ class ScheduleGroups:
 
     def after(self, tenant: str, prefix: str, after: str, limit: int) -> list[ScheduleGroup]:
         """At most `limit` groups with this prefix, by name, the default group included."""
-        start = group_keys.group(tenant, after) if after else None
+        start = keys.schedule_group(tenant, after) if after else None
         items = self._table.query(
-            Query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
+            Query(tenant, sk_prefix=keys.SCHEDULE_GROUP_PREFIX + prefix, after=start, limit=limit)
         )
         groups = {group.name: group for group in map(ScheduleGroup.from_item, items)}
         if DEFAULT_GROUP.startswith(prefix) and after < DEFAULT_GROUP:
@@ -182,7 +181,7 @@ class ScheduleGroups:
     def count(self, tenant: str) -> int:
         """The number of stored groups, at most MAX_GROUPS."""
         stored = self._table.query(
-            Query(tenant, sk_prefix=group_keys.PREFIX, limit=MAX_GROUPS, attributes=("sk",))
+            Query(tenant, sk_prefix=keys.SCHEDULE_GROUP_PREFIX, limit=MAX_GROUPS, attributes=("sk",))
         )
         return sum(1 for _ in stored)
 
@@ -228,13 +227,13 @@ class ScheduleGroups:
         groups = {(new.tenant, group) for old, new in changes if (group := joined_group(old, new))}
         for tenant, name in sorted(groups):
             if name != DEFAULT_GROUP:
-                tx.check(self._table, group_keys.group(tenant, name), _ACTIVE)
+                tx.check(self._table, keys.schedule_group(tenant, name), _ACTIVE)
 
     def check_required(self, failed: keys.Key) -> None:
         """Find out why a transaction's check `failed`; returns if it holds now. Raises NotFound, Conflict."""
-        if not failed["sk"].startswith(group_keys.PREFIX):
+        if not failed["sk"].startswith(keys.SCHEDULE_GROUP_PREFIX):
             return
-        name = failed["sk"].removeprefix(group_keys.PREFIX)
+        name = failed["sk"].removeprefix(keys.SCHEDULE_GROUP_PREFIX)
         self.existing(failed["pk"], name).check_active()
 
 

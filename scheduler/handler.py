@@ -168,11 +168,9 @@ def is_removal_due(due: Table, tenants: Table) -> bool:
 
     True if this cannot be read: the removal reads it again, and logs the error.
     """
-    from eventbridge import keys as group_keys  # planners do not need it
-
     ended = (due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
     deletions = (
-        tenants.query(Query(partition, limit=1)) for partition in (group_keys.DELETIONS, keys.DELETIONS)
+        tenants.query(Query(partition, limit=1)) for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
     )
     try:
         return any(True for _ in chain.from_iterable(chain(ended, deletions)))

@@ -21,7 +21,6 @@ from common.storage.table import Query
 from common.storage.wire import Expression
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
-from eventbridge import keys as group_keys
 from eventbridge.group_deletion import GroupDeletions
 from eventbridge.groups import DELETING, GroupRequest, ScheduleGroups
 from tests.faults.interleaving import every_order, play
@@ -131,7 +130,7 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
         "jobs",
         keys.CALENDAR_PREFIX,
     ),
-    "groups": (groups_of, "eventbridge.groups.MAX_GROUPS", "jobs", group_keys.PREFIX),
+    "groups": (groups_of, "eventbridge.groups.MAX_GROUPS", "jobs", keys.SCHEDULE_GROUP_PREFIX),
     "subscriptions": (
         subscriptions_of,
         "common.registration.subscriptions.MAX_SUBSCRIPTIONS",

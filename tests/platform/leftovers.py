@@ -48,6 +48,7 @@ KINDS_OF_ITEMS = {
         "BACKFILL",
         "ASKED",
         "ONCE",
+        "EVENT",
         "SCHEDULE_GROUP",
         "SUBSCRIPTION",
         "ADDITIONS",
@@ -121,6 +122,7 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
     registry.create(tenant, "gone", job(cron="0 0 * * *", payload="z" * 2_000))
     world.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
+    world.table("jobs").put({**keys.newest_event(tenant, "later"), "at": 1, "done": []})
     world.table("jobs").put({**keys.exported_day(tenant, "2026-11-20"), "parts": 1})
     JobDirectory(world.table("jobs"), Audit(world.table("tenants"))).listed(tenant, world.clock.now())
 
