@@ -135,7 +135,7 @@ def preview(
     schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
     fire_times = next_fires(schedule, now, count, until, excluded=excluded or NO_DAYS)
     return Preview(
-        schedule=schedule.to_view(),
+        schedule=schedule.to_item(),
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
         sentence=describe(schedule, raw.get("max_runs")),

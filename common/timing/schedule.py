@@ -14,9 +14,6 @@ from common.timing.date_interval import DateInterval
 # The two cron dialects, and the two rules for clock changes.
 MINUTE8: Final = "minute8"
 EVENTBRIDGE: Final = "eventbridge"
-# The field of an expression in EventBridge's dialect or by its rule. A version that does not know them finds no timing,
-# and sets the schedule aside. If the field were `cron`, it would fire at other times.
-_BY_EVENTBRIDGE: Final = "cron_by_eventbridge"
 
 # The longest flexible window of EventBridge Scheduler, 1,440 minutes.
 MAX_JITTER_S: Final = 86_400
@@ -26,9 +23,6 @@ MAX_SPREAD_S: Final = 3_600
 SKIP: Final = "skip"
 NEXT: Final = "next"
 PREVIOUS: Final = "previous"
-# Around the timing of a schedule that a version without these fields would plan at other times: it finds no timing, and
-# sets the schedule aside.
-_NEWER_TIMING: Final = "timing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +132,6 @@ class Schedule:
 
     def to_item(self) -> dict[str, Any]:
         """The stored form: ints, text, lists and maps; default values are left out."""
-        timing = _timing_item(self.timing)
-        if self.include_calendars or self.on_excluded != SKIP or self.interval:
-            timing = {_NEWER_TIMING: timing}
         optional = {
             "start_at": self.start_at,
             "end_at": self.end_at,
@@ -153,21 +144,15 @@ class Schedule:
             "spread_s": self.spread_s or None,
             "pace": asdict(self.pace) if self.pace else None,
         }
-        return timing | {key: value for key, value in optional.items() if value is not None}
-
-    def to_view(self) -> dict[str, Any]:
-        """The stored form as answers show it: an expression is always under `cron`."""
-        item = self.to_item()
-        item = item.pop(_NEWER_TIMING, {}) | item
-        if isinstance(self.timing, ManyTiming):
-            item["schedules"] = [part.to_view() for part in self.parts]
-        return {"cron" if name == _BY_EVENTBRIDGE else name: value for name, value in item.items()}
+        return _timing_item(self.timing) | {
+            key: value for key, value in optional.items() if value is not None
+        }
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Schedule:
-        """The inverse of `to_item` and of `to_view`; numbers may come back as Decimal."""
+        """The inverse of `to_item`."""
         return cls(
-            timing=_timing_of(item.get(_NEWER_TIMING, item)),
+            timing=_timing_of(item),
             start_at=int(item["start_at"]) if "start_at" in item else None,
             end_at=int(item["end_at"]) if "end_at" in item else None,
             exclude_dates=tuple(item.get("exclude_dates", ())),
@@ -194,7 +179,7 @@ def _timing_item(timing: Timing) -> dict[str, Any]:
                 name: EVENTBRIDGE for name, rule in (("dialect", dialect), ("dst", dst)) if rule != MINUTE8
             }
             zone = {} if timezone == "UTC" else {"timezone": timezone}
-            return {_BY_EVENTBRIDGE if eventbridge_rules else "cron": expression} | zone | eventbridge_rules
+            return {"cron": expression} | zone | eventbridge_rules
         case EveryTiming(interval_s, anchor_at):
             return {"every_s": interval_s, "anchor_at": anchor_at}
         case AtTiming(at):
@@ -204,9 +189,9 @@ def _timing_item(timing: Timing) -> dict[str, Any]:
 
 
 def _timing_of(item: Mapping[str, Any]) -> Timing:
-    if (expression := item.get("cron", item.get(_BY_EVENTBRIDGE))) is not None:
+    if "cron" in item:
         rules = (item.get(name, MINUTE8) for name in ("dialect", "dst"))
-        return CronTiming(expression, item.get("timezone", "UTC"), *rules)
+        return CronTiming(item["cron"], item.get("timezone", "UTC"), *rules)
     if "every_s" in item:
         return EveryTiming(int(item["every_s"]), int(item["anchor_at"]))
     if "schedules" in item:

@@ -247,25 +247,22 @@ def test_expressions_that_minute8s_dialect_lacks(expression: str) -> None:
     assert as_minute8(expression) is None
 
 
-def test_the_stored_form_is_canonical_and_no_cron_for_older_versions() -> None:
+def test_the_stored_form_is_canonical() -> None:
     schedule = by_eventbridge(" 0  9 ? * mon-fri 2027", "Europe/Paris")
     item = schedule.to_item()
     assert item == {
-        "cron_by_eventbridge": "0 9 ? * MON-FRI 2027",
+        "cron": "0 9 ? * MON-FRI 2027",
         "timezone": "Europe/Paris",
         "dialect": "eventbridge",
         "dst": "eventbridge",
     }
     assert Schedule.from_item(item) == schedule
-    assert Schedule.from_item(schedule.to_view()) == schedule
-    assert "cron" in schedule.to_view()
-    assert not set(item) & {"cron", "every_s", "at"}
 
 
-def test_the_rule_for_clock_changes_alone_has_no_cron_for_older_versions_either() -> None:
+def test_the_rule_for_clock_changes_alone_is_stored() -> None:
     schedule = Schedule(CronTiming("30 2 * * *", "Europe/Paris", dst=EVENTBRIDGE))
     assert schedule.to_item() == {
-        "cron_by_eventbridge": "30 2 * * *", "timezone": "Europe/Paris", "dst": "eventbridge"
+        "cron": "30 2 * * *", "timezone": "Europe/Paris", "dst": "eventbridge"
     }  # fmt: skip
     assert Schedule.from_item(schedule.to_item()) == schedule
 
