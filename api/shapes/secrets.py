@@ -12,7 +12,7 @@ from api.shapes.base import Instant, RequestBody, ResponseBody, Revision
 class NewSecret(RequestBody):
     """A secret's value."""
 
-    # No type of its own: pydantic's errors contain the value.
+    # No type of its own: a refusal of it would show the value.
     value: Annotated[
         Any,
         Meta(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
-from importlib.metadata import version
 from typing import Any, Final
 
 from common.errors import InvalidInput, shown
@@ -121,6 +120,8 @@ def _of_icalendar(fields: Mapping[str, Any], year: int) -> Resolved:
 
 
 def _of_country(fields: Mapping[str, Any], year: int) -> Resolved:
+    from importlib.metadata import version
+
     import holidays
 
     country, subdivision = _code(fields, "country"), _code(fields, "subdivision")
