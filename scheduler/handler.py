@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -24,19 +24,16 @@ from common.planning.log import PlannedWindow
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
-from common.storage.table import Query, Table, Tables
+from common.storage.table import Query, Tables
 from common.truth.contradiction import SHARD_COUNT, Contradiction, shard_subject
 from scheduler import wiring
-from scheduler.chores import Parts, chores
+from scheduler.chores import REMOVALS, Parts, chores
 from scheduler.planner import FanOut, SharePlanner
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
-if TYPE_CHECKING:
-    from scheduler.removal import Removal
-
 # No step of a chore begins later than this after the tick's start. The function has 300 s (serverless.yml).
-MAX_CHORES_S: Final = 200
+MAX_CHORES_S: Final = 150
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
@@ -56,8 +53,8 @@ def handle(event: object, context: object) -> dict[str, Any]:
         export_spans(summary, began_at, planned_at or planner.clock.now(), type(error).__name__)
         raise
     export_spans(summary, began_at, planned_at)
-    if _is_removal_due():
-        _removal().run_alone(summary.now)
+    if is_removal_due(parts().tables):
+        remove(summary.now)
     return asdict(summary)
 
 
@@ -67,16 +64,26 @@ def _follow_up(summary: TickSummary) -> None:
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     note_suspects(summary)
-    runner = ChoreRunner(parts().tables.due, parts().clock, "tick")
-    runner.run(chores(parts()), summary.now + MAX_CHORES_S)
+    ChoreRunner(parts().tables.due, parts().clock, "tick").run(chores(parts()), summary.now + MAX_CHORES_S)
     telemetry.metrics().flush_metrics()
+
+
+def remove(began_at: float) -> None:
+    """Delete what is over, unless another process does."""
+    from scheduler.removal import MAX_REMOVAL_S, run_alone  # most ticks have nothing to delete
+    from scheduler.removal_lease import RemovalLease
+
+    tables, _, clock = parts()
+    runner = ChoreRunner(tables.due, clock, "removal")
+    until = began_at + MAX_REMOVAL_S
+    run_alone(RemovalLease(tables.due), clock, lambda: runner.run(chores(parts(), REMOVALS), until), until)
 
 
 def handle_shares(event: Mapping[str, Any], context: object) -> None:
     """Plan the shares of one message, or delete what is over. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
         if record["body"] == removal_requests.BODY:
-            _removal().run_alone(SystemClock().now())
+            remove(parts().clock.now())
             continue
         summary = _share_planner().plan(record["body"])
         note_suspects(summary)
@@ -163,14 +170,14 @@ def note_suspects(summary: TickSummary) -> None:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
 
 
-def is_removal_due(due: Table, tenants: Table) -> bool:
+def is_removal_due(tables: Tables) -> bool:
     """Whether a job has ended, or a group of schedules or a tenant is being deleted.
 
     True if this cannot be read: the removal reads it again, and logs the error.
     """
-    ended = (due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
+    ended = (tables.due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
     deletions = (
-        tenants.query(Query(partition, limit=1)) for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
+        tables.tenants.query(Query(partition, limit=1)) for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
     )
     try:
         return any(True for _ in chain.from_iterable(chain(ended, deletions)))
@@ -178,23 +185,10 @@ def is_removal_due(due: Table, tenants: Table) -> bool:
         return True
 
 
-def _is_removal_due() -> bool:
-    tables = Tables.of(config())
-    return is_removal_due(tables.due, tables.tenants)
-
-
 @cache
 def parts() -> Parts:
     """What this process's chores are made of."""
     return Parts(Tables.of(config()), _queue(), SystemClock())
-
-
-@cache
-def _removal() -> Removal:
-    # Most ticks have nothing to delete, and load no code for it.
-    from scheduler.removal import removal
-
-    return removal(Tables.of(config()), _queue(), SystemClock())
 
 
 @cache

@@ -1,20 +1,18 @@
-"""The last step of a tick: deletes ended jobs, and more items of tenants and groups of schedules that are deleted.
+"""Deletes ended jobs, and more items of tenants and groups of schedules that are deleted: three chores.
 
 Ended jobs have `after_completion: delete`, and their last run has ended. Jobs of one tenant are deleted several in a
-transaction. Tenants and groups are removed in slices, one after the other. Jobs, groups and tenants have a third of the
-time each, and what the others leave. When the time is up, the next tick continues, and begins with another group and
-tenant. Errors are logged and left to the next tick. Planning is done by then, so removal cannot delay or undo it.
+transaction. Tenants and groups are removed in slices, one after the other; each round begins with another one. What
+there is no time for is left to the next round. Planning is done by then, so removal cannot delay or undo it.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -24,8 +22,8 @@ from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, JobStore, job_store
+from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
-from common.planning.due_index import DueIndex
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.planning.queue import ExecutionsQueue
 from common.platform.deletion import Deletion, Deletions
@@ -44,10 +42,8 @@ from scheduler.removal_lease import RemovalLease
 
 T = TypeVar("T")
 
-# No transaction starts later than this after the tick's start. The function has 300 s (serverless.yml).
-MAX_COMPLETION_S: Final = 150
-# No slice starts later than this after the tick's start. A slice takes seconds.
-MAX_REMOVAL_S: Final = 180
+# No slice starts later than this after the tick's start. A slice takes seconds; the function has 300 s.
+MAX_REMOVAL_S: Final = 200
 _NOTES_PAGE: Final = 500
 # Only the newest runs of a job are read.
 _MAX_RUNS_READ: Final = 100
@@ -63,37 +59,31 @@ class Completion:
     store: JobStore
     runs: Runs
 
-    def delete_ended(self, began_at: float, until: float = math.inf) -> int:
-        """Delete the jobs that are noted and over, until the time is up. Returns how many. Raises nothing.
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A chore: a page of notes at each step.
 
         A note of a job that is not over is dropped: the end of its last run brings another note.
         """
-        until, count = min(until, began_at + MAX_COMPLETION_S), 0
-        try:
-            notes = self.ended.noted()
-            while self._now() < until and (page := list(islice(notes, _NOTES_PAGE))):
-                count += self._look_through(page, until)
-        except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-            telemetry.logger().error("ended jobs left to the next tick", error=repr(error))
-        return count
+        notes = self.ended.noted()
+        while page := list(islice(notes, _NOTES_PAGE)):
+            self._look_through(page, done)
+            yield {}
 
-    def _look_through(self, notes: Sequence[Note], until: float) -> int:
+    def _look_through(self, notes: Sequence[Note], done: Done) -> None:
         newest = {(note.tenant, note.job_id): note for note in notes}  # the last one of each job
         over: defaultdict[str, list[Job]] = defaultdict(list)
-        undone: set[tuple[str, str]] = set()
 
         def look(note: Note) -> None:
-            try:
-                if job := self._over(note):
-                    over[note.tenant].append(job)
-            except Exception as error:  # noqa: BLE001  the others continue after any error
-                undone.add((note.tenant, note.job_id))
-                _log_undeleted(note.tenant, [note.job_id], error)
+            if job := self._over(note):
+                over[note.tenant].append(job)
 
-        for_each(list(newest.values()), look)
-        for_each(list(over.values()), lambda jobs: undone.update(self._delete(jobs, until)))
+        failed = done.each(list(newest.values()), look, lambda note: f"{note.tenant}/{note.job_id}")
+        undone = {(note.tenant, note.job_id) for note in failed}
+        for_each(list(over.values()), lambda jobs: undone.update(self._delete(jobs, done)))
         self.ended.forget([note for note in notes if (note.tenant, note.job_id) not in undone])
-        return sum((job.tenant, job.job_id) not in undone for jobs in over.values() for job in jobs)
+        done.counts["deleted"] += sum(
+            (job.tenant, job.job_id) not in undone for jobs in over.values() for job in jobs
+        )
 
     def _over(self, note: Note) -> Job | None:
         """The job, if it is over."""
@@ -114,15 +104,15 @@ class Completion:
         items = self.store.jobs.query(Query(job.tenant, sk_prefix=keys.backfills_of(job.job_id)))
         return any(backfill.is_under_way for backfill in map(Backfill.from_item, items))
 
-    def _delete(self, jobs: Sequence[Job], until: float) -> list[tuple[str, str]]:
-        """Delete jobs of one tenant. Returns the jobs that are left to the next tick."""
+    def _delete(self, jobs: Sequence[Job], done: Done) -> list[tuple[str, str]]:
+        """Delete jobs of one tenant. Returns the jobs that are left to the next round."""
         undone: list[tuple[str, str]] = []
         for first in range(0, len(jobs), MAX_AT_ONCE):
             batch = jobs[first : first + MAX_AT_ONCE]
-            undone += self._delete_together(batch) if self._now() < until else _names(batch)
+            undone += _names(batch) if done.is_time_up else self._delete_together(batch, done)
         return undone
 
-    def _delete_together(self, jobs: Sequence[Job]) -> list[tuple[str, str]]:
+    def _delete_together(self, jobs: Sequence[Job], done: Done) -> list[tuple[str, str]]:
         """Delete in one transaction; if a job prevents that, each in its own."""
         try:
             self.store.change_all(
@@ -130,8 +120,8 @@ class Completion:
             )
         except Exception as error:  # noqa: BLE001  the others continue after any error
             if len(jobs) > 1 and not isinstance(error, Busy):
-                return [name for job in jobs for name in self._delete_together([job])]
-            _log_undeleted(jobs[0].tenant, [job.job_id for job in jobs], error)
+                return [name for job in jobs for name in self._delete_together([job], done)]
+            done.problem(f"{jobs[0].tenant}/{jobs[0].job_id}", error)
             return _names(jobs)
         return []
 
@@ -174,152 +164,78 @@ def _names(jobs: Iterable[Job]) -> list[tuple[str, str]]:
     return [(job.tenant, job.job_id) for job in jobs]
 
 
-def _log_undeleted(tenant: str, job_ids: Sequence[str], error: Exception) -> None:
-    telemetry.logger().error(
-        "not deleted after its completion", tenant=tenant, jobs=job_ids, error=repr(error)
-    )
-
-
-@dataclass(slots=True)
-class Removed:
-    """The result: how many tenants had something to remove, how many items were removed, and what was finished."""
-
-    tenants: int = 0
-    items: int = 0
-    finished: int = 0
-    problems: list[dict[str, Any]] = field(default_factory=list)
-    is_cut_off: bool = False
-    """Its time was up before everything was removed."""
-
-
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """Deletes ended jobs, groups of schedules and tenants."""
+class Removal(Generic[T]):
+    """A chore that removes a slice of each thing in turn. `move_on` returns the thing if more of it can go now."""
 
-    completion: Completion
-    groups: GroupDeletions
-    tenants: Deletions
-    lease: RemovalLease
+    under_way: Callable[[], Iterable[T]]
+    move_on: Callable[[T, Done], T | None]
+    name: Callable[[T], str]
     clock: Clock
 
-    def run_alone(self, began_at: float) -> None:
-        """`run`, unless another process does it: then that one begins once more. Raises nothing."""
-        try:
-            if not self.lease.take(self.clock.now()):
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        """A step for each slice."""
+        waiting = deque(in_turn(list(self.under_way()), self.clock.now()))
+        while waiting:
+            remaining: list[T] = []
+
+            def move_on(thing: T, remaining: list[T] = remaining) -> None:
+                if (after := self.move_on(thing, done)) is not None:
+                    remaining.append(after)
+
+            done.each([waiting.popleft()], move_on, self.name)
+            waiting.extend(remaining)
+            yield {}
+
+
+def removal_of_tenants(deletions: Deletions, clock: Clock) -> Removal[Deletion]:
+    """The chore of tenants that are being deleted."""
+
+    def move_on(before: Deletion, done: Done) -> Deletion | None:
+        after = deletions.move_on(before.tenant_id, clock.now())
+        items = sum(after.removed.values()) - sum(before.removed.values())
+        is_finished = after.finished_at is not None
+        if items or is_finished:
+            done.counts.update(items=items, finished=is_finished)
+        return after if items > 0 and not is_finished else None  # else it waits
+
+    return Removal(deletions.under_way, move_on, lambda deletion: deletion.tenant_id, clock)
+
+
+def removal_of_groups(deletions: GroupDeletions, clock: Clock) -> Removal[tuple[str, str]]:
+    """The chore of groups of schedules that are being deleted."""
+
+    def move_on(group: tuple[str, str], done: Done) -> tuple[str, str] | None:
+        items = deletions.move_on(*group, clock.now())
+        is_more = items == STEP
+        done.counts.update(items=items, finished=not is_more)
+        return group if is_more else None
+
+    return Removal(deletions.under_way, move_on, "/".join, clock)
+
+
+def job_store_of(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> JobStore:
+    """The store whose author is Minute8 itself."""
+    guards = [schedule_guard(tables.jobs)]
+    return job_store(tables, queue, clock, KnownTenants(tables.tenants), guards=guards)
+
+
+def run_alone(lease: RemovalLease, clock: Clock, run: Callable[[], object], until: float) -> None:
+    """Run, unless another process does: then that one begins once more. Raises nothing."""
+    try:
+        if not lease.take(clock.now()):
+            return
+        run()
+        while not lease.release(clock.now()):
+            if clock.now() >= until:
+                lease.drop()
                 return
-            self.run(began_at)
-            while not self.lease.release(self.clock.now()):
-                if self.clock.now() >= began_at + MAX_REMOVAL_S:
-                    self.lease.drop()
-                    return
-                self.run(began_at)
-        except Exception as error:  # noqa: BLE001  the next tick removes what is left
-            telemetry.logger().error("removal left to the next tick", error=repr(error))
-
-    def run(self, began_at: float) -> None:
-        """Delete what there is time for since the tick began, and log it. Raises nothing."""
-        now = self.clock.now()
-        share_s = max(0.0, began_at + MAX_REMOVAL_S - now) / 3
-        self._delete_ended(began_at, now + share_s)
-        is_more_over = self.clock.now() >= now + share_s
-        are_more_groups = self._remove_groups(began_at, self.clock.now() + share_s)
-        _log_removed(remove_tenants(self.tenants, self.clock, began_at), "removal")
-        if are_more_groups:
-            self._remove_groups(began_at, math.inf)
-        if is_more_over:
-            self._delete_ended(began_at, math.inf)
-
-    def _delete_ended(self, began_at: float, until: float) -> None:
-        if deleted_jobs := self.completion.delete_ended(began_at, until):
-            telemetry.logger().info("deleted after their completion", jobs=deleted_jobs)
-
-    def _remove_groups(self, began_at: float, until: float) -> bool:
-        """Returns whether more is left than there was time for."""
-        removed = remove_groups(self.groups, self.clock, began_at, until)
-        _log_removed(removed, "schedules of deleted groups")
-        return removed.is_cut_off
-
-
-def removal(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Removal:
-    """The removal of a deployment."""
-    index = DueIndex(tables.due)
-    store = job_store(
-        tables, queue, clock, KnownTenants(tables.tenants), guards=[schedule_guard(tables.jobs)]
-    )
-    return Removal(
-        Completion(EndedJobs(tables.due, tables.jobs), store, Runs(tables.runs)),
-        GroupDeletions(store),
-        Deletions(tables.tenants, tables.jobs, tables.runs, index),
-        RemovalLease(tables.due),
-        clock,
-    )
-
-
-def remove_tenants(deletions: Deletions, clock: Clock, began_at: float, until: float = math.inf) -> Removed:
-    """Continue each deletion while it has items to remove, and time is left. Raises nothing."""
-    removed, until = Removed(), min(until, began_at + MAX_REMOVAL_S)
-    try:
-        under_way = in_turn(list(deletions.under_way()), began_at)
-    except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-        removed.problems.append({"error": repr(error)})
-        return removed
-    removed.tenants = len(under_way)
-    while under_way and clock.now() < until:
-        before = under_way.pop(0)
-        try:
-            after = deletions.move_on(before.tenant_id, clock.now())
-        except Exception as error:  # noqa: BLE001  the other tenants' go on
-            removed.problems.append({"tenant": before.tenant_id, "error": repr(error)})
-            continue
-        items = _items(after) - _items(before)
-        removed.items += items
-        removed.finished += after.finished_at is not None
-        if items > 0 and after.finished_at is None:  # else it waits
-            under_way.append(after)
-    removed.is_cut_off = bool(under_way)
-    return removed
-
-
-def remove_groups(
-    deletions: GroupDeletions, clock: Clock, began_at: float, until: float = math.inf
-) -> Removed:
-    """Continue each deletion of a group of schedules until it is done, or time is up. Raises nothing."""
-    removed, until = Removed(), min(until, began_at + MAX_REMOVAL_S)
-    try:
-        under_way = in_turn(list(deletions.under_way()), began_at)
-    except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
-        removed.problems.append({"error": repr(error)})
-        return removed
-    while under_way and clock.now() < until:
-        tenant, name = under_way.pop(0)
-        try:
-            items = deletions.move_on(tenant, name, clock.now())
-        except Exception as error:  # noqa: BLE001  the other groups go on
-            removed.problems.append({"tenant": tenant, "group": name, "error": repr(error)})
-            continue
-        removed.items += items
-        if items == STEP:
-            under_way.append((tenant, name))
-        else:
-            removed.finished += 1
-    removed.is_cut_off = bool(under_way)
-    return removed
+            run()
+    except Exception as error:  # noqa: BLE001  the next tick removes what is left
+        telemetry.logger().error("removal left to the next tick", error=repr(error))
 
 
 def in_turn(under_way: list[T], began_at: float) -> list[T]:
     """Each tick begins with another one, so that nobody is always the last. Pure."""
     first = int(began_at) // WINDOW_S % max(1, len(under_way))
     return [*under_way[first:], *under_way[:first]]
-
-
-def _log_removed(removed: Removed, message: str) -> None:
-    """Log what was removed, and the errors."""
-    logger = telemetry.logger()
-    for problem in removed.problems:
-        logger.error("removal left to the next tick", **problem)
-    if removed.tenants or removed.items:
-        logger.info(message, tenants=removed.tenants, items=removed.items, finished=removed.finished)
-
-
-def _items(deletion: Deletion) -> int:
-    return sum(deletion.removed.values())

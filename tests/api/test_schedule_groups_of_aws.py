@@ -19,7 +19,7 @@ from eventbridge import group_deletion
 from eventbridge.group_deletion import GroupDeletions
 from eventbridge.groups import GroupRequest
 from eventbridge.origin import KNOWN_FOR_S
-from scheduler.removal import remove_groups
+from scheduler.removal import removal_of_groups
 from tests.api.aws_schedules import ROLE, Aws, refusal, schedule
 from tests.api.calls import Office
 from tests.worlds import ARN, World
@@ -106,8 +106,9 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     assert office.world.planning.sent == [{"QueueUrl": "planning", "MessageBody": BODY, "DelaySeconds": 0}]
     assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (409, "ConflictException")
     assert 0 < len(client.list_schedules(GroupName="billing")["Schedules"]) < 60
-    removed = remove_groups(GroupDeletions(office.world.store), office.world.clock, office.world.clock.now())
-    assert (removed.finished, removed.problems) == (1, [])
+    removal = removal_of_groups(GroupDeletions(office.world.store), office.world.clock)
+    done = office.world.round("groups", removal.steps)
+    assert (done.counts["finished"], done.problems) == (1, [])
     assert refusal(client.get_schedule_group, Name="billing")[0] == 404
     assert [entry["Name"] for entry in client.list_schedules()["Schedules"]] == ["billing"]
     assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 1

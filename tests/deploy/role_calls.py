@@ -38,11 +38,10 @@ from tests.worlds import World, open_world
 ENTRIES = (
     ("Scheduler", Scheduler, "tick"),
     ("Scheduler", handler, "handle"),
-    ("Scheduler", removal.Completion, "delete_ended"),
+    ("Scheduler", worlds.World, "delete_ended"),
     ("Scheduler", worlds.World, "round"),
-    ("Scheduler", removal, "remove_groups"),
     ("Planner", SharePlanner, "plan"),
-    ("Planner", removal.Removal, "run_alone"),
+    ("Planner", removal, "run_alone"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
     ("Notifier", Notifier, "round"),

@@ -178,9 +178,8 @@ def aws_clients(world: World) -> None:
                 Target={"Arn": ARN, "RoleArn": "arn:aws:iam::123456789012:role/r"},
             )
         client.delete_schedule_group(Name="billing")
-        assert (
-            removal.remove_groups(GroupDeletions(world.store), world.clock, world.clock.now()).finished == 1
-        )
+        groups = removal.removal_of_groups(GroupDeletions(world.store), world.clock)
+        assert world.round("groups", groups.steps).counts["finished"] == 1
         client.delete_schedule_group(Name=_small_group(client))
         assert len(world.planning.sent) == 1
 

@@ -88,7 +88,7 @@ def test_a_deletion_beside_other_changes() -> None:
         ),
         "pause": lambda world: world.store.pause("alice", "once"),
         "delete": lambda world: world.store.delete("alice", "once"),
-        "second tick": lambda world: world.completion.delete_ended(world.clock.now()),
+        "second tick": lambda world: world.delete_ended(),
     }
     with staged(BEGIN) as stage:
         created(stage, count=2)
@@ -98,7 +98,7 @@ def test_a_deletion_beside_other_changes() -> None:
             for choose in some_orders(12):
                 world = stage.restore()
                 steps = {
-                    "tick": partial(world.completion.delete_ended, world.clock.now()),
+                    "tick": world.delete_ended,
                     name: partial(change, world),
                 }
                 died = play(stage.wire, steps, choose, anywhere)
@@ -117,9 +117,7 @@ def test_a_tick_that_is_killed_after_its_deletion_deletes_no_job_of_the_same_nam
         created(stage)
         world = stage.world
         world.run_until("2026-11-21T03:16:00Z")
-        killed_after(
-            stage, "transact_write_items", lambda world: world.completion.delete_ended(world.clock.now())
-        )
+        killed_after(stage, "transact_write_items", lambda world: world.delete_ended())
         assert stored_job(world) is None
         world.registry.create("alice", "once", job(at=LATER, after_completion="delete"))
         world.tick()

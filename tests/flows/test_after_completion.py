@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from common.errors import Busy, InvalidInput, NotFound
+from common.errors import Busy, NotFound
 from common.jobs.job import Job
 from common.jobs.store import JobStore
-from common.planning.execution import Execution
+from common.planning.chores import Done
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from executor.stages import Message
@@ -213,7 +212,7 @@ def test_many_end_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None
         for n in range(15):
             world.registry.create(tenant, f"once-{n}", job(at=DUE, after_completion="delete"))
     world.run_until("2026-11-21T03:18:00Z")
-    deleted = world.completion.delete_ended(world.clock.now())
+    deleted = world.delete_ended()
     assert (deleted, notes(world)) == (45, 0)
     assert [list(world.store.list_jobs(tenant)) for tenant in ("alice", "bob", "carol")] == [[], [], []]
 
@@ -232,7 +231,7 @@ def test_a_job_that_cannot_be_deleted_does_not_stop_the_others(
         return load_all(store, tenant, job_ids)
 
     monkeypatch.setattr(JobStore, "load_all", load_others)
-    assert world.completion.delete_ended(world.clock.now()) == 2
+    assert world.delete_ended() == 2
     assert notes(world) == 1
 
 
@@ -244,62 +243,29 @@ def test_a_busy_tenant_is_left_to_the_next_tick(world: World, monkeypatch: pytes
         raise Busy("other writers")
 
     monkeypatch.setattr(JobStore, "change_all", busy)
-    assert (world.completion.delete_ended(world.clock.now()), notes(world), is_left(world)) == (0, 1, True)
+    assert (world.delete_ended(), notes(world), is_left(world)) == (0, 1, True)
     monkeypatch.undo()
-    assert (world.completion.delete_ended(world.clock.now()), notes(world), is_left(world)) == (1, 0, False)
+    assert (world.delete_ended(), notes(world), is_left(world)) == (1, 0, False)
 
 
 def test_the_deletion_of_ended_jobs_ends_in_time(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
-    assert world.completion.delete_ended(world.clock.now() - removal.MAX_COMPLETION_S) == 0
+    assert world.delete_ended(seconds=0) == 0
     assert (notes(world), is_left(world)) == (1, True)
 
 
-def test_an_unreadable_table_is_only_logged(world: World) -> None:
-    world.dynamodb.delete_table(TableName="test-due")
-    assert world.completion.delete_ended(world.clock.now()) == 0
-
-
-def test_the_notes_of_a_tenant_that_is_gone_are_dropped(world: World) -> None:
+def test_an_unreadable_note_is_only_logged(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
-    world.table("jobs").delete({"pk": "alice", "sk": "JOB#once"})
-    world.tick()
-    assert notes(world) == 0
 
+    def refuse(name: str) -> None:
+        if name == "query":
+            raise OSError("no table")
 
-def test_a_job_that_a_tick_looked_at_and_that_changes_then_stays(world: World) -> None:
-    """Between the look and the deletion."""
-    once(world)
-    world.run_until("2026-11-21T03:16:00Z")
-    looked_at = world.store.get(*ONCE)
-    world.registry.put("alice", "once", job(at="2026-11-21T12:00:00Z", after_completion="delete"))
-    completion = replace(world.completion)
-    assert completion._delete([looked_at], world.clock.now() + 10) == []
-    assert is_left(world)
-
-
-@pytest.mark.parametrize("value", ["DELETE", "drop", None, True])
-def test_other_values_are_refused(world: World, value: object) -> None:
-    with pytest.raises(InvalidInput, match="after_completion"):
-        world.registry.create("alice", "once", job(at=DUE, after_completion=value))
-
-
-def test_a_cron_ends_with_its_last_year(world: World) -> None:
-    once(world, cron="20 3 21,22 11 ? 2026", dialect="eventbridge")
-    world.run_until("2026-11-21T03:40:00Z", ticks=True)
-    assert is_left(world)
-    world.run_until("2026-11-22T03:40:00Z", ticks=True)
-    assert not is_left(world)
-
-
-def test_a_run_that_is_due_a_day_after_its_fire_time_keeps_the_job(world: World) -> None:
-    """Its fire time is long past while nothing is recorded: the end of another run must not delete the job."""
-    once(world, jitter_s=86_400)
-    world.run_until("2026-11-21T08:00:00Z", ticks=True)
-    world.completion.ended.note(Execution("alice", "once", at(DUE), at(DUE), 1), world.clock.now())
-    world.run_until("2026-11-21T08:20:00Z", ticks=True)
-    assert (is_left(world), notes(world), world.target.calls) == (True, 0, [])
-    world.run_until("2026-11-22T03:40:00Z", ticks=True)
-    assert (is_left(world), len(world.target.calls)) == (False, 1)
+    steps, world.dynamodb.before = world.completion.steps, refuse
+    done = Done("ended jobs", world.clock, world.clock.now() + 60)
+    with pytest.raises(OSError):
+        next(steps(None, done))
+    world.dynamodb.before = lambda _: None
+    assert world.round("ended jobs", steps).counts["deleted"] == 1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import NotFound
 from common.planning.removal_requests import BODY, GATHER_S, RemovalRequests
-from eventbridge.group_deletion import GroupDeletions
-from scheduler.removal import MAX_REMOVAL_S, Removal
+from scheduler.removal import MAX_REMOVAL_S, removal_of_tenants, run_alone
 from scheduler.removal_lease import LEASE_S, RemovalLease
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
 from tests.worlds import World, job
@@ -30,17 +29,20 @@ def is_left(world: World, job_id: str = "once") -> bool:
     return True
 
 
-def removal_of(world: World) -> Removal:
-    groups = GroupDeletions(world.store)
-    return Removal(world.completion, groups, deletions_of(world), lease_of(world), world.clock)
-
-
 def lease_of(world: World) -> RemovalLease:
     return RemovalLease(world.table("due"))
 
 
-def remove(world: World) -> None:
-    removal_of(world).run_alone(world.clock.now())
+def remove(world: World, look: Callable[[], None] = lambda: None) -> None:
+    """What a planner does; `look` comes before it has read what is over."""
+    until = world.clock.now() + MAX_REMOVAL_S
+
+    def run() -> None:
+        world.delete_ended()
+        look()
+        world.round("tenants", removal_of_tenants(deletions_of(world), world.clock).steps)
+
+    run_alone(lease_of(world), world.clock, run, until)
 
 
 def test_the_end_of_a_last_run_asks_for_the_removal(world: World) -> None:
@@ -87,22 +89,17 @@ def test_a_second_removal_lets_the_first_begin_once_more(world: World) -> None:
     once(world)
     once(world, "other")
     world.run_until("2026-11-21T03:14:59Z")
-    first, seen = removal_of(world), []
-    delete_ended = first.completion.delete_ended
+    seen = []
 
-    def look(began_at: float, until: float) -> int:
-        deleted = delete_ended(began_at, until)
+    def meanwhile() -> None:
         if not seen:
             world.run_until("2026-11-21T03:15:01Z")
             remove(world)
             assert is_left(world)  # the second one left it to the first
-        seen.append(deleted)
-        return deleted
+        seen.append(is_left(world))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(first.completion), "delete_ended", lambda self, *times: look(*times))
-        first.run_alone(world.clock.now())
-    assert seen == [0, 2]
+    remove(world, meanwhile)
+    assert seen == [True, False]
     assert not is_left(world) and not is_left(world, "other")
     assert lease_of(world).take(world.clock.now())  # it was given back
 
@@ -118,15 +115,12 @@ def test_a_lease_whose_process_died_expires(world: World) -> None:
 def test_a_removal_without_end_gives_the_lease_back_in_time(world: World) -> None:
     """Others ask again and again; the next tick goes on."""
     lease, began_at = lease_of(world), world.clock.now()
-    removal = removal_of(world)
 
-    def busy(self: Removal, began_at: float) -> None:
+    def busy() -> None:
         world.clock.sleep(50)
         assert not lease_of(world).take(world.clock.now())
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Removal, "run", busy)
-        removal.run_alone(began_at)
+    run_alone(lease, world.clock, busy, began_at + MAX_REMOVAL_S)
     assert MAX_REMOVAL_S <= world.clock.now() - began_at <= MAX_REMOVAL_S + 50
     assert lease.take(world.clock.now())
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
+from common.planning.chores import Chore, ChoreRunner, Done, Position
 from common.platform.deletion import Deletion, Deletions
 from eventbridge.group_deletion import STEP
 from scheduler import handler
-from scheduler.removal import MAX_COMPLETION_S, MAX_REMOVAL_S, Removal, remove_groups, remove_tenants
-from scheduler.removal_lease import RemovalLease
+from scheduler.removal import removal_of_groups, removal_of_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
 
-def lease_of(world: World) -> RemovalLease:
-    return RemovalLease(world.table("due"))
+def remove(world: World, deletions: Deletions, seconds: float = 200) -> Done:
+    """A round of the removal of tenants."""
+    return world.round("tenants", removal_of_tenants(deletions, world.clock).steps, seconds)
 
 
 def test_ticks_remove_the_tenant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,8 +41,9 @@ def test_ticks_remove_the_tenant(world: World, monkeypatch: pytest.MonkeyPatch) 
 def test_a_removal_without_work_costs_one_request(world: World) -> None:
     requests: list[str] = []
     world.dynamodb.before = requests.append
-    removed = remove_tenants(deletions_of(world), world.clock, world.clock.now())
-    assert (requests, removed.tenants, removed.items) == (["query"], 0, 0)
+    done = Done("tenants", world.clock, world.clock.now() + 200)
+    assert list(removal_of_tenants(deletions_of(world), world.clock).steps(None, done)) == []
+    assert (requests, done.counts) == (["query"], {})
 
 
 class Slow(Deletions):
@@ -65,11 +66,11 @@ def test_removal_ends_in_time_takes_turns_and_survives_errors(world: World) -> N
     world.dynamodb.slept = world.clock.sleep
     slow = Slow(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
     began_at = world.clock.now()
-    removed = remove_tenants(slow, world.clock, began_at)
-    assert MAX_REMOVAL_S <= world.clock.now() - began_at < MAX_REMOVAL_S + 10
+    done = remove(world, slow, 180)
+    assert 180 <= world.clock.now() - began_at < 190
     assert [slow.progress(tenant).removed["runs"] for tenant in ("alice", "bob")] == [9, 9]
-    assert (removed.tenants, removed.items, removed.finished) == (3, 18, 0)
-    assert removed.problems == [{"tenant": "broken", "error": "RuntimeError('whatever')"}]
+    assert (done.counts["items"], done.counts["finished"]) == (18, 0)
+    assert done.problems == ["broken: RuntimeError('whatever')"]
 
 
 class SlowGroups:
@@ -88,46 +89,33 @@ class SlowGroups:
 
 
 class SlowJobs:
-    """Ended jobs without end: it uses up all of its time."""
+    """Ended jobs without end, of which a page takes ten seconds."""
 
     def __init__(self, world: World) -> None:
         self.world, self.used_s = world, 0.0
 
-    def delete_ended(self, began_at: float, until: float = math.inf) -> int:
-        until = min(until, began_at + MAX_COMPLETION_S)
-        remaining_s = max(0.0, until - self.world.clock.now())
-        self.world.clock.sleep(remaining_s)
-        self.used_s += remaining_s
-        return 1
+    def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
+        while True:
+            self.world.clock.sleep(10)
+            self.used_s += 10
+            yield {}
 
 
-@pytest.mark.parametrize("planning_s", [0, 60, 90])
-def test_jobs_groups_and_tenants_have_a_share_of_a_tick_each(world: World, planning_s: int) -> None:
+def test_jobs_groups_and_tenants_have_a_share_of_the_time_each(world: World) -> None:
     """A group's removal used all 180 s of a tick: another tenant's removal made no progress."""
-    began_at, now = world.clock.now(), world.clock.now()
-    tenants_of(world).create("quiet", "", now)
-    deletions_of(world).begin("quiet", now)
+    began_at = world.clock.now()
+    tenants_of(world).create("quiet", "", began_at)
+    deletions_of(world).begin("quiet", began_at)
     world.dynamodb.slept = world.clock.sleep
-    world.clock.sleep(planning_s)
     tenants = Slow(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
     jobs, groups = SlowJobs(world), SlowGroups(world, 3)
-    removal = Removal(cast("Any", jobs), cast("Any", groups), tenants, lease_of(world), world.clock)
-    removal.run(began_at)
-    share_s = (MAX_REMOVAL_S - planning_s) / 3
-    assert jobs.used_s >= share_s - 1
-    assert groups.steps.total() >= share_s // 20
-    assert 10 * tenants.progress("quiet").removed["runs"] >= share_s - 20
-    assert world.clock.now() - began_at <= MAX_REMOVAL_S + 20
-
-
-def test_a_removal_uses_the_time_that_others_leave(world: World) -> None:
-    """Without a tenant to remove, groups have their third and the tenants', and ended jobs theirs."""
-    groups = SlowGroups(world, 1)
-    deletions, lease = deletions_of(world), lease_of(world)
-    removal = Removal(cast("Any", world.completion), cast("Any", groups), deletions, lease, world.clock)
-    began_at = world.clock.now()
-    removal.run(began_at)
-    assert groups.steps.total() == MAX_REMOVAL_S / 20
+    removals = (jobs.steps, removal_of_groups(cast("Any", groups), world.clock).steps)
+    removals += (removal_of_tenants(tenants, world.clock).steps,)
+    runner = ChoreRunner(world.table("due"), world.clock, "removal")
+    runner.run([Chore(f"removal {nth}", steps) for nth, steps in enumerate(removals)], began_at + 180)
+    used_s = (jobs.used_s, 20 * groups.steps.total(), 10 * tenants.progress("quiet").removed["runs"])
+    assert min(used_s) >= 40
+    assert world.clock.now() - began_at <= 200
 
 
 def test_each_tick_begins_with_another_group(world: World) -> None:
@@ -135,7 +123,7 @@ def test_each_tick_begins_with_another_group(world: World) -> None:
     groups = SlowGroups(world, 12)
     for _ in range(12):
         began_at = world.clock.now()
-        remove_groups(cast("Any", groups), world.clock, began_at, began_at + 60)
+        world.round("groups", removal_of_groups(cast("Any", groups), world.clock).steps, 60)
         world.clock.move_to(began_at + 600)
     assert set(groups.steps) == set(groups.names)
 
@@ -143,16 +131,16 @@ def test_each_tick_begins_with_another_group(world: World) -> None:
 def test_an_unreadable_table_is_only_reported(world: World) -> None:
     world.registry.create("alice", "minutely", job(cron="* * * * *"))
     world.dynamodb.delete_table(TableName="test-tenants")
-    (problem,) = remove_tenants(deletions_of(world), world.clock, world.clock.now()).problems
-    assert "ResourceNotFoundException" in problem["error"]
+    (error,) = remove(world, deletions_of(world)).errors
+    assert "ResourceNotFoundException" in error
 
 
 def test_a_long_tick_leaves_no_time_for_removals(world: World) -> None:
     furnish(world)
     deletions_of(world).begin("alice", world.clock.now())
-    world.clock.sleep(MAX_REMOVAL_S)
-    assert remove_tenants(deletions_of(world), world.clock, world.clock.now() - MAX_REMOVAL_S).items == 0
-    assert remove_tenants(deletions_of(world), world.clock, world.clock.now()).finished == 1
+    world.clock.sleep(180)
+    assert remove(world, deletions_of(world), 0).counts == {}
+    assert remove(world, deletions_of(world)).counts["finished"] == 1
 
 
 def test_ticks_write_down_the_runs_of_tenants_that_stay(

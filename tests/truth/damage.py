@@ -40,7 +40,7 @@ def write_down(world: World) -> None:
     """A tick that writes its window down, as the handler's does."""
     began_at = world.clock.now()
     summary = world.scheduler.tick()
-    world.completion.delete_ended(began_at)
+    world.delete_ended()
     if summary.planning_until > summary.start:
         window = PlannedWindow(summary.start, summary.planning_until, began_at, world.clock.now())
         world.index.windows.add(window)
