@@ -177,7 +177,8 @@ def is_removal_due(tables: Tables) -> bool:
     """
     ended = (tables.due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
     deletions = (
-        tables.tenants.query(Query(partition, limit=1)) for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
+        tables.tenants.query(Query(partition, limit=1))
+        for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
     )
     try:
         return any(True for _ in chain.from_iterable(chain(ended, deletions)))

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from common.declared import read
 from common.errors import Conflict, NotFound, QuotaExceeded
 from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.notices.store import Subscriptions
@@ -111,8 +112,10 @@ def subscriptions_of(world: World) -> Add:
     rules = KnownTenants(world.table("tenants"))
     secrets = WebhookSecrets(world.table("tenants"), lambda: None)
     store = SubscriptionStore(Subscriptions(world.table("jobs")), rules, secrets, Limits(), world.clock)
-    topic = SubscriptionDefinition.model_validate(
-        {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}
+    topic = read(
+        {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}},
+        SubscriptionDefinition,
+        "body",
     )
     return lambda nth: store.put("alice", f"s{nth}", topic, world.clock.now(), world.store.audited)
 

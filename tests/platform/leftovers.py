@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from common.declared import read
 from common.history.job_directory import JobDirectory
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
@@ -150,7 +151,7 @@ def _subscribe(world: World, tenant: str) -> None:
     store.put(
         tenant,
         "on-call",
-        SubscriptionDefinition.model_validate({"target": target}),
+        read({"target": target}, SubscriptionDefinition, "body"),
         world.clock.now(),
         AuditedCommit(Audit(table), "key", world.clock),
     )
