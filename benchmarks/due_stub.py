@@ -93,9 +93,10 @@ class DueStub:
         return b"{}"
 
     def update_item(self, request: dict[str, Any]) -> bytes:
-        end = int(request["ExpressionAttributeValues"][":end"]["N"])
-        moved = "planned_until" if "SET #planned_until" in request["UpdateExpression"] else "planning_until"
-        self.mark |= {moved: end, "filed_until": end}
+        values = request["ExpressionAttributeValues"]
+        self.mark |= {
+            name: int(float(values[f":{name}"]["N"])) for name in MARK_NUMBERS if f":{name}" in values
+        }
         return json.dumps({"Attributes": self._mark_item()}).encode()
 
     def query(self, request: dict[str, Any]) -> bytes:
@@ -195,7 +196,7 @@ class SharesStub(DueStub):
         values = request["ExpressionAttributeValues"]
         if ":division" not in values:
             return super().update_item(request)
-        self.mark |= {"divided_until": int(values[":end"]["N"]), "division": int(values[":division"]["N"])}
+        self.mark |= {name: int(values[f":{name}"]["N"]) for name in ("divided_until", "division")}
         return json.dumps({"Attributes": self._mark_item()}).encode()
 
     def delete_item(self, request: dict[str, Any]) -> bytes:
