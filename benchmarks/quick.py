@@ -62,10 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _work()
     with ExitStack() as stack:
         own_worker = stack.enter_context(_worker(ROOT, sys.executable))
-        parent_tree = _unpacked(options.against)
-        parent_worker = (
-            stack.enter_context(_worker(parent_tree, _python(parent_tree))) if parent_tree else None
-        )
+        parent_worker = _parent_worker(stack, options.against)
         rows, counts = _compare(own_worker, parent_worker)
     print(_table(rows, options.against))
     if options.keep:
@@ -74,6 +71,17 @@ def main(arguments: list[str] | None = None) -> int:
     differences = list(_differences(json.loads(COUNTS_FILE.read_text()), counts))
     print("\n".join(differences) or "requests and units are those of benchmarks/results/quick.json")
     return 1 if differences else 0
+
+
+def _parent_worker(stack: ExitStack, revision: str) -> Worker | None:
+    """None if git does not have the revision, or its benchmark is broken: this code's figures then stand alone."""
+    if not (tree := _unpacked(revision)):
+        return None
+    try:
+        return stack.enter_context(_worker(tree, _python(tree)))
+    except RuntimeError as error:
+        print(f"{revision} is not measured: {error}", file=sys.stderr)
+        return None
 
 
 def _compare(
