@@ -17,7 +17,6 @@ SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
 SKIPPED: Final = "skipped"
 
-STATES: Final = (NONE, QUEUED, RUNNING, RETRYING, DISPATCHED, SUCCEEDED, FAILED, SKIPPED)
 # It has ended, unless a person reopens it or a target reports the result of a dispatched run.
 ENDED: Final = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
 

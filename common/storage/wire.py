@@ -155,15 +155,6 @@ class Expression:
         """Each `#name` in the text with its attribute's name."""
         return dict(_names(self.expression))
 
-    def and_also(self, condition: str, values: Mapping[str, Any]) -> Expression:
-        """This condition and a further one."""
-        return Expression(f"{self.expression} AND {condition}", {**self.values, **values})
-
-    def also_set(self, name: str, value: Any) -> Expression:
-        """This update, which begins with SET, and one more attribute."""
-        words = f"SET #{name} = :{name}, {self.expression.removeprefix('SET ')}"
-        return Expression(words, {**self.values, f":{name}": value})
-
 
 def expression_arguments(condition: Expression | None, change: Expression | None = None) -> dict[str, Any]:
     """The arguments of a write with a condition, an update or both; a refusal returns the existing item."""

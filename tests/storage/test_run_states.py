@@ -26,7 +26,6 @@ from common.runs.states import (
     RETRYING,
     RUNNING,
     SKIPPED,
-    STATES,
     SUCCEEDED,
     TRIGGERS,
 )
@@ -36,6 +35,7 @@ FIRST = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1
 SECOND = FIRST.retry(1100)
 OK, BOOM = Outcome(ok=True), Outcome(ok=False, error_type="Boom")
 LEASE_ENDED = 5_000.0
+STATES = (NONE, QUEUED, RUNNING, RETRYING, DISPATCHED, SUCCEEDED, FAILED, SKIPPED)
 
 Write = Callable[[Runs], object]
 
