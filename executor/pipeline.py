@@ -220,17 +220,17 @@ class Executor:
         if permits:
             attempt = replace(attempt, claim=replace(attempt.claim, permits=permits))
         claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
-        lost = self.runs.claim(claimed.claim, attempt.status)
-        if lost is None:
+        refusal = self.runs.claim(claimed.claim, attempt.status)
+        if refusal is None:
             return claimed
-        conflict = Conflict(lost.run, takes_over=True)
+        conflict = Conflict(refusal.run, takes_over=True)
         if attempt.job.spec.on_crash == "fail":
-            conflict = Conflict(lost.run, no_takeover="the job's on_crash is fail", permanent=True)
+            conflict = Conflict(refusal.run, no_takeover="the job's on_crash is fail", permanent=True)
         if isinstance(dead := decide(conflict, claimed.claim, attempt.claim.started_at), TakeOver):
-            lost = self.runs.take_over(claimed.claim, attempt.status, dead.record)
-            if lost is None:
+            refusal = self.runs.take_over(claimed.claim, attempt.status, dead.record)
+            if refusal is None:
                 return claimed
-            conflict = Conflict(lost.run)
+            conflict = Conflict(refusal.run)
         self.permits.give_back(permits)
         return Decided(claimed.claim, attempt.job, conflict)
 

@@ -66,13 +66,13 @@ class Callbacks:
                     self._report(run, Report(at=now, stopped=True))
             return CalledBack(run, stop=True)
         until = min(now + run.callback.wait_s, run.started_at + MAX_CALLBACK_S)
-        told = {
+        sign = {
             "lease_until": until,
             "expires_at": int(until) + run.callback.kept_s,
             "accepted_attempt": run.attempt,
             "progress": {**progress, "attempt": run.attempt, "at": now},
         }
-        written = self._runs.tell(run, change(told, add={"signs": 1}), now)
+        written = self._runs.tell(run, change(sign, add={"signs": 1}), now)
         if isinstance(written, Lost):
             return CalledBack(written.run or run, stop=True)
         return CalledBack(written)
@@ -81,13 +81,13 @@ class Callbacks:
         """The target has ended its work. The same end again changes nothing. Raises Conflict: it ended otherwise."""
         if run.status == (SUCCEEDED if outcome.ok else FAILED):
             return CalledBack(run)
-        told = outcome.to_item() | {"ok": outcome.ok, "permanent": outcome.permanent, "at": now}
-        return CalledBack(self._report(run, convert(told, Report)))
+        report = outcome.to_item() | {"ok": outcome.ok, "permanent": outcome.permanent, "at": now}
+        return CalledBack(self._report(run, convert(report, Report)))
 
     def _report(self, run: Run, report: Report) -> Run:
         """Write the end down, and send the message by which the executor ends the run. Raises Conflict."""
-        told = {"reported_attempt": run.attempt, "report": to_builtins(report)}
-        written = self._runs.tell(run, change(told, add={"signs": 1}), report.at)
+        sign = {"reported_attempt": run.attempt, "report": to_builtins(report)}
+        written = self._runs.tell(run, change(sign, add={"signs": 1}), report.at)
         if isinstance(written, Lost):
             if written.run is None or not _is_same_report(written.run, run, report):
                 status = written.run.status if written.run else "gone"

@@ -162,9 +162,9 @@ class Runs:
         run = self._told("accept", _key(claim.execution), accept_update(claim, until), claim.by)
         return run.run if isinstance(run, Lost) else run
 
-    def tell(self, run: Run, told: Expression, now: float) -> Run | Lost:
+    def tell(self, run: Run, update: Expression, now: float) -> Run | Lost:
         """Write what a target has told, while its attempt goes on. Returns the record as it is now."""
-        return self._told("tell", run.key, told, by_claim_of(run, now))
+        return self._told("tell", run.key, update, by_claim_of(run, now))
 
     def finish(
         self,
@@ -230,8 +230,8 @@ class Runs:
             skipped_count=missed.count,
             skipped_from_at=missed.first_fire_at,
         )
-        lost = self.move("miss", run.key, run, By())
-        return lost is None or self._add_missed(execution, missed, detail, lost.run)
+        refusal = self.move("miss", run.key, run, By())
+        return refusal is None or self._add_missed(execution, missed, detail, refusal.run)
 
     def _add_missed(self, execution: Execution, missed: Missed, detail: str, run: Run | None) -> bool:
         is_counted = run is not None and run.status == SKIPPED
@@ -305,11 +305,11 @@ class Runs:
                 attributes=(*REQUIRED, "reason"),
             )
         )
-        wanted = (SKIPPED, CANCELLED, SCHEDULE, schedule_revision)
+        of_cancelled = (SKIPPED, CANCELLED, SCHEDULE, schedule_revision)
         executions = (
             Execution(tenant, job_id, run.fire_at, run.due_at, schedule_revision)
             for run in readable_runs(items)
-            if (run.status, run.reason, run.trigger, run.schedule_revision) == wanted
+            if (run.status, run.reason, run.trigger, run.schedule_revision) == of_cancelled
         )
         return list(islice(executions, most))
 

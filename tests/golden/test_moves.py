@@ -124,7 +124,7 @@ def test_each_write_is_the_one_that_was_reviewed(monkeypatch: pytest.MonkeyPatch
         for state in MOVES[name].sources
     }
     writes |= {name: written(monkeypatch, state, write) for name, (state, write) in OTHERS.items()}
-    lines = [json.dumps({"change": name, "writes": made}) for name, made in writes.items()]
+    lines = [json.dumps({"change": name, "writes": of_name}) for name, of_name in writes.items()]
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text("\n".join(lines) + "\n")
     assert lines == GOLDEN.read_text().splitlines()

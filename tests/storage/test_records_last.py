@@ -40,9 +40,9 @@ def runs(tables: dict[str, Table]) -> Runs:
 def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -> list[int]:
     """Add attempts after some that are stored directly; returns the numbers of the attempts in the record."""
     kept = [*range(1, min(throttles, MAX_THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
-    made = [Attempt(n, DUE, DUE, "failed", **LOUD.to_item()) for n in kept][-MAX_ATTEMPTS_KEPT:]
+    ended = [Attempt(n, DUE, DUE, "failed", **LOUD.to_item()) for n in kept][-MAX_ATTEMPTS_KEPT:]
     if before:
-        table.put(Run.of(FIRST, RETRYING, attempt=before, attempts=tuple(made)).to_item())
+        table.put(Run.of(FIRST, RETRYING, attempt=before, attempts=tuple(ended)).to_item())
     for n in range(before + 1, before + more + 1):
         claim = Claim(replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
         assert runs.claim(claim) is None

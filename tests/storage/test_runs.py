@@ -44,9 +44,9 @@ def taken_over(runs: Runs, claim: Claim, status: str = RUNNING) -> bool:
 
 def test_one_claim_wins_and_the_loser_sees_who_was_first(runs: Runs) -> None:
     assert runs.claim(claim("m1")) is None
-    lost = runs.claim(claim("m2"))
-    assert lost and lost.run
-    record = lost.run
+    refusal = runs.claim(claim("m2"))
+    assert refusal and refusal.run
+    record = refusal.run
     assert (record.claimed_by, record.status, record.lateness_s) == ("m1", "running", 0.5)
 
 
