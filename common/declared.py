@@ -104,11 +104,6 @@ def faults(value: object, hint: Any, root: str = "") -> Iterator[InvalidInput]:
     yield from _faults(value, _options(hint), "", root)
 
 
-def words(hint: Any) -> str:
-    """What a type accepts, in plain English."""
-    return _words(_options(hint))
-
-
 def schemas(types: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
     """The JSON Schemas of types and of the Structs in them. Words have the order of their declaration."""
     references, components = msgspec.json.schema_components(types, ref_template=ref_template)

@@ -157,10 +157,10 @@ class LineProblem(TypedDict):
     title: str
     status: int
     detail: str
-    line: int
     errors: NotRequired[list[FieldProblem]]
-    quota: NotRequired[QuotaProblem]
     current_revision: NotRequired[int]
+    quota: NotRequired[QuotaProblem]
+    line: int
 
 
 class BulkLine(TypedDict):

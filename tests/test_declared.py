@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from common.declared import Check, faults, read, schemas, words
+from common.declared import Check, faults, read, schemas
 from common.errors import InvalidInput
 
 
@@ -164,14 +164,6 @@ def test_all_faults_are_named_at_once() -> None:
 def test_faults_are_made_as_they_are_asked_for() -> None:
     first = next(faults(THING | {"tags": [], "windows": [{"from_s": 99}] * 100_000}, Thing))
     assert first.field == "windows.0.from_s"
-
-
-def test_words_say_what_is_accepted() -> None:
-    assert words(Annotated[int, Meta(ge=1, le=186)]) == "1 to 186"
-    assert words(Literal["none", "latest", "all"]) == "none, latest or all"
-    assert words(Queue | Page) == "an object of the kind queue or page"
-    assert words(list[str] | None) == "a list"
-    assert words(Window) == "an object"
 
 
 def test_the_words_of_a_schema_have_the_order_of_their_declaration() -> None:

@@ -54,6 +54,9 @@ Trigger = Annotated[
 ErrorType = Annotated[
     str, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
 ]
+ErrorText = Annotated[
+    str, Meta(description="The error's text, as the target returned it or as Minute8 observed it.")
+]
 Timezone = Annotated[str, Meta(description="The IANA time zone.")]
 ScheduleRevision = Annotated[
     int, Meta(description="The revision of the job's times. It rises when they change.")
@@ -106,9 +109,7 @@ class QuotaProblem(ResponseBody):
     wanted: Annotated[int, Meta(description="How much more the request needs.")]
 
 
-class LineProblem(ResponseBody):
-    """Why a line is refused: RFC 9457, cut to three errors."""
-
+class _Refusal(ResponseBody):
     type: Annotated[
         str,
         Meta(
@@ -117,16 +118,26 @@ class LineProblem(ResponseBody):
         ),
     ]
     title: Annotated[str, Meta(description="The kind of problem, in words.")]
-    status: Annotated[int, Meta(description="The HTTP status that the line would have had alone.")]
+    status: Annotated[
+        int, Meta(description="The HTTP status; of a line, the one that it would have had alone.")
+    ]
     detail: Annotated[str, Meta(description="What is wrong, in a sentence.")]
-    line: Annotated[int, Meta(description="The line's number, from 1.")]
-    errors: Annotated[list[FieldProblem] | None, Meta(description="The first three errors of the line.")] = (
-        None
-    )
-    quota: QuotaProblem | None = None
-    current_revision: Annotated[
-        int | None, Meta(description="The job's revision; of `revision-mismatch`.")
+    errors: Annotated[
+        list[FieldProblem] | None,
+        Meta(
+            description="Each field that is wrong, of `invalid-input` and `malformed-json`; three of a line."
+        ),
     ] = None
+    current_revision: Annotated[
+        int | None, Meta(description="The present revision, of `revision-mismatch`.")
+    ] = None
+    quota: QuotaProblem | None = None
+
+
+class LineProblem(_Refusal, kw_only=True):
+    """Why a line is refused: RFC 9457, cut to three errors."""
+
+    line: Annotated[int, Meta(description="The line's number, from 1.")]
 
 
 class BulkLine(ResponseBody):
@@ -144,28 +155,10 @@ class BulkLine(ResponseBody):
     problem: LineProblem | None = None
 
 
-class Problem(ResponseBody):
+class Problem(_Refusal, kw_only=True):
     """A refusal: RFC 9457."""
 
-    type: Annotated[
-        str,
-        Meta(
-            description="The kind of problem: a stable URN, for programs.",
-            examples=["urn:minute8:problem:invalid-input"],
-        ),
-    ]
-    title: Annotated[str, Meta(description="The kind of problem, in words.")]
-    status: Annotated[int, Meta(description="The HTTP status.")]
-    detail: Annotated[str, Meta(description="What is wrong, in a sentence.")]
     request_id: Annotated[str, Meta(description="The id of the request. Logs have it.")]
-    errors: Annotated[
-        list[FieldProblem] | None,
-        Meta(description="Each field that is wrong, of `invalid-input` and `malformed-json`."),
-    ] = None
-    current_revision: Annotated[
-        int | None, Meta(description="The present revision, of `revision-mismatch`.")
-    ] = None
-    quota: QuotaProblem | None = None
     results: Annotated[list[BulkLine] | None, Meta(description="The lines that are in the way.")] = None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from api.shapes.base import (
+    ErrorType,
     ExecutionId,
     Instant,
     JobId,
@@ -32,6 +33,10 @@ _Status = Literal[
     "not_kept",
 ]
 _Counts = dict[str, int]
+_KnownFrom = Annotated[
+    Instant | None,
+    Meta(description="From when on it is known when the job was due; null: for the whole range."),
+]
 
 
 class ExpectedRun(ResponseBody):
@@ -39,9 +44,7 @@ class ExpectedRun(ResponseBody):
 
     execution_id: ExecutionId
     status: RunStatus
-    error_type: Annotated[
-        str | None, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
-    ] = None
+    error_type: ErrorType | None = None
 
 
 class ExpectedFire(ResponseBody):
@@ -61,20 +64,20 @@ class ExpectedFire(ResponseBody):
     run: ExpectedRun | None = None
 
 
+_Fires = Annotated[
+    list[ExpectedFire], Meta(description="The due instants of this page, each with its result.")
+]
+
+
 class ExpectedOfJob(ResponseBody):
     """Some of a job's due instants, the earliest first, and where the list goes on."""
 
     job_id: JobId
     from_at: Instant
     until_at: Instant
-    known_from_at: Annotated[
-        Instant | None,
-        Meta(description="From when on it is known when the job was due; null: for the whole range."),
-    ]
+    known_from_at: _KnownFrom
     counts: Annotated[_Counts, Meta(description="How many due instants of this page have each status.")]
-    expected: Annotated[
-        list[ExpectedFire], Meta(description="The due instants of this page, each with its result.")
-    ]
+    expected: _Fires
     next_cursor: NextCursor
 
 
@@ -82,10 +85,7 @@ class ExpectedJob(ResponseBody):
     """How many due instants of a job have each status."""
 
     job_id: JobId
-    known_from_at: Annotated[
-        Instant | None,
-        Meta(description="From when on it is known when the job was due; null: for the whole range."),
-    ]
+    known_from_at: _KnownFrom
     counts: Annotated[_Counts, Meta(description="The number of this job's due instants of each status.")]
     complete: Annotated[bool, Meta(description="False: the next page begins with more of this job.")]
 
@@ -96,9 +96,7 @@ class ExpectedPage(ResponseBody):
     from_at: Instant
     until_at: Instant
     by_job: Annotated[list[ExpectedJob], Meta(description="The counts of each job of this page.")]
-    expected: Annotated[
-        list[ExpectedFire], Meta(description="The due instants of this page, each with its result.")
-    ]
+    expected: _Fires
     next_cursor: NextCursor
 
 

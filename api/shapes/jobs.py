@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from api.shapes.base import (
+    ErrorText,
+    ErrorType,
     ExecutionId,
     Instant,
     JobId,
@@ -46,12 +48,8 @@ class LastRun(RunOutcome, kw_only=True):
     """The newest run."""
 
     execution_id: ExecutionId
-    error_type: Annotated[
-        str | None, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
-    ] = None
-    error: Annotated[
-        str | None, Meta(description="The error's text, as the target returned it or as Minute8 observed it.")
-    ] = None
+    error_type: ErrorType | None = None
+    error: ErrorText | None = None
 
 
 class Overdue(ResponseBody):

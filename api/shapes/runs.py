@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from api.shapes.base import (
+    ErrorText,
     ErrorType,
     ExecutionId,
     Instant,
@@ -46,12 +47,8 @@ class Attempt(ResponseBody):
     ] = None
     finished_at: Instant | None = None
     duration_s: Seconds | None = None
-    error_type: Annotated[
-        str | None, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
-    ] = None
-    error: Annotated[
-        str | None, Meta(description="The error's text, as the target returned it or as Minute8 observed it.")
-    ] = None
+    error_type: ErrorType | None = None
+    error: ErrorText | None = None
     log_tail: Annotated[
         str | None,
         Meta(description="The last 4 KB of the function's log of this call, for a Lambda function."),
@@ -111,12 +108,8 @@ class Run(ResponseBody, kw_only=True):
         ),
     ] = None
     duration_s: Seconds | None = None
-    error_type: Annotated[
-        str | None, Meta(description="The type of the error, such as an exception's name or `Timeout`.")
-    ] = None
-    error: Annotated[
-        str | None, Meta(description="The error's text, as the target returned it or as Minute8 observed it.")
-    ] = None
+    error_type: ErrorType | None = None
+    error: ErrorText | None = None
     callback_until: Annotated[
         Instant | None,
         Meta(description="Of a run whose target calls back: the run times out without a sign until then."),

@@ -17,17 +17,12 @@ from api.shapes.base import (
     TenantId,
 )
 from common.ids import NAME_CHARS, TENANT_ID_CHARS, id_pattern, words_of_ids
+from common.tenants.tenant import Patterns
 
 _Name = Annotated[
     Annotated[str, Meta(max_length=NAME_CHARS)] | UnsetType | None, Meta(description="A name for people.")
 ]
-_Patterns = Annotated[
-    Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=100)] | UnsetType | None,
-    Meta(
-        description="What it may call: ARNs with `*` and `?`, a host, `*.host`, either with `:port`, or `*`.",
-        examples=[["arn:aws:lambda:*:123456789012:function:acme-*", "*.acme.example"]],
-    ),
-]
+_Patterns = Patterns | UnsetType | None
 _Days = Annotated[
     Annotated[int, Meta(ge=1, le=400)] | UnsetType | None,
     Meta(description="How long its runs are kept; 30 at first."),
