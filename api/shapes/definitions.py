@@ -11,7 +11,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
 from api.shapes.base import Instant, JobId, JobState, RequestBody, RequestedInstant, Revision
 from common.ids import NOTE_CHARS
-from common.registration.definition import JobDefinition, ScheduleDefinition
+from common.registration.definition import JobDefinition
+from common.registration.schedule_definition import ScheduleDefinition
 from common.registration.subscriptions import SubscriptionDefinition
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from common.errors import InvalidInput, shown
-from common.registration.schedule_text import is_date
+from common.registration.schedule_definition import is_date
 
 MAX_DATES: Final = 2_500
 """More than every day of the years that are resolved; some 27 KB as it is stored."""

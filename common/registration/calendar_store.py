@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
+from common.ids import CALENDAR_NAME_CHARS, check_id
 from common.jobs.calendars import Calendar, Calendars
 from common.jobs.guards import DELETING, named_calendars
 from common.registration.calendar_sources import resolved
 from common.registration.named_deletion import NamedDeletion
-from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
@@ -45,7 +45,7 @@ class CalendarStore(Calendars):
         Raises InvalidInput, Conflict, Busy; with an expected revision RevisionMismatch and NotFound. Nothing is stored
         then.
         """
-        check_calendar_name(name, "name")
+        check_id("name", name, CALENDAR_NAME_CHARS)
         dates, source = resolved(raw, int(now))
 
         def attempt() -> Calendar:

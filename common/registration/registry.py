@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id, check_note
@@ -17,9 +17,9 @@ from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
 from common.registration import target_definitions
 from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
-from common.registration.definition import JobDefinition, Limits, SingleSchedule, parse_definition
+from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins
-from common.registration.schedule_text import read_exclusions, read_included
+from common.registration.schedule_definition import SingleSchedule
 from common.registration.secret_checks import check_exist, names
 from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -205,15 +205,11 @@ class JobValidator:
 
     def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:
         """The calendars of a single schedule exist. Raises InvalidInput, which names its place."""
-        try:
-            _, excluding = read_exclusions(to_builtins(schedule.exclude) if schedule.exclude else {})
-            self._check_named("schedule.exclude.calendars", excluding)
-            self._check_named("schedule.include_calendars", read_included(schedule.include_calendars))
-        except InvalidInput as error:
-            error.field = error.field.replace("schedule", where, 1)
-            raise
+        excluding = schedule.exclude.calendars if schedule.exclude else []
+        self._check_named(f"{where}.exclude.calendars", excluding)
+        self._check_named(f"{where}.include_calendars", schedule.include_calendars)
 
-    def _check_named(self, field: str, names: tuple[str, ...]) -> None:
+    def _check_named(self, field: str, names: Sequence[str]) -> None:
         self.calendars.check_named(self.tenant, set(names) - self._known_calendars, field)
         self._known_calendars.update(names)
 

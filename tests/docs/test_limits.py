@@ -17,7 +17,7 @@ from common.registration import (
     calendar_store,
     icalendar_dates,
     manual,
-    schedule_text,
+    schedule_definition,
 )
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
 from common.runs import records
@@ -36,9 +36,9 @@ BOUNDS = {
     "payload": Limits().payload_bytes // KIB,
     "payload after its placeholders are replaced": placeholders.RENDERED_BYTES // KIB,
     "cron expression": cron.MAX_CHARS,
-    "spread (`jitter_s`)": schedule_text.MAX_JITTER_S,
-    "a job's own excluded dates": schedule_text.MAX_EXCLUDED_DATES,
-    "calendars that a job names": schedule_text.MAX_CALENDARS,
+    "spread (`jitter_s`)": schedule_definition.MAX_JITTER_S,
+    "a job's own excluded dates": schedule_definition.MAX_EXCLUDED_DATES,
+    "calendars that a job names": schedule_definition.MAX_CALENDARS,
     "calendars of a tenant": calendar_store.MAX_TENANT_CALENDARS,
     "dates of a calendar": calendar_sources.MAX_DATES,
     "`source` of a calendar": calendar_sources.MAX_SOURCE_CHARS,
@@ -68,7 +68,7 @@ def test_every_bound_of_the_input_has_a_row() -> None:
     named = [
         value
         for module in (
-            schedule_text,
+            schedule_definition,
             calendar_sources,
             calendar_store,
             icalendar_dates,

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from cli.commands.transfer import _line
 from cli.sources.source_job import Defaults
 from common.jobs.store import MAX_AT_ONCE, JobStore
-from common.registration.schedule_text import MAX_EXCLUDED_DATES
+from common.registration.schedule_definition import MAX_EXCLUDED_DATES
 from common.storage import keys, transactions
 from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire

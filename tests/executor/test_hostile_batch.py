@@ -22,7 +22,7 @@ from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.schedule_text import MAX_CALENDARS
+from common.registration.schedule_definition import MAX_CALENDARS
 from common.storage.keys import tenant
 from tests.executor.hostile_answers import RawServer, sending
 from tests.executor.servers import NAME, _certificate, _server_side

@@ -15,7 +15,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.planning.execution import Execution
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES
+from common.registration.schedule_definition import MAX_CALENDARS, MAX_EXCLUDED_DATES
 from common.runs.claims import MAX_ATTEMPTS_KEPT, Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs

@@ -30,7 +30,8 @@ except ImportError:
 
 with atheris.instrument_imports(include=["common", "croniter"]) if atheris else nullcontext():
     from common.errors import InvalidInput
-    from common.registration.schedule_text import KEYS, parse_schedule
+    from common.registration.schedule_definition import ScheduleDefinition
+    from common.registration.schedule_text import parse_schedule
     from common.timing.fires import next_fires
 
 LIMIT_S = 0.05
@@ -106,7 +107,7 @@ def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
     if kind < 6:
         return {"every" if kind == 4 else "at": text()}
     if kind == 6:
-        names = (*KEYS, "x")
+        names = (*ScheduleDefinition.__struct_fields__, "x")
         return {names[choose(len(names))]: text() for _ in range(choose(4) + 1)}
     try:
         return json.loads(text())

@@ -195,9 +195,9 @@ NINE = {"cron": "0 9 * * *"}
         ({"schedules": [NINE, {"cron": "0 25 * * *"}]}, "schedule.schedules.1.cron", "0-23"),
         ({"schedules": [NINE], "cron": "0 9 * * *"}, "schedule.cron", "no cron beside schedules"),
         ({"schedules": [NINE], "timezone": "UTC"}, "schedule.timezone", "no timezone beside"),
-        ({"schedules": [NINE | {"spread_s": 5}]}, "schedule.schedules.0.spread_s", "no spread_s here"),
-        ({"schedules": [NINE | {"max_runs": 5}]}, "schedule.schedules.0.max_runs", "no max_runs here"),
-        ({"schedules": [{"schedules": [NINE]}]}, "schedule.schedules.0.schedules", "no schedules here"),
+        ({"schedules": [NINE | {"spread_s": 5}]}, "schedule.schedules.0.spread_s", "the fields cron"),
+        ({"schedules": [NINE | {"max_runs": 5}]}, "schedule.schedules.0.max_runs", "the fields cron"),
+        ({"schedules": [{"schedules": [NINE]}]}, "schedule.schedules.0.schedules", "the fields cron"),
         ({"schedules": [{"every": "5s"}]}, "schedule.schedules.0.every", "at least 10 s"),
         (
             {"schedules": [NINE | {"exclude": {"calendars": ["c"]}}], "max_runs": 2},

@@ -1,0 +1,244 @@
+"""What a client may write as a job's schedule. `schedule_text.py` checks what it means."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import NODEFAULT, Meta, Struct, structs
+
+from common.declared import Check
+from common.errors import InvalidInput
+from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, id_pattern
+from common.timing.max_runs import MAX_RUNS
+from common.timing.schedule import MAX_JITTER_S, MAX_SPREAD_S
+
+MAX_SCHEDULES: Final = 10
+MAX_EXCLUDED_DATES: Final = 400
+MAX_CALENDARS: Final = 10
+MAX_PER_SECOND: Final = 1_000
+# The tolerance of a pace that names none.
+TOLERANCE_S: Final = 60
+MAX_TOLERANCE_S: Final = 600
+
+
+def is_date(text: object) -> bool:
+    """Whether the text is an ISO date, such as 2026-12-24."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_date(path: str, text: str) -> None:
+    if not is_date(text):
+        raise InvalidInput(path, "must be a date", value=text, accepted="dates like 2025-12-24")
+
+
+def _name(longest: int) -> Meta:
+    return Meta(pattern=id_pattern(longest), extra={"accepted": f"up to {longest} letters, digits, ._-"})
+
+
+_INSTANT: Final = {"accepted": "an RFC 3339 time, such as 2026-12-24T08:00:00Z"}
+_CalendarName = Annotated[str, _name(CALENDAR_NAME_CHARS)]
+
+
+def _check_json(path: str, value: object) -> None:
+    """Half of a surrogate pair is JSON, and no UTF-8; NaN is neither."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput(path, "must be JSON in Unicode", value=value, accepted="any JSON") from None
+
+
+# Any JSON. It must be possible to store it as UTF-8.
+Json = Annotated[Any, Check(_check_json)]
+
+
+class ExcludeDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Dates on which a job does not fire."""
+
+    dates: Annotated[
+        list[Annotated[str, Meta(extra={"accepted": "dates like 2025-12-24"}), Check(_check_date)]],
+        Meta(
+            max_length=MAX_EXCLUDED_DATES,
+            description="Local dates (2026-12-24) on which the job does not fire.",
+        ),
+    ] = []
+    calendars: Annotated[
+        list[_CalendarName], Meta(max_length=MAX_CALENDARS, description="Names of the tenant's calendars.")
+    ] = []
+
+
+class PaceDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many executions a second all jobs with the same key may have, and how far that may delay them."""
+
+    per_second: Annotated[
+        int, Meta(ge=1, le=MAX_PER_SECOND, description="At most so many executions are due at one second.")
+    ]
+    tolerance_s: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MAX_TOLERANCE_S,
+            description="An execution is due at most so many seconds later, to keep to the pace.",
+        ),
+    ] = TOLERANCE_S
+    key: Annotated[
+        Annotated[str, _name(PACE_KEY_CHARS)] | None,
+        Meta(description="Jobs with the same key share the pace; without it those with the same target."),
+    ] = None
+
+
+class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fire times: exactly one of `cron`, `every` and `at`."""
+
+    cron: Annotated[
+        str | None,
+        Meta(
+            description="Five fields, or six with seconds first; or by `dialect`.",
+            examples=["30 2 * * *"],
+            extra={"accepted": "a cron expression, such as 30 2 * * *"},
+        ),
+    ] = None
+    every: Annotated[
+        str | int | None,
+        Meta(
+            description="Elapsed time: 90m, PT90M, or seconds. With timezone local days: 2w, 3mo.",
+            examples=["90m"],
+            extra={"accepted": "whole seconds as a number, `90m`, `1h30m` or `PT90M`"},
+        ),
+    ] = None
+    at: Annotated[
+        str | None, Meta(description="One instant, RFC 3339, or a local time with timezone.", extra=_INSTANT)
+    ] = None
+    timezone: Annotated[
+        str | None,
+        Meta(
+            description="IANA zone; UTC if none.",
+            examples=["Europe/Paris"],
+            extra={"accepted": "an IANA time zone name, such as Europe/Paris"},
+        ),
+    ] = None
+    dialect: Annotated[
+        Literal["minute8", "eventbridge"],
+        Meta(
+            description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year."
+        ),
+    ] = "minute8"
+    dst: Annotated[
+        Literal["minute8", "eventbridge"],
+        Meta(
+            description="The rule for clock changes; eventbridge: skipped times do not fire, repeated ones fire once."
+        ),
+    ] = "minute8"
+    anchor: Annotated[
+        str | None, Meta(description="An instant that `every` counts from.", extra=_INSTANT)
+    ] = None
+    start_at: Annotated[str | None, Meta(description="Nothing fires before (RFC 3339).", extra=_INSTANT)] = (
+        None
+    )
+    end_at: Annotated[
+        str | None, Meta(description="Nothing fires at or after (RFC 3339).", extra=_INSTANT)
+    ] = None
+    exclude: Annotated[
+        ExcludeDefinition | None,
+        Meta(extra={"accepted": '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'}),
+    ] = None
+    include_calendars: Annotated[
+        list[_CalendarName],
+        Meta(
+            max_length=MAX_CALENDARS,
+            description="Names of calendars: the job fires only on dates that are in one of them.",
+        ),
+    ] = []
+    on_excluded: Annotated[
+        Literal["skip", "next", "previous"],
+        Meta(
+            description="On an excluded date the job does not fire, or at that time on the next or previous other date."
+        ),
+    ] = "skip"
+
+
+class OneOfSchedules(SingleSchedule, frozen=True, kw_only=True):
+    """One of a job's schedules, with what it changes of the payload."""
+
+    payload_patch: Annotated[
+        Json,
+        Meta(description="A JSON merge patch (RFC 7396) of the payload, for the runs of this schedule."),
+    ] = None
+
+
+_OneSchedule = Annotated[OneOfSchedules, Meta(extra={"accepted": 'an object such as {"every": "90m"}'})]
+
+
+class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
+    """When the job fires: exactly one of `cron`, `every`, `at` and `schedules`."""
+
+    schedules: Annotated[
+        Annotated[list[_OneSchedule], Meta(min_length=1, max_length=MAX_SCHEDULES)] | None,
+        Meta(
+            description="Several schedules; an instant that some share fires once, with the patch of the first."
+        ),
+    ] = None
+    max_runs: Annotated[
+        Annotated[int, Meta(ge=1, le=MAX_RUNS)] | None,
+        Meta(description="The job ends after so many fire times; pauses, also with edits, do not count."),
+    ] = None
+    spread_s: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_SPREAD_S)] | None,
+        Meta(
+            description="All runs are due the same 0 to n seconds later, by the job's id; "
+            "without it the tenant's default."
+        ),
+    ] = None
+    jitter_s: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_JITTER_S)] | None,
+        Meta(description="Spread: each run is due 0 to n seconds later."),
+    ] = None
+    pace: Annotated[
+        PaceDefinition | None,
+        Meta(
+            extra={
+                "accepted": '{"per_second": 5, "tolerance_s": 60, "key": "crm"}; the last two are optional'
+            }
+        ),
+    ] = None
+
+    def written(self) -> dict[str, Any]:
+        """The schedule as the client wrote it, without absent fields and defaults."""
+        return _written(self)
+
+    def singles(self) -> Iterator[tuple[str, SingleSchedule]]:
+        """Each of several schedules, or itself, with its place in the definition."""
+        if self.schedules is None:
+            yield "schedule", self
+        for place, schedule in enumerate(self.schedules or ()):
+            yield f"schedule.schedules.{place}", schedule
+
+    def patches(self) -> Iterator[tuple[int, Any]]:
+        """The payload patches, with the places of their schedules."""
+        for place, schedule in enumerate(self.schedules or ()):
+            if schedule.payload_patch is not None:
+                yield place, schedule.payload_patch
+
+
+def _written(part: Struct) -> dict[str, Any]:
+    written: dict[str, Any] = {}
+    for known in structs.fields(part):
+        value = getattr(part, known.name)
+        default = [] if known.default is NODEFAULT else known.default
+        if value is None or value == default:
+            continue
+        if isinstance(value, Struct):
+            value = _written(value)
+        elif known.name == "schedules":
+            value = [_written(schedule) for schedule in value]
+        written[known.name] = value
+    return written
