@@ -273,7 +273,7 @@ def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSum
         count += 1
         if record.kind == ITEM:
             if record.version != VERSION:
-                planner.quarantine.put_back(record)
+                planner.quarantine.put_back(record.name)
             continue
         is_full = len(untried) + len(failed) >= MAX_RETRIED_RECORDS
         if is_full or (record.kind == GROUP and not _is_readable(record)):

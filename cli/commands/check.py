@@ -26,6 +26,13 @@ def check(
     fixes: Annotated[
         bool, typer.Option("--fix", help="Repair what can be repaired; asks first. It can be repeated.")
     ] = False,
+    put_back: Annotated[
+        list[str] | None,
+        typer.Option("--put-back", help="Put this unreadable item back; the next tick tries to read it."),
+    ] = None,
+    discard: Annotated[
+        list[str] | None, typer.Option("--discard", help="Delete this unreadable item.")
+    ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -37,6 +44,11 @@ def check(
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
+    quarantine = deployment.quarantine()
+    for name in put_back or ():
+        quarantine.put_back(name)
+    for name in discard or ():
+        quarantine.discard(name)
     truth = deployment.truth()
     contradicted = list(truth.all())
     contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]

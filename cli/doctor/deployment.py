@@ -55,8 +55,9 @@ class Deployment:
         return f"arn:{self.partition}:lambda:{self.region}:{self.account}:function:{self.named(function)}"
 
     def called_arn(self, function: str) -> str:
-        """What mappings, rules and the API call: the function's alias."""
-        return f"{self.function_arn(function)}:{LIVE}"
+        """What mappings, rules and the API call: the alias, once a version is published."""
+        has_alias = self._configuration(function, Qualifier=LIVE) is not None
+        return self.function_arn(function) + (f":{LIVE}" if has_alias else "")
 
     def queue_arn(self, queue: str) -> str:
         return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{self.named(queue)}"

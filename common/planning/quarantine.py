@@ -121,21 +121,31 @@ class Quarantine:
         tx, key = Transaction(self._table.client), keys.key_of(item)
         tx.delete(self._table, key, PRESENT)
         record = {"item": item, "reason": reason[:_MAX_REASON_CHARS], "seen_at": int(now), "version": VERSION}
-        tx.put(self._table, {**keys.set_aside(ITEM, _short(f"{key['pk']} {key['sk']}")), **record})
+        tx.put(self._table, {**_item_key(f"{key['pk']} {key['sk']}"), **record})
         tx.try_commit()
 
-    def put_back(self, record: QuarantinedRecord) -> None:
+    def unreadable(self, name: str) -> QuarantinedRecord | None:
+        """The record of an item of add_item by its name, which is the item's key."""
+        item = self._table.get(_item_key(name))
+        return _record(item) if item else None
+
+    def unreadable_items(self) -> Iterator[QuarantinedRecord]:
+        """The records of all items of add_item."""
+        return self._between(ITEM, ITEM)
+
+    def put_back(self, name: str) -> None:
         """Put an item of add_item where it was. A tick that cannot read it either sets it aside again."""
-        item = (self._table.get(record.key) or {}).get("item")
+        key = _item_key(name)
+        item = (self._table.get(key) or {}).get("item")
         if isinstance(item, dict) and isinstance(item.get("pk"), str) and isinstance(item.get("sk"), str):
             tx = Transaction(self._table.client)
-            tx.delete(self._table, record.key, PRESENT)
+            tx.delete(self._table, key, PRESENT)
             tx.put(self._table, item, ABSENT)
             tx.try_commit()
 
-    def discard(self, record: QuarantinedRecord) -> None:
-        """Delete a record: what it says does not happen."""
-        self._table.delete(record.key)
+    def discard(self, name: str) -> None:
+        """Delete an item of add_item: what it says does not happen."""
+        self._table.delete(_item_key(name))
 
     def all(self) -> Iterator[QuarantinedRecord]:
         """Records of all kinds, without the names of their shards."""
@@ -198,6 +208,10 @@ class Quarantine:
         if not tx.commit_if_unchanged():  # a planner just got further with it
             return [record.key["sk"]]
         return [keys.set_aside(SHARE, name)["sk"] for name in names]
+
+
+def _item_key(name: str) -> keys.Key:
+    return keys.set_aside(ITEM, _short(name))
 
 
 def _short(name: str) -> str:

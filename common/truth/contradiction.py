@@ -24,6 +24,7 @@ TENANT_UNLISTED: Final = "tenant-unlisted"
 TENANT_COUNTS: Final = "tenant-counts"
 RUN_STUCK: Final = "run-stuck"
 RUN_CORRUPT: Final = "run-corrupt"
+ITEM_UNREADABLE: Final = "item-unreadable"
 
 REPAIRS: Final[dict[str, str]] = {
     JOB_CORRUPT: "put the job again, or delete it: only its tenant knows what it was",
@@ -43,13 +44,14 @@ REPAIRS: Final[dict[str, str]] = {
     TENANT_COUNTS: "count the tenant's jobs anew",
     RUN_STUCK: "send its next attempt again",
     RUN_CORRUPT: "restore the table, or delete the run's item",
+    ITEM_UNREADABLE: "write the item as it was and discard this one, or put it back: minute8 check --put-back",
 }
 
 
 class Subject(NamedTuple):
-    """What contradicts something else: `job` tenant/job, `shard` group#number, `tenant` id, `run` execution id."""
+    """What contradicts something else: a `job` tenant/job, `shard` group#number, or another by its key."""
 
-    kind: Literal["job", "shard", "tenant", "run"]
+    kind: Literal["job", "shard", "tenant", "run", "item"]
     name: str
 
 

@@ -11,10 +11,11 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import Busy
 from common.planning.chores import Done, Position
+from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.table import Tables
-from common.truth.contradiction import SHARD_CORRUPT, Contradiction, Subject
+from common.truth.contradiction import ITEM_UNREADABLE, SHARD_CORRUPT, Contradiction, Subject
 from common.truth.found import FoundContradictions
 from common.truth.jobs import JobChecks
 from common.truth.runs import RunChecks
@@ -57,6 +58,9 @@ class Truth:
                 return TenantChecks(self.tables).look(subject.name)
             case "run":
                 return RunChecks(unplanned).look(subject.name)
+            case "item":
+                record = Quarantine(self.tables.due).unreadable(subject.name)
+                return [Contradiction(ITEM_UNREADABLE, subject, record.reason)] if record else []
 
     def _look_at_shard(self, subject: Subject, checks: ShardChecks) -> list[Contradiction]:
         try:
@@ -73,6 +77,7 @@ class Truth:
         walk = Walk(self.tables, self.clock.now(), most=most, texts=most == math.inf)
         walk.go()
         listed = [listed.looked_at for listed in self.known.all()]
+        listed += [Subject("item", record.name) for record in Quarantine(self.tables.due).unreadable_items()]
         for subject in dict.fromkeys([*walk.suspects, *listed]):
             if contradictions := self.look(subject):
                 yield subject, contradictions

@@ -264,14 +264,14 @@ def test_a_postponed_item_that_cannot_be_read_is_named_until_it_is_put_back_or_d
     assert_named(stage, name)
     quarantine = Quarantine(world.tables.due)
     [record] = [record for record in quarantine.waiting() if record.kind == "item"]
-    quarantine.put_back(record)
+    quarantine.put_back(record.name)
     put_back = world.tables.due.get(keys.key_of(item))
     assert put_back
     assert put_back.get("body") == body
     world.clock.move_to(NOW + 87_000)
     stage.tick()
     assert_named(stage, name)
-    quarantine.discard(record)
+    quarantine.discard(record.name)
     assert name not in str([finding.message for finding in findings(stage.state)])
 
 

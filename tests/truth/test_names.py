@@ -12,6 +12,7 @@ from common.truth.contradiction import (
     ENTRY_MISSING,
     ENTRY_STRAY,
     ENTRY_WRONG,
+    ITEM_UNREADABLE,
     JOB_CORRUPT,
     JOB_LOST,
     JOB_ROLLED_BACK,
@@ -223,3 +224,18 @@ def test_what_a_person_decides_is_found_and_named(
         for contradiction in of_subject
         if contradiction.name == name
     )
+
+
+def test_an_item_that_a_tick_set_aside_is_named_until_it_is_discarded() -> None:
+    world = small_world()
+    key = keys.pending("acme", "often", 7)
+    world.table("due").put({**key, "entry": 7})
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    name = f"{key['pk']} {key['sk']}"
+    assert found_names(world) == {(ITEM_UNREADABLE, name)}
+    world.scheduler.planner.quarantine.put_back(name)
+    assert world.table("due").get(key)
+    world.run_until("2026-11-21T03:29:00Z", ticks=True)
+    assert found_names(world) == {(ITEM_UNREADABLE, name)}
+    world.scheduler.planner.quarantine.discard(name)
+    assert found_names(world) == set()
