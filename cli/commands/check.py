@@ -14,6 +14,7 @@ from cli.doctor.truth import Contradicted, repair_outcome
 from cli.options import AsJson, ExitCode, Yes
 from cli.output import console, plural, print_json
 from cli.session import api_url, session
+from common.planning.quarantine import Quarantine
 from common.truth.contradiction import RUN_STUCK, Contradiction
 from common.truth.truth import Truth
 
@@ -44,11 +45,7 @@ def check(
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
-    quarantine = deployment.quarantine()
-    for name in put_back or ():
-        quarantine.put_back(name)
-    for name in discard or ():
-        quarantine.discard(name)
+    _decide(deployment.quarantine(), put_back, discard)
     truth = deployment.truth()
     contradicted = list(truth.all())
     contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]
@@ -61,6 +58,14 @@ def check(
         print_json({"contradictions": [_view(item) for item in contradictions]})
     if contradictions:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _decide(quarantine: Quarantine, put_back: list[str] | None, discard: list[str] | None) -> None:
+    """Do what a person has decided about unreadable items."""
+    for name in put_back or ():
+        quarantine.put_back(name)
+    for name in discard or ():
+        quarantine.discard(name)
 
 
 def _repaired(deployment: Deployment, contradictions: Sequence[Contradiction]) -> list[str]:
