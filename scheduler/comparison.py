@@ -152,19 +152,14 @@ class Comparison:
         }
 
 
-def bodies(portion: Portion) -> list[str]:
-    """The messages of a portion; none if nobody can read it, which the projection reports."""
-    with suppress(*UNREADABLE):
-        return portion.bodies()
-    return []
-
-
 def _recently_due(portions: Iterable[Portion], now: float) -> list[Execution]:
     """What was due in the ten minutes before the last one; of a very large stage the part of some tenants."""
     until, due = int(now) - _BEGUN_AFTER_S, list[Execution]()
     for portion in portions:
-        with suppress(UnreadableMessage):  # of a later version
-            executions = map(Execution.decode, bodies(portion))
+        with suppress(
+            UnreadableMessage, *UNREADABLE
+        ):  # of a later version, or damaged: the projector reports it
+            executions = map(Execution.decode, portion.bodies())
             due += [run for run in executions if until - WINDOW_S <= run.visible_at < until]
     return due
 

@@ -160,14 +160,6 @@ class ExecutionLog:
         if unwritten := writer.write():
             raise Busy(str(unwritten[0]))
 
-    def sizes(self, start: int, end: int) -> dict[int, int]:
-        """How many executions the log has of each window that starts in [start, end)."""
-        sizes: defaultdict[int, int] = defaultdict(int)
-        for bucket in range(keys.LOG_BUCKETS):
-            for item in self._items(bucket, start, end, ("sk", "count")):
-                sizes[keys.logged_window(item["sk"])] += item["count"]
-        return dict(sizes)
-
     def portions(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
         """The portions of the windows that start in [start, end), read while the caller consumes them."""
         for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):

@@ -41,9 +41,9 @@ class Unrecorded:
         self._due = due
         self._runs = runs
 
-    def missing(self, executions: Sequence[Execution], *, consistent: bool = True) -> list[Execution]:
+    def missing(self, executions: Sequence[Execution]) -> list[Execution]:
         """The executions without a record, each once."""
-        recorded = self.records(executions, consistent=consistent)
+        recorded = self.records(executions)
         unseen = {execution.execution_id: execution for execution in executions}
         return [execution for name, execution in unseen.items() if name not in recorded]
 

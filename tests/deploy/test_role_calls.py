@@ -36,6 +36,7 @@ from tests.flows import (
     test_after_completion,
     test_ages,
     test_asked,
+    test_comparison,
     test_executing,
     test_export,
     test_failures_in_a_row,
@@ -44,7 +45,6 @@ from tests.flows import (
     test_outcomes,
     test_overlap,
     test_overlap_ends,
-    test_reconcile,
     test_registering,
     test_removal_at_once,
     test_throttling,
@@ -127,7 +127,7 @@ def needed() -> set[Needed]:
             manual_flows,
         )
         play(test_outcomes, test_overlap, test_overlap_ends, test_registering, test_throttling, test_ticks)
-        play(test_reconcile)
+        play(test_comparison)
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
         play(test_removal_at_once, test_rounds)

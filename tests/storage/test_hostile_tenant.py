@@ -12,7 +12,7 @@ What one tenant could do to others, or to itself only by chance, and the tests t
 | failures of a job with a large payload | tests/flows/test_failure_streaks.py, tests/flows/test_large_payloads.py |
 | thousands of deleted jobs | tests/api/test_deleted_jobs.py, tests/storage/test_hostile_tenant.py |
 | removals of large groups | tests/platform/test_removal.py |
-| a window of jobs with long ids | tests/flows/test_reconcile.py |
+| a window of jobs with long ids | tests/flows/test_comparison.py |
 | names that hang | tests/executor/test_resolver.py |
 | subscriptions to slow addresses | tests/notices/test_hostile.py |
 """
