@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
@@ -44,29 +44,30 @@ class Check:
     refuse: Callable[[str, Any], object]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Option:
     """A member of a union, or the whole type: what it is, of what, and its notes."""
 
     base: Any
+    # The options of what a list or a dict holds; the words of a Literal.
     inner: tuple[Any, ...] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)
     accepted: str = ""
     checks: tuple[Check, ...] = ()
 
-    @property
+    @cached_property
     def is_struct(self) -> bool:
         return isinstance(self.base, type) and issubclass(self.base, msgspec.Struct)
 
-    @property
+    @cached_property
     def tag_field(self) -> str | None:
         return self.base.__struct_config__.tag_field if self.is_struct else None
 
-    @property
+    @cached_property
     def tag(self) -> str | int | None:
         return self.base.__struct_config__.tag if self.is_struct else None
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         return hasattr(self.base, "of_client")
 
@@ -123,7 +124,8 @@ def _options(hint: Any) -> list[_Option]:
     if base in (Union, UnionType):
         members = [argument for argument in arguments if argument is not msgspec.UnsetType]
         return [option for member in members for option in _options(member)]
-    return [_Option(base or hint, arguments)]
+    inner = arguments if base is Literal else tuple(map(_options, arguments))
+    return [_Option(base or hint, inner)]
 
 
 def _with_notes(option: _Option, notes: tuple[Any, ...]) -> _Option:
@@ -188,14 +190,12 @@ def _faults_of_parts(value: Any, option: _Option, at: str) -> Iterator[InvalidIn
     if option.is_struct:
         yield from _faults_of_fields(value, option.base, at)
     elif option.base is list and option.inner:
-        inner = _options(option.inner[0])
         for place, part in enumerate(value):
-            yield from _faults(part, inner, _path(at, place))
+            yield from _faults(part, option.inner[0], _path(at, place))
     elif option.base is dict and option.inner:
-        of_name, of_part = map(_options, option.inner)
         for name, part in value.items():
-            yield from _faults(name, of_name, _path(at, name))
-            yield from _faults(part, of_part, _path(at, name))
+            yield from _faults(name, option.inner[0], _path(at, name))
+            yield from _faults(part, option.inner[1], _path(at, name))
 
 
 def _faults_of_fields(value: Mapping[str, Any], struct: Any, at: str) -> Iterator[InvalidInput]:
@@ -320,8 +320,8 @@ def _collect_orders(options: list[_Option], orders: dict[frozenset[Any], list[An
             for _, inner in _fields(option.base).values():
                 _collect_orders(inner, orders, seen)
         else:
-            for argument in option.inner:
-                _collect_orders(_options(argument), orders, seen)
+            for inner in option.inner:
+                _collect_orders(inner, orders, seen)
 
 
 def _complete(schema: Any, orders: Mapping[frozenset[Any], list[Any]]) -> None:
