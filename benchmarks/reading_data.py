@@ -8,10 +8,10 @@ import re
 import time
 from array import array
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
 from benchmarks import workload
 from common.planning.directory import SHARD_ENTRIES

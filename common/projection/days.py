@@ -11,18 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from common.errors import Busy
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
 from common.storage.table import Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
 ATTRIBUTES: Final = ("pk", "sk", "start", "version", "expires_at", "hours")
-_MAX_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +66,21 @@ class ProjectedDays:
 
     def roll_up(self, tenant: str, start: int, *, only_again: bool = False) -> None:
         """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before. Raises Busy."""
-        key = keys.projected_day(tenant, date_of(start))
-        for _ in range(_MAX_TRIES):
-            # The version is read before the windows: a change after this reading fails the write.
-            stored = self._table.get(key)
+
+        def rolled_up(stored: Item | None) -> tuple[Item | None, None]:
+            """Reads the windows after the item, and is called again if another roll-up was faster."""
             if only_again and stored is None:
-                return
-            version = stored["version"] if stored else 0
-            hourly, expires_at = HourlyTotals(), 0
+                return None, None
+            hourly, expires_at = HourlyTotals(), stored["expires_at"] if stored else 0
             for window in self._windows.between(tenant, start, start + DAY_S, consistent=True):
                 hourly.add(window.start, window.totals)
                 expires_at = max(expires_at, window.expires_at)
             if not hourly.hours and stored is None:
-                return
-            day = DayTotals(start, hourly, version + 1, expires_at or (stored or {}).get("expires_at", 0))
-            unchanged = Expression("attribute_not_exists(pk)", {})
-            if stored:
-                unchanged = Expression("#version = :before", {":before": version})
-            try:
-                self._table.put(day.to_item(tenant), unchanged)
-            except ConditionFailed:
-                continue
-            return
-        raise Busy(f"the totals of {tenant!r} are being written by others")
+                return None, None
+            version = stored["version"] + 1 if stored else 1
+            return DayTotals(start, hourly, version, expires_at).to_item(tenant), None
+
+        self._table.swap(keys.projected_day(tenant, date_of(start)), rolled_up, read=True)
 
 
 def day_keys(tenant: str, start: int, end: int) -> list[keys.Key]:

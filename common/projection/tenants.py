@@ -13,15 +13,13 @@ from common.projection.totals import HOUR_S, LATE_S
 from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED, SKIPPED
 from common.storage import keys
-from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 
 RETENTION_S: Final = 8 * DAY_S
-_MAX_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +122,14 @@ class ProjectedTenants:
     def _change(
         self, key: keys.Key, start: int, change: Callable[[dict[str, TenantTotals]], dict[str, TenantTotals]]
     ) -> None:
-        for _ in range(_MAX_TRIES):
-            stored = self._table.get(key)
+        def changed(stored: Item | None) -> tuple[Item | None, None]:
             before = _totals(stored) if stored else {}
             after = change(before)
             if after == before:
-                return
-            unchanged = Expression("attribute_not_exists(pk)", {})
-            if stored:
-                unchanged = Expression("#version = :before", {":before": stored["version"]})
-            version = stored["version"] + 1 if stored else 1
-            item = {**key, "version": version, "tenants": _text(after), "expires_at": start + RETENTION_S}
-            try:
-                self._table.put(item, unchanged)
-            except ConditionFailed:
-                continue
-            return
+                return stored, None
+            return {"tenants": _text(after), "expires_at": start + RETENTION_S}, None
+
+        self._table.swap(key, changed, read=True)
 
     def between(self, start: int, end: int) -> PlatformTotals:
         """The totals of the hours that begin in [start, end), and of the windows of those that are not over."""

@@ -86,7 +86,7 @@ def test_a_window_is_projected_ten_minutes_after_its_end(world: World) -> None:
 
 
 def test_a_new_deployment_has_all_runs_from_the_first_on(world: World) -> None:
-    """A newcomer looks at the console in the first minutes. Only an update has runs that no projection knows."""
+    """A newcomer looks at the console in the first minutes."""
     created_at = world.clock.now()
     world.registry.create("alice", "minutely", job(cron="* * * * *"))
     world.run_until("2026-11-21T03:18:00Z", ticks=True)
