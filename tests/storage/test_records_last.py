@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from executor.overlap import Locks
 from msgspec.structs import asdict
 
 from common.planning.due_entry import Missed
@@ -15,7 +14,6 @@ from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Attempt, Run
 from common.runs.states import RETRYING
-from common.storage import keys
 from common.storage.table import Table
 
 DUE = 1_795_230_900
@@ -106,20 +104,6 @@ def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dic
     later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
     assert runs.queue(later, "waits", DUE)
     assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
-
-
-def test_a_lock_outlives_its_lease_and_its_queued_run(tables: dict[str, Table]) -> None:
-    locks, table = Locks(tables["runs"]), tables["runs"]
-    waiting = replace(FIRST, fire_at=DUE + 60)
-
-    def lock() -> dict[str, float]:
-        return table.get(keys.overlap_lock("alice", "job")) or {}
-
-    assert locks.take(Claim(FIRST, "m", DUE, DUE + 30)) is None
-    locks.keep(FIRST, DUE + 14 * DAY_S)
-    assert lock()["expires_at"] > lock()["lease_until"] == DUE + 14 * DAY_S
-    assert locks.queue_up(waiting, DUE + 60, DUE + 15 * DAY_S) is None
-    assert lock()["expires_at"] > lock()["queued_until"] > DUE + 15 * DAY_S
 
 
 def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
