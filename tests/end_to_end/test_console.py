@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from common.jobs.spec import RUNBOOK_CHARS
 from common.platform.tenants import Tenants
-from common.registration.definition import RUNBOOK_CHARS
 from common.storage.table import Table
 from minute8_client import Client, InvalidInput
 from scripts import newcomer
