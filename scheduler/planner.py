@@ -155,7 +155,7 @@ class Planner:
         """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""
         summary.unlogged += unwritten.count
         with suppress(Exception):  # DynamoDB may refuse this too, and the metric tells it
-            self.quarantine.add_log(unwritten.window, str(unwritten), summary.now)
+            self.quarantine.add_entry(f"#log-{unwritten.window}", str(unwritten), summary.now)
 
 
 @dataclass(frozen=True, slots=True)

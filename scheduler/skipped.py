@@ -58,11 +58,12 @@ class SkipRecorder:
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
         """Record the entry under the start of the window that its job misses."""
         self.bad_entries += 1
-        if len(self.bad) < MAX_REPORTED_ENTRIES:
+        is_reported = len(self.bad) < MAX_REPORTED_ENTRIES
+        if is_reported:
             self.bad.append(replace(entry, item=None))
         if entry.item:
             self._unreadable.append(entry)
-        elif len(self.bad) < MAX_REPORTED_ENTRIES:
+        elif is_reported:
             name = f"{entry.tenant}#{entry.job_id}"
             self._buffer(lambda: self.quarantine.add_entry(name, entry.problem, self.now))
         if not entry.names_a_job:

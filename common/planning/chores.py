@@ -215,7 +215,8 @@ class ChoreRunner:
     def _list(self, chore: str, step: tuple[str, str]) -> None:
         from common.planning.quarantine import Quarantine
 
-        Quarantine(self.due).add_step(chore, *step, self.clock.now())
+        name, why = step
+        Quarantine(self.due).add_entry(f"#chore-{chore}-{name}", why, self.clock.now())
 
 
 def position_in(item: Item | None) -> Position | None:

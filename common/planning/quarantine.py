@@ -98,7 +98,10 @@ class Quarantine:
         tx.try_commit()
 
     def add_entry(self, name: str, reason: str, now: float) -> None:
-        """Report that an entry, tenant#job_id, could not be planned; repeated reports are one record."""
+        """Report that an entry, tenant#job_id, could not be planned; repeated reports are one record.
+
+        Without a tenant, the name is that of a window's log with a portion missing, or of a step that is passed over.
+        """
         self._table.put(
             {
                 **keys.set_aside(ENTRY, _short(name)),
@@ -107,14 +110,6 @@ class Quarantine:
                 "expires_at": int(now) + _ENTRY_TTL_S,
             }
         )
-
-    def add_log(self, window: int, reason: str, now: float) -> None:
-        """Report that a portion of a window's log is missing. The name has no tenant."""
-        self.add_entry(f"#log-{window}", reason, now)
-
-    def add_step(self, chore: str, name: str, reason: str, now: float) -> None:
-        """Report a step of a chore that is passed over. The name has no tenant."""
-        self.add_entry(f"#chore-{chore}-{name}", reason, now)
 
     def add_item(self, item: Item, reason: str, now: float) -> None:
         """Set aside an item that cannot be read, as it is, in one transaction with its record."""
