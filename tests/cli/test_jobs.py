@@ -13,12 +13,8 @@ from msgspec import structs
 from cli.commands import jobs
 from cli.job_options import OPTIONS
 from common.jobs.spec import Retry
-from common.registration.definition import (
-    ExcludeDefinition,
-    JobDefinition,
-    PaceDefinition,
-    ScheduleDefinition,
-)
+from common.registration.definition import JobDefinition
+from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
 from common.registration.target_definitions import MODELS
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
