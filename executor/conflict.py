@@ -125,10 +125,12 @@ def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settl
     A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
     """
     report = record.report if record.reported_attempt == record.attempt else None
-    told = report.outcome if report else None
+    told_outcome = report.outcome if report else None
     if not report and not is_stopped and record.lease_until >= now:
         return ComeAgain(record, int(record.lease_until) + 1)
-    outcome = told or Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
+    outcome = told_outcome or Outcome(
+        ok=False, error_type="CallbackTimedOut", error="no callback came in time"
+    )
     if record.is_to_stop and not outcome.ok:
         note = record.stop.note if record.stop else ""
         words = f"stopped by hand{f': {note}' if note else ''}"

@@ -37,22 +37,22 @@ class Permits:
 
         Raises Busy.
         """
-        taken: list[Permit] = []
+        permits: list[Permit] = []
         for limit in limits_of(job, claim.execution, now):
             result = self.holders.take(limit, claim.execution, claim.lease_until)
             if isinstance(result, Permit):
-                taken.append(result)
+                permits.append(result)
                 continue
-            self.give_back(taken)
+            self.give_back(permits)
             if result.record:
                 self.holders.free([Permit(limit.key, claim.execution, claim.execution.attempt)])
                 return result.record
             return without_permit(job, claim.execution, limit, result, now)
-        return tuple(taken)
+        return tuple(permits)
 
-    def give_back(self, taken: Iterable[Permit]) -> None:
+    def give_back(self, permits: Iterable[Permit]) -> None:
         """Free what was taken just now: the attempt is not made."""
-        self.holders.free(permit for permit in taken if permit.is_new)
+        self.holders.free(permit for permit in permits if permit.is_new)
 
     def attempt_goes_on(self, job: Job | None, claim: Claim, until: float) -> None:
         """Keep the permits: the target has accepted the work, and nobody looks again before `until`."""

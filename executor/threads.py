@@ -242,7 +242,7 @@ def _submit(threads: ThreadPoolExecutor, future: Future[Any], work: Callable[[],
 
 def in_a_thread(work: Callable[[], Result], threads: ThreadPoolExecutor | None = None) -> Future[Result]:
     """Have a thread do the work; this one, if none can be started. Returns the future of its result."""
-    result, begun = Future[Result](), Future[None]()
+    result, waiting = Future[Result](), Future[None]()
 
     def do() -> None:
         try:
@@ -251,7 +251,7 @@ def in_a_thread(work: Callable[[], Result], threads: ThreadPoolExecutor | None =
             result.set_exception(error)
             raise
 
-    if not _submit(threads or call_threads(), begun, do) and begun.cancel():
+    if not _submit(threads or call_threads(), waiting, do) and waiting.cancel():
         do()
     return result
 

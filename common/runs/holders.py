@@ -28,7 +28,7 @@ from common.timing.instants import DAY_S
 
 # What a holder does until the end of its lease, and how far away that can be. An end beyond it is damaged, and past.
 Doing = Literal["call", "callback", "durable", "retry"]
-LONGEST_LEASE_S: Final[Mapping[Doing, int]] = {
+LEASE_BOUNDS_S: Final[Mapping[Doing, int]] = {
     "call": 900,  # the longest timeout of a Lambda function
     "callback": 7 * DAY_S,
     "durable": 366 * DAY_S,  # a durable execution of Lambda
@@ -51,9 +51,9 @@ class Lease(Struct, frozen=True):
     doing: Doing
 
     @property
-    def longest_s(self) -> int:
+    def bound_s(self) -> int:
         """How far away its end can be."""
-        return LONGEST_LEASE_S[self.doing] + _MARGINS_S
+        return LEASE_BOUNDS_S[self.doing] + _MARGINS_S
 
 
 class Place(Struct, frozen=True):
@@ -66,9 +66,9 @@ class Place(Struct, frozen=True):
     message: str
 
     @property
-    def longest_s(self) -> int:
+    def bound_s(self) -> int:
         """How far away its end can be."""
-        return max(LONGEST_LEASE_S.values()) + 2 * _MARGINS_S
+        return max(LEASE_BOUNDS_S.values()) + 2 * _MARGINS_S
 
 
 Entry = TypeVar("Entry", Lease, Place)
@@ -123,9 +123,9 @@ class State(NamedTuple):
             "expires_at": int(max(ends)) + _RETENTION_S,
         }
 
-    def without(self, gone: Iterable[Named]) -> State:
+    def without(self, ended: Iterable[Named]) -> State:
         """Without these entries, unless they have changed since."""
-        past = list(gone)
+        past = list(ended)
         return State(
             {name: held for name, held in self.holders.items() if (name, held) not in past},
             {name: place for name, place in self.waiting.items() if (name, place) not in past},
@@ -182,23 +182,23 @@ def take(
     limit: Limit,
     lease: Lease,
     now: float,
-    gone: Sequence[Named] | None = None,
+    ended: Sequence[Named] | None = None,
 ) -> tuple[Item | None, bool | Full]:
     """The item with the attempt's lease, and whether it is new; or why it has none. Pure.
 
-    `gone`: entries that have ended; the attempt then takes a place, if it may wait. None: nobody has looked yet.
+    `ended`: entries that have ended; the attempt then takes a place, if it may wait. None: nobody has looked yet.
     """
-    name, state = name_of(execution), State.of(stored, now).without(gone or ())
+    name, state = name_of(execution), State.of(stored, now).without(ended or ())
     own = state.holders.pop(name, None)
     is_held = own is not None and own.attempt == lease.attempt
     if own and is_held and own.until >= lease.until:
         return stored, False
     if is_held or state.is_free_for(name, limit.permits):
         return state.holding(name, lease).to_item(), not is_held
-    others = [other for other in state.in_line() if other != name]
+    other_names = [other for other in state.in_line() if other != name]
     look_at = int(min((held.until for held in state.holders.values()), default=now + _OTHERS_FIRST_S)) + 1
-    full = Full(state, others, look_at)
-    if gone is None or len(others) >= limit.places:
+    full = Full(state, other_names, look_at)
+    if ended is None or len(other_names) >= limit.places:
         return stored, full
     since = state.waiting[name].since if name in state.waiting else now
     place = Place(since, look_at + _MARGINS_S, execution.attempt, limit.permits, execution.encode())
@@ -214,8 +214,8 @@ def leave(stored: Item | None, permit: Permit, now: float) -> tuple[Item | None,
         for part in state
         if (entry := part.get(name)) and (entry.attempt == permit.attempt or not permit.attempt)
     ]
-    left = state.without(own)
-    return left.to_item() if own else stored, left.woken()
+    remaining = state.without(own)
+    return remaining.to_item() if own else stored, remaining.woken()
 
 
 def keep(stored: Item | None, permit: Permit, lease: Lease, now: float) -> tuple[Item | None, None]:
@@ -255,18 +255,18 @@ class Holders:
         """Take a permit for an attempt. Without one it takes a place, if it may wait. Raises Busy."""
         lease = Lease(lease_until + limit.margin_s, limit.attempt, "call")
         ask = partial(take, execution=execution, limit=limit, lease=lease, now=self.clock.now())
-        stored, taken = self.runs.swap(limit.key, ask)
-        if isinstance(taken, Full):
-            record, gone = self._looked_up(execution, taken.state)
+        stored, answer = self.runs.swap(limit.key, ask)
+        if isinstance(answer, Full):
+            record, ended = self._looked_up(execution, answer.state)
             if record and not record.waits_for(execution.attempt):
-                return taken._replace(record=record)
-            ask = partial(ask, gone=gone)
-            changed, taken = ask(stored)
+                return answer._replace(record=record)
+            ask = partial(ask, ended=ended)
+            changed, answer = ask(stored)
             if changed != stored:
-                stored, taken = self.runs.swap(limit.key, ask, stored)
-        if isinstance(taken, Full):
-            return taken
-        return Permit(limit.key, execution, limit.attempt, taken, stored)
+                stored, answer = self.runs.swap(limit.key, ask, stored)
+        if isinstance(answer, Full):
+            return answer
+        return Permit(limit.key, execution, limit.attempt, answer, stored)
 
     def keep(self, permits: Iterable[Permit], until: float, doing: Doing) -> None:
         """Keep the permits until then."""
@@ -296,10 +296,10 @@ class Holders:
             with suppress(ValidationError):  # of a damaged one nobody knows: its lease counts
                 record = Run.from_item(item)
                 records[f"{record.job_id}:{record.run_name}"] = record
-        gone = [
+        ended = [
             (name, entry) for name, entry in entries if name in records and has_ended(records[name], entry)
         ]
-        return records.get(own), gone
+        return records.get(own), ended
 
 
 def _living(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:
@@ -308,7 +308,7 @@ def _living(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         with suppress(ValidationError):
             read = convert(entry, kind)
-            if now <= read.until <= now + read.longest_s:
+            if now <= read.until <= now + read.bound_s:
                 living[name] = read
     return living
 

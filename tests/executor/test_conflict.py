@@ -19,7 +19,7 @@ AGO, LATER = NOW - 1, NOW + 30
 
 
 def record(status: Any, **fields: Any) -> Run:
-    given = {"attempt": 1, "claimed_by": "other", "claim_token": "t", "started_at": NOW - 40, **fields}
+    values = {"attempt": 1, "claimed_by": "other", "claim_token": "t", "started_at": NOW - 40, **fields}
     return Run(
         tenant="alice",
         job_id="report",
@@ -29,7 +29,7 @@ def record(status: Any, **fields: Any) -> Run:
         schedule_revision=1,
         trigger="schedule",
         status=status,
-        **given,
+        **values,
     )
 
 
@@ -38,7 +38,7 @@ def accepted(lease_until: float = LATER, **fields: Any) -> Run:
     return record("running", callback=terms, accepted_attempt=1, lease_until=lease_until, **fields)
 
 
-def told(ok: bool, at: float = AGO, **fields: Any) -> Run:
+def reported(ok: bool, at: float = AGO, **fields: Any) -> Run:
     return accepted(
         reported_attempt=1, report=Report(at=at, ok=ok, error_type="" if ok else "Boom"), **fields
     )
@@ -71,8 +71,8 @@ WISH: dict[str, Any] = {"stop_attempt": 1, "stop": AskedToStop(at=AGO, note="wro
         # Its target has accepted the work.
         (accepted(), "ComeAgain"),
         (accepted(attempt=2), "Duplicate"),
-        (told(True), "Settle"),
-        (told(False), "Settle"),
+        (reported(True), "Settle"),
+        (reported(False), "Settle"),
         # A person wants it to stop.
         (accepted(**WISH), "Stop"),
         (record("running", lease_until=LATER, **WISH), "Stop"),
@@ -104,14 +104,14 @@ def test_a_dead_executors_attempt_fails_if_it_may_not_be_made_again(
 @pytest.mark.parametrize(
     ("run", "is_stopped", "error_type", "ended_at"),
     [
-        (told(True), None, "", AGO),
-        (told(True, at=NOW + 9), None, "", NOW),
-        (told(True, at=NOW - 99), None, "", NOW - 40),  # not before it started
-        (told(False), None, "Boom", AGO),
+        (reported(True), None, "", AGO),
+        (reported(True, at=NOW + 9), None, "", NOW),
+        (reported(True, at=NOW - 99), None, "", NOW - 40),  # not before it started
+        (reported(False), None, "Boom", AGO),
         (accepted(lease_until=AGO), None, "CallbackTimedOut", NOW),
         (accepted(**WISH), True, "StoppedByHand", NOW),
-        (told(True, **WISH), True, "", AGO),
-        (told(False, **WISH), False, "StoppedByHand", AGO),
+        (reported(True, **WISH), True, "", AGO),
+        (reported(False, **WISH), False, "StoppedByHand", AGO),
         (record("dispatched", **WISH), True, "StoppedByHand", NOW),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from common.planning.execution import Execution
 from common.runs.holders import (
-    LONGEST_LEASE_S,
+    LEASE_BOUNDS_S,
     MAX_PLACES,
     Doing,
     Full,
@@ -56,14 +56,14 @@ def item(holders: Any = None, waiting: Any = None) -> Item:
     return {"holders": holders or {}, "waiting": waiting or {}}
 
 
-def asked(stored: Item | None, limit: Limit) -> str:
+def answer(stored: Item | None, limit: Limit) -> str:
     """What a run gets that asks at NOW for a call of 40 s."""
     lease = Lease(NOW + 40, limit.attempt, "call")
-    changed, taken = take(stored, RUN, limit, lease, NOW)
-    if isinstance(taken, bool):
-        return "taken" if taken else "had it"
+    changed, result = take(stored, RUN, limit, lease, NOW)
+    if isinstance(result, bool):
+        return "taken" if result else "had it"
     assert changed is stored
-    changed, result = take(stored, RUN, limit, lease, NOW, gone=[])
+    changed, result = take(stored, RUN, limit, lease, NOW, ended=[])
     assert isinstance(result, Full)
     assert result.has_place == (ME in State.of(changed, NOW).waiting)
     return f"looks at {result.look_at - NOW}" if result.has_place else "full"
@@ -93,14 +93,14 @@ def asked(stored: Item | None, limit: Limit) -> str:
     ],
 )
 def test_a_permit_a_place_or_neither(stored: Item | None, of: Limit, gets: str) -> None:
-    assert asked(stored, of) == gets
+    assert answer(stored, of) == gets
 
 
-@pytest.mark.parametrize(("doing", "longest_s"), LONGEST_LEASE_S.items())
-def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, longest_s: int) -> None:
-    furthest = NOW + longest_s + MARGINS_S
-    assert asked(item({OTHER: held(furthest, doing=doing)}), limit(places=0)) == "full"
-    assert asked(item({OTHER: held(furthest + 1, doing=doing)}), limit(places=0)) == "taken"
+@pytest.mark.parametrize(("doing", "bound_s"), LEASE_BOUNDS_S.items())
+def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, bound_s: int) -> None:
+    furthest = NOW + bound_s + MARGINS_S
+    assert answer(item({OTHER: held(furthest, doing=doing)}), limit(places=0)) == "full"
+    assert answer(item({OTHER: held(furthest + 1, doing=doing)}), limit(places=0)) == "taken"
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, longest_
     ],
 )
 def test_what_somebody_has_damaged_holds_nothing(damaged: Any) -> None:
-    assert asked(item({OTHER: damaged}), limit()) == "taken"
-    assert asked(item({OTHER: damaged, THIRD: held()}), limit()) == "looks at 41"
-    assert asked({"holders": damaged, "waiting": [], "etag": 3}, limit()) == "taken"
+    assert answer(item({OTHER: damaged}), limit()) == "taken"
+    assert answer(item({OTHER: damaged, THIRD: held()}), limit()) == "looks at 41"
+    assert answer({"holders": damaged, "waiting": [], "etag": 3}, limit()) == "taken"
 
 
 def record(status: Any, attempt: int = 1) -> Run:
@@ -165,31 +165,31 @@ def permit(attempt: int = 1) -> Permit:
     return Permit(KEY, RUN, attempt)
 
 
-def left(stored: Item | None, permit: Permit) -> tuple[Item | None, list[str]]:
+def after_leaving(stored: Item | None, permit: Permit) -> tuple[Item | None, list[str]]:
     changed, woken = leave(stored, permit, NOW)
     return changed, [execution.job_id for execution in woken]
 
 
 def test_who_frees_a_permit_wakes_those_that_waited_longest() -> None:
     waiting = {"b:x": place(NOW - 4, 2, "b"), "a:x": place(NOW - 3, 2, "a"), "c:x": place(NOW - 2, 2, "c")}
-    assert left(item({ME: held()}), permit()) == (None, [])
-    assert left(item({ME: held()}, waiting), permit())[1] == ["b", "a"]
-    assert left(item({ME: held(), OTHER: held()}, waiting), permit())[1] == ["b"]
-    assert left(item({ME: held(), OTHER: held(), THIRD: held()}, waiting), permit())[1] == []
+    assert after_leaving(item({ME: held()}), permit()) == (None, [])
+    assert after_leaving(item({ME: held()}, waiting), permit())[1] == ["b", "a"]
+    assert after_leaving(item({ME: held(), OTHER: held()}, waiting), permit())[1] == ["b"]
+    assert after_leaving(item({ME: held(), OTHER: held(), THIRD: held()}, waiting), permit())[1] == []
 
 
 def test_freed_twice_it_wakes_again_and_changes_nothing() -> None:
     """The executor may have died before it sent the messages."""
     stored = item({}, {"b:x": place(NOW - 4, 1, "b")})
-    assert left(stored, permit()) == (stored, ["b"])
+    assert after_leaving(stored, permit()) == (stored, ["b"])
 
 
 def test_only_its_own_attempt_frees_a_permit() -> None:
     stored = item({ME: held(attempt=2)})
-    assert left(stored, permit(attempt=1)) == (stored, [])
-    assert left(stored, permit(attempt=2)) == (None, [])
-    assert left(item({ME: held(attempt=0)}, {}), permit(attempt=0)) == (None, [])
-    assert left(item({}, {ME: place(attempt=3)}), permit(attempt=0)) == (None, [])
+    assert after_leaving(stored, permit(attempt=1)) == (stored, [])
+    assert after_leaving(stored, permit(attempt=2)) == (None, [])
+    assert after_leaving(item({ME: held(attempt=0)}, {}), permit(attempt=0)) == (None, [])
+    assert after_leaving(item({}, {ME: place(attempt=3)}), permit(attempt=0)) == (None, [])
 
 
 def test_a_lost_permit_comes_back_only_to_what_goes_on() -> None:
@@ -216,7 +216,7 @@ def test_many_runs_in_a_random_order(seed: int) -> None:
         if ready and (random.random() < 0.6 or not going):
             run = ready.pop(random.randrange(len(ready)))
             lease = Lease(now + 40, 1, "call")
-            stored, result = take(stored, run, limit(permits), lease, now, gone=[])
+            stored, result = take(stored, run, limit(permits), lease, now, ended=[])
             if isinstance(result, Full):
                 assert result.has_place
                 line += [run] if run not in line else []
