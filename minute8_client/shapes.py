@@ -733,7 +733,7 @@ class WindowPlanned(TypedDict):
 class NotPlanned(TypedDict):
     """A group, a share or a job's entry that could not be planned."""
 
-    kind: Literal["group", "share", "entry"]
+    kind: Literal["group", "item", "share", "entry"]
     name: str
     reason: str
     seen_at: str

@@ -213,7 +213,7 @@ class WindowPlanned(ResponseBody):
 class NotPlanned(ResponseBody):
     """A group, a share or a job's entry that could not be planned."""
 
-    kind: Annotated[Literal["group", "share", "entry"], Meta(description="What it is.")]
+    kind: Annotated[Literal["group", "item", "share", "entry"], Meta(description="What it is.")]
     name: Annotated[str, Meta(description="Of an entry: tenant and job.")]
     reason: Annotated[str, Meta(description="Why it could not be planned.")]
     seen_at: Annotated[Instant, Meta(description="When that was noticed last.")]
@@ -249,7 +249,7 @@ class PlatformPlanning(ResponseBody):
         int, Meta(description="How many calls of targets the deployment's parameters allow at once.")
     ]
     windows: Annotated[list[WindowPlanned], Meta(description="The newest first.")]
-    set_aside: Annotated[list[NotPlanned], Meta(description="Groups and shares first; 50 at most.")]
+    set_aside: Annotated[list[NotPlanned], Meta(description="Groups, items and shares first; 50 at most.")]
     findings: Annotated[
         list[DoctorFinding],
         Meta(
