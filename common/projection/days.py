@@ -19,7 +19,7 @@ from common.storage.wire import Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
-ATTRIBUTES: Final = ("pk", "sk", "start", "version", "expires_at", "hours")
+ATTRIBUTES: Final = ("pk", "sk", "start", "expires_at", "hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,6 @@ class DayTotals:
 
     start: int
     hourly: HourlyTotals
-    version: int
     expires_at: int
 
     def to_item(self, tenant: str) -> Item:
@@ -36,7 +35,6 @@ class DayTotals:
         return {
             **keys.projected_day(tenant, date_of(self.start)),
             "start": self.start,
-            "version": self.version,
             "expires_at": self.expires_at,
             "hours": packed(json.dumps(hours, separators=(",", ":"))),
         }
@@ -47,7 +45,7 @@ class DayTotals:
             int(hour): RunTotals.of_stored(stored)
             for hour, stored in json.loads(unpacked(item["hours"])).items()
         }
-        return cls(item["start"], HourlyTotals(hours), item["version"], item["expires_at"])
+        return cls(item["start"], HourlyTotals(hours), item["expires_at"])
 
 
 class ProjectedDays:
@@ -77,8 +75,7 @@ class ProjectedDays:
                 expires_at = max(expires_at, window.expires_at)
             if not hourly.hours and stored is None:
                 return None, None
-            version = stored["version"] + 1 if stored else 1
-            return DayTotals(start, hourly, version, expires_at).to_item(tenant), None
+            return DayTotals(start, hourly, expires_at).to_item(tenant), None
 
         self._table.swap(keys.projected_day(tenant, date_of(start)), rolled_up, read=True)
 

@@ -109,7 +109,7 @@ def test_a_day_of_all_different_values_fits_its_item() -> None:
             totals.add_entry(RunEntry("20261121T000000Z:1", "job", "failed", "", 1, value, value))
             totals.lateness_s[value or 0.0] += 999_999_999
         hours[hour] = totals
-    item = DayTotals(START, HourlyTotals(hours), 1, 0).to_item("alice")
+    item = DayTotals(START, HourlyTotals(hours), 0).to_item("alice")
     assert len(json.dumps(item)) < MAX_ITEM_BYTES
     assert DayTotals.from_item(item).hourly == HourlyTotals(hours)
 
