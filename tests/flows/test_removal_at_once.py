@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from common.errors import NotFound
 from common.planning.removal_requests import BODY, GATHER_S, RemovalRequests
-from scheduler.removal import MAX_REMOVAL_S, removal_of_tenants, run_alone
+from scheduler import removal
+from scheduler.removal import MAX_REMOVAL_S, removal_of_tenants
 from scheduler.removal_lease import LEASE_S, RemovalLease
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
 from tests.worlds import World, job
@@ -42,7 +43,7 @@ def remove(world: World, look: Callable[[], None] = lambda: None) -> None:
         look()
         world.round("tenants", removal_of_tenants(deletions_of(world), world.clock).steps)
 
-    run_alone(lease_of(world), world.clock, run, until)
+    removal.run_alone(lease_of(world), world.clock, run, until)
 
 
 def test_the_end_of_a_last_run_asks_for_the_removal(world: World) -> None:
@@ -120,7 +121,7 @@ def test_a_removal_without_end_gives_the_lease_back_in_time(world: World) -> Non
         world.clock.sleep(50)
         assert not lease_of(world).take(world.clock.now())
 
-    run_alone(lease, world.clock, busy, began_at + MAX_REMOVAL_S)
+    removal.run_alone(lease, world.clock, busy, began_at + MAX_REMOVAL_S)
     assert MAX_REMOVAL_S <= world.clock.now() - began_at <= MAX_REMOVAL_S + 50
     assert lease.take(world.clock.now())
 
