@@ -19,7 +19,6 @@ from common.registration.mutes import Mutes
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.storage import keys
 from common.storage.table import Query
-from common.storage.wire import Expression
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from eventbridge.group_deletion import GroupDeletions
@@ -193,11 +192,8 @@ def test_two_edits_of_a_calendar_at_once(stage: Stage, checked: bool) -> None:
             assert sorted(replaced) == sorted([[], [day for day in days if day != last]])
 
 
-def test_a_calendar_of_an_earlier_version_has_the_first_revision(stage: Stage) -> None:
+def test_a_calendar_that_is_not_there_has_no_revision_to_expect(stage: Stage) -> None:
     world = stage.world
     store = CalendarStore(world.table("jobs"), world.store.audited)
-    store.put("alice", "feasts", {"dates": []}, world.clock.now())
-    world.table("jobs").update(keys.calendar("alice", "feasts"), Expression("REMOVE #revision", {}))
-    assert store.put("alice", "feasts", {"dates": ["2026-12-25"]}, world.clock.now(), 1).revision == 2
     with pytest.raises(NotFound):
         store.put("alice", "others", {"dates": []}, world.clock.now(), 1)
