@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
@@ -20,8 +19,9 @@ from common.storage import keys
 from common.storage.table import Table
 from common.texts import UNREADABLE
 
-# Each has up to 5,000 executions of a sixteenth of the tenants.
-_MAX_PORTIONS: Final = 40
+# Of a sixteenth of the tenants. A portion has up to 5,000, and costs as much as some when it has one.
+_MAX_LOGGED: Final = 200_000
+_LEAST_OF_PORTION: Final = 50
 _MAX_LOOKS: Final = 20
 _FAR_AT: Final = 9_999_999_999
 
@@ -72,7 +72,12 @@ class LiveReader:
     def _logged(self, log: ExecutionLog, tenant: str, begin: int, live: LiveRuns) -> Iterator[Execution]:
         portions = log.portions(begin, _FAR_AT, keys.log_bucket(tenant))
         of_tenant = f'"tenant":"{tenant}"'
-        for portion in islice(portions, _MAX_PORTIONS):
+        logged = 0
+        for portion in portions:
+            if logged >= _MAX_LOGGED:
+                live.complete = False
+                return
+            logged += max(portion.count, _LEAST_OF_PORTION)
             try:
                 bodies = portion.bodies()
             except UNREADABLE:  # a tick reports it
@@ -86,4 +91,3 @@ class LiveReader:
                         continue
                     if execution.tenant == tenant:
                         yield execution
-        live.complete = live.complete and next(portions, None) is None
