@@ -214,7 +214,7 @@ PLATFORM_QUESTIONS: Mapping[str, Question] = {
     "tenants by late runs": Question(_single("/v1/operator-overview", **_PAGE, sort="late"), 5, None, 1.0),
     "tenants by load": Question(_single("/v1/operator-overview", **_PAGE, sort="load"), 5, None, 1.0),
     "tenants by quota": Question(_single("/v1/operator-overview", **_PAGE, sort="quota"), 5, None, 1.0),
-    "density of an hour": Question(_all("/v1/operator-density"), 8, None, 5.0),
+    "density of an hour": Question(_all("/v1/operator-density"), 5, None, 1.0),
 }
 
 
