@@ -107,15 +107,17 @@ class Comparison:
         postponed = self._postponed(missing)
         return [run for run in self._sure(missing) if run.execution_id not in postponed]
 
-    def _list(self, lost: Sequence[Execution], now: float) -> None:
-        if not lost:
+    def _list(self, missing: Sequence[Execution], now: float) -> None:
+        if not missing:
             return
         room = MAX_LISTED - len(list(self.unrecorded.all()))
-        self.unrecorded.add(lost[: max(0, room)], now)
+        self.unrecorded.add(missing[: max(0, room)], now)
         listed = len(list(self.unrecorded.all()))
         self.done.counts["listed"] = listed
         self.done.metrics[telemetry.EXECUTIONS_WITHOUT_RECORD] = listed
-        self.done.errors.append(f"{len(lost)} executions without a record, the first: {lost[0].execution_id}")
+        self.done.errors.append(
+            f"{len(missing)} executions without a record, the first: {missing[0].execution_id}"
+        )
 
     def _sure(self, missing: Sequence[Execution]) -> list[Execution]:
         """The executions that a consistent read does not find, and whose tenant is not being deleted."""

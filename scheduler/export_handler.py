@@ -58,8 +58,8 @@ def handle(event: object, context: object) -> dict[str, int]:
     clock = SystemClock()
     runner = ChoreRunner(Tables.of(config()).due, clock, "export")
     (done,) = runner.run([Chore("export", exporter().steps)], clock.now() + _MAX_WORK_S)
-    if left := done.errors + done.problems:
-        raise RuntimeError(f"{len(left)} days could not be exported, the first: {left[0]}")
+    if failed := done.errors + done.problems:
+        raise RuntimeError(f"{len(failed)} days could not be exported, the first: {failed[0]}")
     return dict(done.counts)
 
 

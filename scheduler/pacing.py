@@ -51,11 +51,11 @@ class PaceCarryover:
         between = keys.begins_between(start - MAX_CARRYOVER_S, start)
         for item in self._table.query(Query(keys.pace_carryover(pace, start)["pk"], sk_between=between)):
             try:
-                taken = list(_taken(item))
+                seconds = list(_reserved_seconds(item))
             except UNREADABLE as error:  # the pace is exceeded in these seconds, and the others are planned
                 telemetry.logger().error("unreadable carryover", key=keys.key_of(item), problem=repr(error))
                 continue
-            for name, second, count in taken:
+            for name, second, count in seconds:
                 if second >= start:
                     reserved[name][second] += count
         return reserved
@@ -75,7 +75,7 @@ class PaceCarryover:
             self._table.put({**key, "end": end, "taken": text, "expires_at": end + _CARRYOVER_TTL_S})
 
 
-def _taken(item: Item) -> Iterator[tuple[PaceName, int, int]]:
+def _reserved_seconds(item: Item) -> Iterator[tuple[PaceName, int, int]]:
     """Each second of a record with the executions of a pace that are due at it."""
     end = item["end"]
     for tenant, key, seconds in json.loads(item["taken"]):

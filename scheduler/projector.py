@@ -209,12 +209,12 @@ class Projector:
 
     def _suspect(self, stuck: Sequence[str]) -> None:
         """Have the truth checker look at runs that should have gone on."""
-        found = [
+        contradictions = [
             Contradiction(RUN_STUCK, Subject("run", name), "it should have gone on")
             for name in stuck[:MAX_STUCK]
         ]
-        if found:
-            FoundContradictions(self.due).suspect(found, self.clock.now())
+        if contradictions:
+            FoundContradictions(self.due).suspect(contradictions, self.clock.now())
 
     def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> _Work:
         work, done, recent = _Work(begin), this_round.done, this_round.recent

@@ -179,8 +179,8 @@ class Removal(Generic[T]):
         while waiting:
             remaining: list[T] = []
 
-            def move_on(thing: T, remaining: list[T] = remaining) -> None:
-                if (after := self.move_on(thing, done)) is not None:
+            def move_on(item: T, remaining: list[T] = remaining) -> None:
+                if (after := self.move_on(item, done)) is not None:
                     remaining.append(after)
 
             done.each([waiting.popleft()], move_on, self.name)

@@ -49,7 +49,7 @@ class Even(int):
         return cls(str(value))
 
 
-class Thing(Struct):
+class Sample(Struct):
     """All of it."""
 
     target: Queue | Page
@@ -90,9 +90,9 @@ THING: dict[str, Any] = {"target": QUEUE}
     ],
 )
 def test_what_fits_is_read(fields: dict[str, Any]) -> None:
-    thing = read(THING | fields, Thing, "thing")
-    assert isinstance(thing, Thing) and thing.odd is UNSET
-    assert not list(faults(THING | fields, Thing))
+    sample = read(THING | fields, Sample, "thing")
+    assert isinstance(sample, Sample) and sample.odd is UNSET
+    assert not list(faults(THING | fields, Sample))
 
 
 @pytest.mark.parametrize(
@@ -143,26 +143,26 @@ def test_a_fault_has_its_place_and_what_is_accepted(
     fields: dict[str, Any], field: str, message: str, accepted: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read(THING | fields, Thing, "thing")
+        read(THING | fields, Sample, "thing")
     assert (refused.value.field, refused.value.message, refused.value.accepted) == (field, message, accepted)
     assert not refused.value.also
 
 
 def test_the_whole_has_a_name_of_its_own() -> None:
-    assert [(fault.field, fault.message) for fault in faults([], Thing, "thing")] == [
+    assert [(fault.field, fault.message) for fault in faults([], Sample, "thing")] == [
         ("thing", "must be an object")
     ]
 
 
 def test_all_faults_are_named_at_once() -> None:
     fields = {"name": 1, "tags": ["", 2], "windows": [{"from_s": 99, "x": 1}], "target": {"kind": "page"}}
-    assert sorted(fault.field for fault in faults(fields, Thing)) == [
+    assert sorted(fault.field for fault in faults(fields, Sample)) == [
         *("name", "tags.0", "tags.1", "target.url", "windows.0.from_s", "windows.0.x")
     ]
 
 
 def test_faults_are_made_as_they_are_asked_for() -> None:
-    first = next(faults(THING | {"tags": [], "windows": [{"from_s": 99}] * 100_000}, Thing))
+    first = next(faults(THING | {"tags": [], "windows": [{"from_s": 99}] * 100_000}, Sample))
     assert first.field == "windows.0.from_s"
 
 

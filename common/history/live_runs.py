@@ -21,7 +21,7 @@ from common.texts import UNREADABLE
 
 # Of a sixteenth of the tenants. A portion has up to 5,000, and costs as much as some when it has one.
 _MAX_LOGGED: Final = 200_000
-_LEAST_OF_PORTION: Final = 50
+_MIN_RUNS_COUNTED: Final = 50
 _MAX_LOOKS: Final = 20
 _FAR_AT: Final = 9_999_999_999
 
@@ -77,7 +77,7 @@ class LiveReader:
             if logged >= _MAX_LOGGED:
                 live.complete = False
                 return
-            logged += max(portion.count, _LEAST_OF_PORTION)
+            logged += max(portion.count, _MIN_RUNS_COUNTED)
             try:
                 bodies = portion.bodies()
             except UNREADABLE:  # a tick reports it

@@ -235,9 +235,9 @@ def publish(done: Done) -> None:
         "passed_over": [": ".join(step) for step in done.passed_over[:_MAX_LOGGED]],
         "is_cut": done.is_cut,
     }
-    said: dict[str, Any] = {**done.counts, **{name: value for name, value in kept.items() if value}}
-    if said:
+    fields: dict[str, Any] = {**done.counts, **{name: value for name, value in kept.items() if value}}
+    if fields:
         logger = telemetry.logger()
         is_left = done.problems or done.is_cut
         log = logger.error if done.errors or done.passed_over else logger.warning if is_left else logger.info
-        log(done.chore, **said)
+        log(done.chore, **fields)

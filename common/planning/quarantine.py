@@ -170,9 +170,9 @@ class Quarantine:
         if "shards" not in item:
             return None
         share: Share | None = None
-        attempt: Item = {"tries": _whole(item, "tries") + 1}
+        attempt: Item = {"tries": _number(item, "tries") + 1}
         try:
-            share = _taken(item, now)
+            share = _share_of_record(item, now)
             attempt["decided_at"] = share.window.decided_at
         except UNREADABLE as error:
             attempt["reason"] = f"unreadable: {error!r}"[:_MAX_REASON_CHARS]
@@ -216,7 +216,7 @@ def _short(name: str) -> str:
     return f"{name[:200]}…{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-def _taken(item: Item, now: float) -> Share:
+def _share_of_record(item: Item, now: float) -> Share:
     """The share of a record, which is decided at its first try. Raises KeyError, TypeError, ValueError."""
     share = share_of({"decided_at": now, **item}, item["end"])
     latest = now + MAX_CLOCK_ERROR_S
@@ -244,16 +244,16 @@ def _record(item: Item) -> QuarantinedRecord:
         kind=kind,
         name=name,
         reason=_text(item, "reason"),
-        seen_at=_whole(item, "seen_at"),
-        start_at=_whole(item, "start"),
-        end_at=_whole(item, "end"),
-        tries=_whole(item, "tries"),
-        shards=_whole(item, "parts"),
+        seen_at=_number(item, "seen_at"),
+        start_at=_number(item, "start"),
+        end_at=_number(item, "end"),
+        tries=_number(item, "tries"),
+        shards=_number(item, "parts"),
         version=_text(item, "version"),
     )
 
 
-def _whole(item: Item, name: str) -> int:
+def _number(item: Item, name: str) -> int:
     """A number that only tells; 0 if somebody has written something else there."""
     value = item.get(name)
     return value if type(value) is int else 0

@@ -135,8 +135,8 @@ class LastOutcomes:
         self, changes: Mapping[RunKey, RunEntry | None], until: int, partial_at: int = 0
     ) -> LastOutcomes:
         """The outcomes up to `until`, after changes. Runs from before `since` would leave a gap, and are left out."""
-        whole = {key: entry for key, entry in changes.items() if fire_time(key[0]) >= self.since}
-        return LastOutcomes(self.since, until, changed(self.rows, whole), partial_at or self.partial_at)
+        recent = {key: entry for key, entry in changes.items() if fire_time(key[0]) >= self.since}
+        return LastOutcomes(self.since, until, changed(self.rows, recent), partial_at or self.partial_at)
 
     def last(self, job_id: str) -> RunOutcome | None:
         """The newest outcome of a job; None: none is known."""

@@ -19,7 +19,7 @@ from common.errors import Conflict, Unauthenticated
 from common.planning.execution import Execution, split_execution_id
 from common.planning.queue import ExecutionsQueue
 from common.runs.claims import MAX_CALLBACK_S, callback_hash
-from common.runs.moves import Lost
+from common.runs.moves import MoveRefused
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Report, Run
@@ -73,7 +73,7 @@ class Callbacks:
             "progress": {**progress, "attempt": run.attempt, "at": now},
         }
         written = self._runs.tell(run, change(sign, add={"signs": 1}), now)
-        if isinstance(written, Lost):
+        if isinstance(written, MoveRefused):
             return CalledBack(written.run or run, stop=True)
         return CalledBack(written)
 
@@ -88,7 +88,7 @@ class Callbacks:
         """Write the end down, and send the message by which the executor ends the run. Raises Conflict."""
         sign = {"reported_attempt": run.attempt, "report": to_builtins(report)}
         written = self._runs.tell(run, change(sign, add={"signs": 1}), report.at)
-        if isinstance(written, Lost):
+        if isinstance(written, MoveRefused):
             if written.run is None or not _is_same_report(written.run, run, report):
                 status = written.run.status if written.run else "gone"
                 raise Conflict(

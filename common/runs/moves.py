@@ -40,7 +40,7 @@ class By(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class MoveRefused:
     """A move that was not made: the run is in another state, or another's. None: it has no record."""
 
     run: Run | None

@@ -25,7 +25,7 @@ from common.runs.claims import (
     finish_update,
     takeover_update,
 )
-from common.runs.moves import MOVES, By, Lost, by_claim_of
+from common.runs.moves import MOVES, By, MoveRefused, by_claim_of
 from common.runs.outcome import Outcome
 from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import (
@@ -64,8 +64,10 @@ class Runs:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def move(self, name: str, key: keys.Key, write: Expression | Run, by: By, to: str = "") -> Lost | None:
-        """Make a move of `MOVES` as `by`, to the state `to`. Returns None, or Lost.
+    def move(
+        self, name: str, key: keys.Key, write: Expression | Run, by: By, to: str = ""
+    ) -> MoveRefused | None:
+        """Make a move of `MOVES` as `by`, to the state `to`. Returns None, or MoveRefused.
 
         A refusal that shows our own token is a success: the answer was lost, and the write was sent again.
         """
@@ -77,15 +79,15 @@ class Runs:
                 self._table.apply(key, write, condition)
         except ConditionFailed as conflict:
             run = Run.existing(conflict)
-            return None if run and (run.status, run.claim_token) == (to, by.token) else Lost(run)
+            return None if run and (run.status, run.claim_token) == (to, by.token) else MoveRefused(run)
         return None
 
-    def _told(self, name: str, key: keys.Key, update: Expression, by: By) -> Run | Lost:
+    def _move_within(self, name: str, key: keys.Key, update: Expression, by: By) -> Run | MoveRefused:
         """Make a move within a state. Returns the record as it is now."""
         try:
             return Run.from_item(self._table.update(key, update, MOVES[name].condition(by)))
         except ConditionFailed as conflict:
-            return Lost(Run.existing(conflict))
+            return MoveRefused(Run.existing(conflict))
 
     def _move_together(
         self, name: str, writes: Iterable[tuple[keys.Key, Expression | Run | None]], by: By, commit: Commit
@@ -120,7 +122,7 @@ class Runs:
         if now - since > after_s:
             self.note([execution], now)
 
-    def claim(self, claim: Claim, status: str = RUNNING) -> Lost | None:
+    def claim(self, claim: Claim, status: str = RUNNING) -> MoveRefused | None:
         """Claim the attempt: None if this executor may continue.
 
         `status` is `running`, or `dispatched` if this is the run's only write.
@@ -132,7 +134,7 @@ class Runs:
         )
         return self.move(name, key, claim_update(claim, status), claim.by, status)
 
-    def take_over(self, claim: Claim, status: str, run: Run) -> Lost | None:
+    def take_over(self, claim: Claim, status: str, run: Run) -> MoveRefused | None:
         """Claim an attempt again whose executor died: None if this executor may continue."""
         if run.status == DISPATCHED:
             self.note_late(claim.execution, run.due_at, CHANGED_AFTER_S, claim.started_at)
@@ -159,12 +161,12 @@ class Runs:
 
         It may have told the end already, or another executor may have taken the attempt over.
         """
-        run = self._told("accept", _key(claim.execution), accept_update(claim, until), claim.by)
-        return run.run if isinstance(run, Lost) else run
+        run = self._move_within("accept", _key(claim.execution), accept_update(claim, until), claim.by)
+        return run.run if isinstance(run, MoveRefused) else run
 
-    def tell(self, run: Run, update: Expression, now: float) -> Run | Lost:
+    def tell(self, run: Run, update: Expression, now: float) -> Run | MoveRefused:
         """Write what a target has told, while its attempt goes on. Returns the record as it is now."""
-        return self._told("tell", run.key, update, by_claim_of(run, now))
+        return self._move_within("tell", run.key, update, by_claim_of(run, now))
 
     def finish(
         self,

@@ -30,14 +30,14 @@ def changed(rules: Rules, changes: Mapping[str, Any]) -> Rules:
     before = to_builtins(rules)
     settings = {name: changes.get(name, before[name]) for name in SETTABLE}
     if isinstance(settings["quotas"], Mapping):
-        settings["quotas"] = _given(before["quotas"] | settings["quotas"])
+        settings["quotas"] = _without_none(before["quotas"] | settings["quotas"])
     if edits := {name: changes[name] for name in ("add_targets", "remove_targets") if name in changes}:
         if "allowed_targets" in changes:
             accepted = "either it, or add_targets and remove_targets"
             raise InvalidInput("allowed_targets", "replaces all patterns", accepted=accepted)
-        edited = read(_given(edits), _Edits, "the change")
+        edited = read(_without_none(edits), _Edits, "the change")
         settings["allowed_targets"] = _edited(rules.allowed_targets, edited)
-    new = read(_given(settings), TenantRules, "the rules")
+    new = read(_without_none(settings), TenantRules, "the rules")
     return structs.replace(
         rules,
         allowed_targets=list(dict.fromkeys(new.allowed_targets)),
@@ -47,7 +47,7 @@ def changed(rules: Rules, changes: Mapping[str, Any]) -> Rules:
     )
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     """What is left out gets its default."""
     return {name: value for name, value in values.items() if value is not None}
 

@@ -58,16 +58,16 @@ class FoundContradictions:
         old = {
             _sort_key(listed.name, listed.about): listed for listed in before if listed.looked_at == looked_at
         }
-        new = {_sort_key(found.name, found.subject): found for found in contradictions}
+        new = {_sort_key(each.name, each.subject): each for each in contradictions}
         self._due.delete_many([_key(sort_key) for sort_key in old if sort_key not in new])
-        added = [found for sort_key, found in new.items() if sort_key not in old]
+        added = [each for sort_key, each in new.items() if sort_key not in old]
         changed = [
-            _item(found, looked_at, old[sort_key].found_at)
-            for sort_key, found in new.items()
-            if sort_key in old and old[sort_key].detail != _detail(found)
+            _item(each, looked_at, old[sort_key].found_at)
+            for sort_key, each in new.items()
+            if sort_key in old and old[sort_key].detail != _detail(each)
         ]
         room = max(0, MAX_LISTED - len(before))
-        self._due.put_many([*changed, *(_item(found, looked_at, now) for found in added[:room])])
+        self._due.put_many([*changed, *(_item(each, looked_at, now) for each in added[:room])])
 
     def suspect(self, contradictions: Iterable[Contradiction], now: float) -> None:
         """List these until the next look at them, which is soon."""

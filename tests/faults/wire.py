@@ -38,9 +38,9 @@ ELSEWHERE: Touched = {("elsewhere", None, None, True)}
 _EVERYTHING: Touched = {(None, None, None, True)}
 
 
-def commute(one: Touched, other: Touched) -> bool:
+def commute(step: Touched, other: Touched) -> bool:
     """Whether two steps lead to the same in both orders: they share no item, or both only read it."""
-    return not any(_same(a, b) and (a[3] or b[3]) for a in one for b in other)
+    return not any(_same(a, b) and (a[3] or b[3]) for a in step for b in other)
 
 
 def _same(a: Touch, b: Touch) -> bool:

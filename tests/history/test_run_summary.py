@@ -144,5 +144,5 @@ def test_the_parts_of_a_job_s_summary_merge_to_the_whole(monkeypatch: pytest.Mon
         parts.append(part.records)
         merged.merge(part.days.items())
     assert parts == [4, 4, 2]
-    whole = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - DAY]
-    assert merged.to_json(values=True) == summary_of(whole).to_json(values=True)
+    in_span = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - DAY]
+    assert merged.to_json(values=True) == summary_of(in_span).to_json(values=True)

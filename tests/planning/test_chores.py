@@ -125,15 +125,15 @@ def test_an_item_that_fails_holds_no_other_item_back(world: World) -> None:
 
 def test_who_has_waited_longest_is_first_and_nobody_starves(world: World) -> None:
     chores = [Pages(world, name, takes_s=10) for name in ("first", "second", "third")]
-    begun = []
+    chores_begun = []
     for _ in range(5):
         before = [len(chore.acted) for chore in chores]
         run(world, *chores, seconds=12)
-        begun.append(
+        chores_begun.append(
             [chore.name for chore, count in zip(chores, before, strict=True) if len(chore.acted) > count]
         )
         world.clock.sleep(600)
-    assert begun[0] == ["first", "second"] and "third" in begun[1]
+    assert chores_begun[0] == ["first", "second"] and "third" in chores_begun[1]
     assert all(chore.acted for chore in chores)
 
 

@@ -120,8 +120,8 @@ class Stage:
         pace = pace_of(paced.shard)
         PaceCarryover(due).store(pace, mark.planned_until, Shard(paced.group, paced.shard), reserved)
         Unrecorded(due, world.tables.runs).add([replace(POSTPONED, job_id="lost")], NOW)
-        lost = Contradiction(JOB_LOST, job_subject("acme", "lost"), "for the test")
-        FoundContradictions(due).suspect([lost], NOW)
+        contradiction = Contradiction(JOB_LOST, job_subject("acme", "lost"), "for the test")
+        FoundContradictions(due).suspect([contradiction], NOW)
 
     def restore(self) -> World:
         self.world.dynamodb.restore(self._saved)

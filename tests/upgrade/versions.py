@@ -91,8 +91,8 @@ def checked_out(release: Release, directory: Path, folders: Sequence[str] = _FOL
         if not (directory / name).exists():
             continue
         text = (directory / name).read_text()
-        for here, there in changes:
-            assert text.count(here) == 1, f"{name} has no single {here!r}"
-            text = text.replace(here, there)
+        for text_here, text_there in changes:
+            assert text.count(text_here) == 1, f"{name} has no single {text_here!r}"
+            text = text.replace(text_here, text_there)
         (directory / name).write_text(text)
     return directory
