@@ -45,7 +45,8 @@ class Permits:
                 continue
             self.give_back(permits)
             if result.record:
-                self.holders.free([Permit(limit.key, claim.execution, claim.execution.attempt)])
+                place = Permit(limit.key, claim.execution, claim.execution.attempt)
+                self.holders.free([place], is_copy=True)
                 return result.record
             return without_permit(job, claim.execution, limit, result, now)
         return tuple(permits)
@@ -67,11 +68,15 @@ class Permits:
         self.holders.free(permit for permit in permits if permit.attempt)
         self.holders.keep((permit for permit in permits if not permit.attempt), next_at + _LATE_S, "retry")
 
-    def run_is_over(self, job: Job | None, claim: Claim) -> None:
-        """Free whatever an ended run still has: permits, or places of its attempts."""
+    def run_is_over(self, job: Job | None, claim: Claim, *, is_copy: bool = False) -> None:
+        """Free whatever an ended run still has: permits, or places of its attempts.
+
+        `is_copy`: the message that has ended the run is another one.
+        """
         if job and job.spec.concurrency and not claim.slot:
             claim = replace(claim, slot=job.spec.concurrency.key)
-        self.holders.free(permit._replace(attempt=0) for permit in permits_of(job, claim))
+        everything = [permit._replace(attempt=0) for permit in permits_of(job, claim)]
+        self.holders.free(everything, is_copy=is_copy)
 
 
 def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:

@@ -208,7 +208,7 @@ class Recorder:
                 self._retry(_claim_of(record, claim), job, next_at, throttled=throttled)
                 return Report("retrying", execution, detail="next attempt enqueued again")
             case RepeatEnd(record, is_own):
-                self.permits.run_is_over(job, _claim_of(record, claim))
+                self.permits.run_is_over(job, _claim_of(record, claim), is_copy=not is_own)
                 self.run_end.ended(job, execution, record)
                 letter_error = self.run_end.repeat_end(job, execution, record) if job and is_own else None
                 return Report("duplicate", execution, detail=record.status, letter_error=letter_error)

@@ -206,8 +206,14 @@ def take(
     return waits.to_item(), full._replace(has_place=True)
 
 
-def leave(stored: Item | None, permit: Permit, now: float) -> tuple[Item | None, list[Execution]]:
-    """The item without the attempt's permit or place, and those that can go on. Pure."""
+def leave(
+    stored: Item | None, permit: Permit, now: float, *, is_copy: bool = False
+) -> tuple[Item | None, list[Execution]]:
+    """The item without the attempt's permit or place, and those that can go on. Pure.
+
+    A copy of a message of an ended run finds nothing to leave, and wakes nobody: otherwise each copy would make
+    copies of the next run's message, and those the copies of the one after it.
+    """
     name, state = name_of(permit.execution), State.of(stored, now)
     own = [
         (name, entry)
@@ -215,7 +221,8 @@ def leave(stored: Item | None, permit: Permit, now: float) -> tuple[Item | None,
         if (entry := part.get(name)) and (entry.attempt == permit.attempt or not permit.attempt)
     ]
     remaining = state.without(own)
-    return remaining.to_item() if own else stored, remaining.woken()
+    woken = remaining.woken() if own or not is_copy else []
+    return remaining.to_item() if own else stored, woken
 
 
 def keep(stored: Item | None, permit: Permit, lease: Lease, now: float) -> tuple[Item | None, None]:
@@ -275,11 +282,14 @@ class Holders:
             lease = Lease(until, permit.attempt, doing)
             self.runs.swap(permit.key, partial(keep, permit=permit, lease=lease, now=now), permit.stored)
 
-    def free(self, permits: Iterable[Permit]) -> None:
-        """Free these permits, or the places of who waits for them, and wake those that can go on."""
+    def free(self, permits: Iterable[Permit], *, is_copy: bool = False) -> None:
+        """Free these permits, or the places of who waits for them, and wake those that can go on.
+
+        Who may have died in between does it again. `is_copy`: another message has done it.
+        """
         now = self.clock.now()
         for permit in permits:
-            change = partial(leave, permit=permit, now=now)
+            change = partial(leave, permit=permit, now=now, is_copy=is_copy)
             _, woken = self.runs.swap(permit.key, change, permit.stored)
             self.queue.send([replace(execution, not_before_at=int(now)) for execution in woken])
 

@@ -184,6 +184,18 @@ def test_freed_twice_it_wakes_again_and_changes_nothing() -> None:
     assert after_leaving(stored, permit()) == (stored, ["b"])
 
 
+def test_a_copy_wakes_others_only_if_it_leaves_something() -> None:
+    """Each copy would otherwise make copies of the next run's message, and those again of the one after it."""
+    waiting = {"b:x": place(NOW - 4, 1, "b")}
+    for stored, is_woken in [
+        (item({}, waiting), False),
+        (item({ME: held()}, waiting), True),
+        (item({}, {ME: place(NOW - 5), **waiting}), True),
+    ]:
+        _, woken = leave(stored, permit(), NOW, is_copy=True)
+        assert [execution.job_id for execution in woken] == ["b"] * is_woken
+
+
 def test_only_its_own_attempt_frees_a_permit() -> None:
     stored = item({ME: held(attempt=2)})
     assert after_leaving(stored, permit(attempt=1)) == (stored, [])
