@@ -13,7 +13,7 @@ import { api } from "../lib/session";
 import { absolute, DAY, duration, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
-import { Card, Figure, Head, Problem, Time, Waiting } from "../ui/parts";
+import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
 import { Holds } from "./platform-holds";
 import { DeadLetters } from "./platform-letters";
 import { Findings, PlanningCard } from "./platform-planning";
@@ -164,8 +164,7 @@ function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Elem
           />
           <p class="hint">
             The fullest minute has {counted(fullest, "execution")}, which is {(fullest / 60).toFixed(1)} a second on
-            average.{" "}
-            {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
+            average. {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
             {most.length ? "Most are of " : ""}
             {most.map(([id, count]) => (
               <a key={id} class="tag" href={to(["tenants", id])}>
