@@ -119,9 +119,8 @@ def test_the_command_shows_findings_and_windows(desk: Desk, monkeypatch: pytest.
     tick_twice(desk.office, monkeypatch)
     desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
     printed = desk("planning").out
-    assert (
-        "failed: 1 groups or shares are not planned" in printed and "→ each tick tries them again" in printed
-    )
+    assert "failed: 1 groups, shares or items are not planned" in printed
+    assert "→ each tick tries groups and shares again" in printed
     assert "2 min before" in printed and "group lunar|full#0, 2026-11-21T03:28:00Z (now): " in printed
     assert len(desk("planning", "--windows", "1", "--json").json["windows"]) == 1
 

@@ -58,10 +58,10 @@ def test_a_tenant_may_call_what_the_platform_allows(desk: Desk) -> None:
     assert desk("tenants", "edit", "carol", "--quota", "jobs=5", "--retention-days", "7", *stage).code == 0
     assert desk("tenants", "suspend", "carol", "--note", "unpaid", *stage).code == 0
     assert desk("tenants", "resume", "carol", *stage).code == 0
-    rules = Tenants(desk.office.world.table("tenants")).get("carol").rules
-    assert (rules.state, rules.allowed_targets, rules.quotas.jobs, rules.retention_days) == (
+    carol = Tenants(desk.office.world.table("tenants")).get("carol")
+    assert (carol.state, carol.allowed_targets, carol.quotas.jobs, carol.retention_days) == (
         "active",
-        ("*",),
+        ["*"],
         5,
         7,
     )

@@ -13,6 +13,7 @@ import pytest
 
 from cli.commands import check
 from common.planning.execution import Execution
+from common.planning.quarantine import Quarantine
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.truth.truth import Truth
@@ -152,7 +153,10 @@ def test_the_export_of_runs_fails(world: World) -> None:
 def loss(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the doctor says of losses, each once. `minute8 check` reads the desk's world."""
     world, losses = desk.office.world, list[str]()
-    deployment = SimpleNamespace(truth=lambda: Truth(world.tables, world.queue, world.clock))
+    deployment = SimpleNamespace(
+        truth=lambda: Truth(world.tables, world.queue, world.clock),
+        quarantine=lambda: Quarantine(world.table("due")),
+    )
     monkeypatch.setattr(check, "connect", lambda *_: deployment)
     monkeypatch.setattr(check, "losses", lambda _: losses.pop() if losses else "")
     return losses
