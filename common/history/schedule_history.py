@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.jobs.calendars import Calendars, stored_dates
-from common.jobs.job import ACTIVE, PAUSED, Job
+from common.jobs.job import ACTIVE, Job
 from common.jobs.ledger import JobTimes, decode_times
 from common.tenants.audit import Entry
 from common.timing.excluded_days import Dates, DaysOfEach, ExcludedDays, calendar_days
@@ -115,36 +115,15 @@ def schedule_history(
     current, until_at, planned_until = JobTimes.of(job), math.inf, math.inf
     known_from_at = read_from_at
     for entry in entries:
-        if entry.action not in CHANGES or not _moves(entry):
+        if entry.action not in CHANGES or not entry.times:
             continue
         versions.append(ScheduleVersion(entry.at, until_at, current, entry, planned_until))
         until_at = entry.at
-        before = _before(entry, current)
-        if before is None:
-            known_from_at = entry.at
-            break
-        current, planned_until = before
-    else:
-        if current is None:  # nothing was before it was created
-            known_from_at = ALWAYS
-        versions.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
+        current, planned_until = decode_times(entry.times)
+    if current is None:  # nothing was before it was created
+        known_from_at = ALWAYS
+    versions.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
     return _with_calendars(ScheduleHistory(job_key, versions[::-1], known_from_at), calendars)
-
-
-def _moves(entry: Entry) -> bool:
-    """Whether the change moved the job's times."""
-    return bool(entry.times or entry.action != "job.changed")
-
-
-def _before(entry: Entry, after: JobTimes | None) -> tuple[JobTimes | None, float] | None:
-    """The times before a change, and up to where ticks had planned; None if that is unknown."""
-    if entry.times:
-        return decode_times(entry.times)
-    if entry.action == "job.created":
-        return None, math.inf
-    if entry.action in ("job.paused", "job.resumed") and after is not None:
-        return replace(after, state=ACTIVE if entry.action == "job.paused" else PAUSED), math.inf
-    return None
 
 
 def _with_calendars(versions: ScheduleHistory, calendars: CalendarDates) -> ScheduleHistory:

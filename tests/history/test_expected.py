@@ -1,8 +1,9 @@
-"""What became of one due instant, by the rules; and old audit entries, which say less than new ones."""
+"""What became of one due instant, by the rules; and from when on a schedule is known."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from common.history.expected import AsOf, count_by_status, outcomes
 from common.history.schedule_history import ALWAYS, DueInstant, schedule_history
 from common.jobs.job import Job
+from common.jobs.ledger import encode_times
 from common.runs.run import Run
 from common.tenants.audit import Entry
 from common.timing.instants import compact_time
@@ -115,9 +117,9 @@ def no_calendars(schedule: Schedule) -> tuple[frozenset[str], float]:
     return frozenset(), ALWAYS
 
 
-def old_entry(ago_s: int, action: str, **fields: Any) -> Entry:
-    """As an earlier version wrote it: without the times."""
-    return Entry("id", NOW - ago_s, "key", action, "j", fields.get("before", {}), fields.get("after", {}))
+def entry(ago_s: int, action: str, after: dict[str, Any] | None = None) -> Entry:
+    """Of a change that left the times as they were."""
+    return Entry("id", NOW - ago_s, "key", action, "j", {}, after or {})
 
 
 def a_job(schedule: Schedule, ago_s: int) -> Job:
@@ -127,23 +129,8 @@ def a_job(schedule: Schedule, ago_s: int) -> Job:
 JOB = a_job(MINUTELY, 100 * HOUR)
 
 
-def test_entries_of_an_earlier_version_show_pauses_but_not_former_schedules() -> None:
-    entries = [old_entry(HOUR, "job.resumed"), old_entry(2 * HOUR, "job.paused")]
-    history = schedule_history(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars)
-    due = [instant.fire_at for instant in history.due(NOW - 3 * HOUR, NOW, no_calendars)]
-    assert len(due) == 120
-    assert not [instant for instant in due if NOW - 2 * HOUR <= instant < NOW - HOUR]
-    assert history.known_from_at == NOW - 5 * HOUR
-
-    moved = old_entry(HOUR, "job.changed", before={"schedule_revision": 1}, after={"schedule_revision": 2})
-    history = schedule_history(JOB.key, JOB, [moved], NOW - 5 * HOUR, no_calendars)
-    assert history.known_from_at == NOW - HOUR
-    assert len(list(history.due(NOW - 3 * HOUR, NOW, no_calendars))) == 60
-    assert history.at(NOW - 2 * HOUR) is None
-
-
 def test_a_change_of_something_else_begins_no_schedule_version() -> None:
-    entries = [old_entry(HOUR, "job.changed", after={"payload": 2}), old_entry(2 * HOUR, "job.run")]
+    entries = [entry(HOUR, "job.changed", after={"payload": 2}), entry(2 * HOUR, "job.run")]
     assert len(schedule_history(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars).versions) == 1
 
 
@@ -166,6 +153,6 @@ def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
 ) -> None:
     named = Schedule(MINUTELY.timing, calendars=("holidays",))
     job = a_job(named, ago_s)
-    created = [old_entry(ago_s, "job.created")]
+    created = [replace(entry(ago_s, "job.created"), times=encode_times(None, job, NOW))]
     history = schedule_history(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
     assert history.known_from_at == known_from_at

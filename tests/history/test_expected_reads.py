@@ -81,8 +81,8 @@ def of_jobs(world: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
 
 def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Counter[str]) -> None:
     pages = {page.job_id: page for page in of_tenant(settled)}
-    # The jobs, the audit in its two tables, and the runs of `often`; a calendar and the mark; all other runs.
-    assert requests == {"query": 4, "get_item": 2, "batch_get_item": 1}
+    # The jobs, the audit, and the runs of `often`; a calendar and the mark; all other runs.
+    assert requests == {"query": 3, "get_item": 2, "batch_get_item": 1}
     assert pages["daily-00"].counts == {ON_TIME: 1, TO_COME: 1}
     assert pages["daily-05"].counts == {ON_TIME: 1, CANCELLED: 1}
     assert pages["often"].counts[ON_TIME] == 18
@@ -102,7 +102,7 @@ def test_a_lost_run_is_looked_for_among_all(settled: World, requests: Counter[st
     requests.clear()
     pages = {page.job_id: page for page in of_tenant(settled, end=NOW)}
     assert pages["daily-03"].counts == {NO_RECORD: 1}
-    assert requests["query"] == 4 + 2  # of the job: its range, and what counts missed runs after it
+    assert requests["query"] == 3 + 2  # of the job: its range, and what counts missed runs after it
     assert pages == of_jobs(settled, end=NOW)
     settled.dynamodb.restore(saved)
 
@@ -112,7 +112,7 @@ def test_a_job_that_changed_is_read_whole(settled: World, requests: Counter[str]
     settled.store.pause("alice", "daily-04")
     requests.clear()
     pages = {page.job_id: page for page in of_tenant(settled)}
-    assert requests["query"] == 4 + 1
+    assert requests["query"] == 3 + 1
     assert pages["daily-04"].counts == {ON_TIME: 1}
     assert pages == of_jobs(settled)
     settled.dynamodb.restore(saved)
@@ -159,7 +159,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     first = [page.job_id for page in pages]
     assert set(first) >= {"daily-01", "daily-04"}
     assert "daily-07" not in first
-    assert requests["query"] <= 3 + 2 * 2
+    assert requests["query"] <= 2 + 2 * 2
     assert place == ExpectedPosition(first[-1])
     assert of_tenant(settled, end=NOW) == pages_before
     settled.dynamodb.restore(saved)

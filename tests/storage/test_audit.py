@@ -4,28 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.storage.keys import key_of
-from common.storage.table import Query, Table
+from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit, EntryFilter
-
-
-def test_entries_of_earlier_versions_are_read_in_their_place(tables: dict[str, Table]) -> None:
-    """They were written into the tenants table."""
-    audit = Audit(tables["tenants"])
-    for at in (1_000, 2_000, 3_000, 4_000):
-        tx = Transaction(tables["tenants"].client)
-        audit.add(tx, "alice", "key", "job.changed", f"at {at}", at)
-        tx.commit()
-    for item in list(audit.table.query(Query("alice"))):
-        if item["at"] in (1_000, 3_000):
-            tables["tenants"].put(item)
-            audit.table.delete(key_of(item))
-    assert [entry.at for entry in audit.newest("alice", 3)] == [4_000, 3_000, 2_000]
-    first, next_place = audit.page("alice", EntryFilter(), limit=2)
-    last, end = audit.page("alice", EntryFilter(), limit=2, before_id=next_place)
-    assert [entry.at for entry in first + last] == [4_000, 3_000, 2_000, 1_000]
-    assert end == ""
 
 
 def test_entries_between_two_times_newest_first(tables: dict[str, Table]) -> None:
