@@ -72,7 +72,7 @@ def test_a_change_of_the_job_meanwhile_loses_no_note(stage: Stage, before: int, 
     for world in played(stage, before, other, "patch"):
         orders += 1
         assert (noted(world), len(noted(world))) == (cancelled(world), 1 - before)
-        assert world.store.get(*KEY).name == "another"
+        assert world.store.get(*KEY).spec.name == "another"
     assert orders >= 4
 
 
