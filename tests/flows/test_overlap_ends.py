@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from executor.stages import Message
 from tests.worlds import Killed, World, at, job
@@ -187,3 +188,27 @@ def test_a_target_that_is_not_awaited_cannot_say_when_it_ends(world: World, over
     with pytest.raises(InvalidInput, match="needs to know when a run ends") as refused:
         world.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, invocation="Event"))
     assert refused.value.field == "overlap"
+
+
+def test_copies_of_a_message_do_not_multiply_from_run_to_run(world: World) -> None:
+    """The end of each run wakes the next one in line; the copies of its message that come after it wake nobody."""
+    world.registry.create("alice", "job", job(cron="0 0 1 1 *", overlap="skip"))
+    now = int(world.clock.now())
+    runs = [
+        Execution("alice", "job", now - n, now, 1, trigger="backfill", trigger_id=f"b{n}") for n in range(8)
+    ]
+
+    def busy_at_first(event: Mapping[str, Any]) -> Outcome:
+        if len(world.target.calls) == 1:
+            world.queue.send(runs[1:])
+            world.deliver()
+            assert world.statuses("alice", "job").count("queued") == 7
+            world.queue.send([runs[0]] * 4)
+        return OK
+
+    world.target.answer = busy_at_first
+    world.queue.send(runs[:1])
+    world.run_until("2026-11-21T04:12:00Z")
+    assert len(world.target.calls) == len(runs)
+    assert set(world.statuses("alice", "job")) == {"succeeded"}
+    assert len(world.reports) < 5 * len(runs)
