@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,6 +77,8 @@ def folder_of(nodeid: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {folder: n for n, folder in enumerate(SLOWEST_FOLDERS)}
     items.sort(key=lambda item: order.get(folder_of(item.nodeid), len(order)))
+    if repeated := [name for name, times in Counter(item.nodeid for item in items).items() if times > 1]:
+        raise pytest.UsageError(f"of tests with one name, xdist runs only one: {repeated}")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

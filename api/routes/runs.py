@@ -226,8 +226,8 @@ def summarise(services: Services, request: Request) -> Response:
     and durations have two digits. `fresh_at` says up to when runs are counted; a large tenant's newest half hour is
     not.
     """
-    if cursor := request.query.get("cursor"):
-        raise not_of_this_list(cursor)
+    if "cursor" in request.query:
+        raise not_of_this_list(request.query["cursor"])
     span = _summary_span(request)
     assert span.until_at is not None, "a summary has a range"
     projected = services.history.summaries.between(request.tenant, span.from_at, span.until_at, request.now)

@@ -102,7 +102,8 @@ def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
         yield office, {name: items(world, name) for name in TABLES}
 
 
-@pytest.fixture
+# It has a parameter, as pytest gives schemathesis's items names of their own only then; xdist runs each name once.
+@pytest.fixture(params=["office"])
 def requests(
     kept: tuple[Office, dict[str, list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Requests]:

@@ -150,7 +150,8 @@ def test_a_summary_of_a_job_and_of_all(office: Office) -> None:
     narrow = "/v1/summary?from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:15:00Z"
     assert office.alice("GET", narrow).json["total"]["runs"] == 2
     for query in (
-        "from_at=2026-01-01T00:00:00Z", "from_at=x", "values=yes", "values=", "cursor=x", "status=failed", "limit=1",
+        "from_at=2026-01-01T00:00:00Z", "from_at=x", "values=yes", "values=",
+        "cursor=", "cursor=x", "status=failed", "limit=1",
     ):  # fmt: skip
         assert office.alice("GET", f"/v1/summary?{query}").problem == "invalid-input", query
 
