@@ -12,6 +12,7 @@ import pytest
 from moto import mock_aws
 
 from canary import handler
+from common.config import LIVE
 from common.errors import NotFound
 from common.platform.tenants import Tenants
 from common.storage.table import Table
@@ -68,6 +69,7 @@ def create_function(name: str) -> None:
         Handler="handler.x",
         Code={"ZipFile": code.getvalue()},
     )
+    boto3.client("lambda").create_alias(FunctionName=name, Name=LIVE, FunctionVersion="$LATEST")
 
 
 def test_the_canary_is_registered_once(stage: Stage) -> None:

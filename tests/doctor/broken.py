@@ -278,7 +278,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "table gone",
         deleted("table", "tenants"),
-        {"table tenants": FAILED, "tables agree": Level.NOT_CHECKED, "audit": Level.NOT_CHECKED},
+        {"table tenants": FAILED, "tables agree": Level.NOT_CHECKED},
+        "there is no table",
+    ),
+    (
+        "audit's table gone",
+        deleted("table", "audit"),
+        {"table audit": FAILED, "audit": Level.NOT_CHECKED},
         "there is no table",
     ),
     ("runs for ever", forever, {"table runs": FAILED}, "time to live is off"),

@@ -63,7 +63,8 @@ def ticking(patient: Patient) -> list[str]:
         invoked.append(FunctionName)
         patient.clock.sleep(5)
         index, now = patient.index, patient.clock.now()
-        index.finish_planning(int(now) // 600 * 600 + 1_200)
+        mark = index.begin_planning(index.ensure_mark(now), int(now) // 600 * 600 + 1_200, now)
+        index.finish_planning(mark.planning_until)
 
     patient.alter("lambda", invoke=invoke)
     return invoked

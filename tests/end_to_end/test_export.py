@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.planning.execution import SCHEDULE
 from common.platform.audit_anchors import AnchorBucket
 from common.platform.audit_comparison import verified
 from common.platform.tenants import Tenants
@@ -59,6 +60,7 @@ def test_a_day_is_in_the_bucket(embedded: Embedded, aws: Any) -> None:
         "fire_at": fire_at,
         "due_at": fire_at,
         "schedule_revision": 1,
+        "trigger": SCHEDULE,
         "lateness_s": 0.012,
         "attempt": 1,
     }

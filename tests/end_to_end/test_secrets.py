@@ -95,7 +95,7 @@ def test_a_target_gets_the_value_and_nothing_else_has_it(embedded: Embedded, aws
             assert request.headers["webhook-signature"] == signature([signing], *signed)
             assert signing != client.rotate_webhook_secret() == client.webhook_secret()
     stored = Table(aws("dynamodb"), "minute8-test-tenants").get(keys.webhook_secret("sven")) or {}
-    assert stored["encrypted"].startswith(ENCRYPTED) and stored["previous"].startswith(ENCRYPTED)
+    assert stored["secret"].startswith(ENCRYPTED) and stored["previous"].startswith(ENCRYPTED)
     assert showing(aws, TOKEN) == showing(aws, VALUE) == showing(aws, signing) == []
 
 
