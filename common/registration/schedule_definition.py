@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import NODEFAULT, Meta, Struct, structs
@@ -231,14 +232,21 @@ class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
 
 def _written(part: Struct) -> dict[str, Any]:
     written: dict[str, Any] = {}
-    for known in structs.fields(part):
-        value = getattr(part, known.name)
-        default = [] if known.default is NODEFAULT else known.default
+    for name, default in _defaults(type(part)):
+        value = getattr(part, name)
         if value is None or value == default:
             continue
         if isinstance(value, Struct):
             value = _written(value)
-        elif known.name == "schedules":
+        elif name == "schedules":
             value = [_written(schedule) for schedule in value]
-        written[known.name] = value
+        written[name] = value
     return written
+
+
+@cache
+def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
+    """The fields and their defaults. Reading a declaration takes a millisecond."""
+    return tuple(
+        (known.name, [] if known.default is NODEFAULT else known.default) for known in structs.fields(kind)
+    )
