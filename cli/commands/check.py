@@ -45,7 +45,7 @@ def check(
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
-    _decide(deployment.quarantine(), put_back, discard)
+    _decide(deployment.quarantine(), put_back, discard, as_json)
     truth = deployment.truth()
     contradicted = list(truth.all())
     contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]
@@ -60,12 +60,16 @@ def check(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _decide(quarantine: Quarantine, put_back: list[str] | None, discard: list[str] | None) -> None:
-    """Do what a person has decided about unreadable items."""
-    for name in put_back or ():
-        quarantine.put_back(name)
-    for name in discard or ():
-        quarantine.discard(name)
+def _decide(
+    quarantine: Quarantine, put_back: list[str] | None, discard: list[str] | None, as_json: bool
+) -> None:
+    """Do what a person has decided about unreadable items, and say so. Raises NotFound, Conflict."""
+    decisions = (("put back", quarantine.put_back, put_back), ("discarded", quarantine.discard, discard))
+    for done, decide, names in decisions:
+        for name in names or ():
+            decide(name)
+            if not as_json:
+                console().print(f"{done}: {name}", markup=False, soft_wrap=True)
 
 
 def _repaired(deployment: Deployment, contradictions: Sequence[Contradiction]) -> list[str]:

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from common.errors import Conflict, NotFound, shown
 from common.planning.due_index import MAX_CLOCK_ERROR_S, Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
@@ -129,18 +130,28 @@ class Quarantine:
         return self._between(ITEM, ITEM)
 
     def put_back(self, name: str) -> None:
-        """Put an item of add_item where it was. A tick that cannot read it either sets it aside again."""
+        """Put an item of add_item where it was. A tick that cannot read it either sets it aside again.
+
+        Raises:
+            NotFound: there is no such item.
+            Conflict: there is a new item in its place.
+        """
         key = _item_key(name)
         item = (self._table.get(key) or {}).get("item")
-        if isinstance(item, dict) and isinstance(item.get("pk"), str) and isinstance(item.get("sk"), str):
-            tx = Transaction(self._table.client)
-            tx.delete(self._table, key, PRESENT)
-            tx.put(self._table, item, ABSENT)
-            tx.try_commit()
+        if not (
+            isinstance(item, dict) and isinstance(item.get("pk"), str) and isinstance(item.get("sk"), str)
+        ):
+            raise NotFound("unreadable item", name)
+        tx = Transaction(self._table.client)
+        tx.delete(self._table, key, PRESENT)
+        tx.put(self._table, item, ABSENT)
+        if tx.try_commit():
+            raise Conflict(f"there is a new item in the place of {shown(name)}: discard this one")
 
     def discard(self, name: str) -> None:
-        """Delete an item of add_item: what it says does not happen."""
-        self._table.delete(_item_key(name))
+        """Delete an item of add_item: what it says does not happen. Raises NotFound."""
+        if not self._table.delete_if(_item_key(name), PRESENT):
+            raise NotFound("unreadable item", name)
 
     def all(self) -> Iterator[QuarantinedRecord]:
         """Records of all kinds, without the names of their shards."""

@@ -198,3 +198,20 @@ def test_a_tenant_without_its_item(desk: Desk, loss: list[str]) -> None:
     assert (done.code, "tenant-missing alice: repaired" in done.out) == (0, True), done.out
     assert desk(*verify).code == 0
     assert world.table("tenants").get(keys.tenant("alice")) == before
+
+
+def test_an_unreadable_item_is_put_back_and_discarded_by_name(desk: Desk, loss: list[str]) -> None:
+    world = desk.office.world
+    key = keys.pending("alice", "report", 7)
+    world.table("due").put({**key, "entry": 7})
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    name = f"{key['pk']} {key['sk']}"
+    assert name in desk("check", "--stage", "test").out
+    put_back = desk("check", "--stage", "test", "--put-back", name)
+    assert (put_back.code, put_back.out.splitlines()[0]) == (0, f"put back: {name}")
+    assert world.table("due").get(key)
+    world.run_until("2026-11-21T03:29:00Z", ticks=True)
+    discarded = desk("check", "--stage", "test", "--discard", name)
+    assert (discarded.code, discarded.out.splitlines()[0]) == (0, f"discarded: {name}")
+    again = desk("check", "--stage", "test", "--discard", name)
+    assert (again.code, again.err) == (3, f"minute8: no unreadable item {name!r}\n")

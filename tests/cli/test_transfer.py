@@ -46,6 +46,25 @@ def test_a_crontab_is_imported_once_and_again(desk: Desk, tmp_path: Path) -> Non
     assert [stored["revision"] for stored in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == [2, 1]
 
 
+def test_a_removed_line_of_a_crontab_is_named_as_left_over(desk: Desk) -> None:
+    lines = [f"0 {hour} * * * backup\n" for hour in (3, 4, 5)]
+    words = ("import", "-", "--target", ARN)
+    desk(*words, stdin="".join(lines))
+    stored_jobs = desk.office.alice("GET", "/v1/jobs").json["jobs"]
+    [left_over_id] = [stored["job_id"] for stored in stored_jobs if stored["schedule"]["cron"] == "0 3 * * *"]
+    again = desk(*words, stdin="".join(lines[1:]))
+    assert (again.code, again.out.splitlines()[-1]) == (0, "2 same, 1 left over")
+    assert f"minute8 jobs delete {left_over_id}" in again.out.replace("\n", " ")
+    desk("jobs", "delete", left_over_id)
+    assert desk(*words, stdin="".join(lines[1:])).out == "2 same\n"
+
+
+def test_a_file_of_another_scheduler_is_refused_with_the_right_command(desk: Desk) -> None:
+    refused = desk("import", "-", stdin='resource "aws_scheduler_schedule" "x" {}')
+    assert (refused.code, refused.out) == (1, "")
+    assert "Terraform" in refused.err and "minute8 import eventbridge:" in refused.err
+
+
 def test_nothing_is_imported_where_something_cannot_be(desk: Desk) -> None:
     lines = [
         {"job_id": "good", **job(cron="0 3 * * *")},
