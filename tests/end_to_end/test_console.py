@@ -91,7 +91,7 @@ def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
             "retry": {"max_attempts": 1},
         }
         address = {"kind": "http", "url": f"{hooks}/{'W' * 400}/javascript:pwned(1)"}
-        with pytest.raises(InvalidInput, match="runbook: must be an http or https URL"):
+        with pytest.raises(InvalidInput, match="runbook: has the wrong form"):
             mallory.put_job("evil", evil | {"runbook": "javascript:pwned('runbook')"})
         mallory.put_job("evil", evil | {"runbook": _RUNBOOK.ljust(RUNBOOK_CHARS, "W")})
         mallory.put_job("hooked", evil | {"target": address})
