@@ -31,7 +31,7 @@ _JOBS_IN_REQUEST = 200
 # With more entries than this, all jobs are listed instead of those of each entry.
 _FAMILIES_ASKED = 50
 # What the id of one of several entries has after the common beginning.
-_VARIANT = re.compile(r"-[0-9a-f]{4}(-\d+)?|-\d+")
+_VARIANT = re.compile(r"(?:-[0-9a-f]{4}(?:-\d+)?|-\d+)$")
 READERS: Mapping[str, Callable[[str, Defaults], Iterator[SourceJob]]] = {
     "ndjson": read_ndjson,
     "crontab": crontab.read,
@@ -175,19 +175,9 @@ def left_over(client: Client, jobs: Sequence[SourceJob]) -> list[Step]:
         existing = (job["job_id"] for job in client.jobs())
     else:
         existing = (job["job_id"] for family in families for job in client.jobs(name_prefix=family))
-    return [
-        Step(
-            SourceJob("", job_id),
-            "left over",
-            f"it still fires, and its line is gone: minute8 jobs delete {job_id}",
-        )
-        for job_id in sorted(set(existing) - ids)
-        if any(
-            job_id == family or _VARIANT.fullmatch(job_id.removeprefix(family))
-            for family in families
-            if job_id.startswith(family)
-        )
-    ]
+    removed_ids = (job_id for job_id in set(existing) - ids if {job_id, _VARIANT.sub("", job_id)} & families)
+    remedy = "it still fires, and its line is gone: minute8 jobs delete"
+    return [Step(SourceJob("", job_id), "left over", f"{remedy} {job_id}") for job_id in sorted(removed_ids)]
 
 
 def _group_plan(client: Client, name: str, tags: Mapping[str, str]) -> tuple[Action, str]:
