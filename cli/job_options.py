@@ -73,6 +73,13 @@ _TARGET: Final[dict[str, Any]] = {
     "invocation": Annotated[
         Text, typer.Option(help="For a function: RequestResponse (wait for the result) or Event.")
     ],
+    "tenant_isolation": Annotated[
+        bool | None,
+        typer.Option(
+            "--tenant-isolation/--no-tenant-isolation",
+            help="For a function that isolates its tenants: each call names the job's tenant.",
+        ),
+    ],
     "envelope": Annotated[
         bool | None,
         typer.Option(
@@ -229,7 +236,8 @@ def _header(text: str) -> tuple[str, str]:
 
 
 _TARGET_FIELDS = (
-    *("arn", "url", "role_arn", "external_id", "invocation", "method", "headers", "subject"),
+    *("arn", "url", "role_arn", "external_id", "invocation", "tenant_isolation"),
+    *("method", "headers", "subject"),
     *("message_group_id", "deduplication_id", "source", "detail_type"),
 )
 _TIMINGS = ("cron", "every", "at", "schedules")

@@ -102,6 +102,12 @@ class LambdaTarget(_AwsTarget, frozen=True, kw_only=True, tag="lambda"):
             description="`RequestResponse`: wait for the result. `Event`: only hand over the event, and know no result."
         ),
     ] = "RequestResponse"
+    tenant_isolation: Annotated[
+        bool,
+        Meta(
+            description="True: the function isolates its tenants; each call names the job's as the tenant id."
+        ),
+    ] = False
 
 
 class _MaybeFifo(_AwsTarget, frozen=True, kw_only=True):

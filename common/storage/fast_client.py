@@ -220,6 +220,7 @@ class DirectLambda(_DirectClient):
         headers = (
             ("X-Amz-Invocation-Type", request["InvocationType"]),
             ("X-Amz-Log-Type", request["LogType"]),
+            *((("X-Amz-Tenant-Id", request["TenantId"]),) if "TenantId" in request else ()),
         )
         response = yield from self.requests.send(
             Request(_invocations(request["FunctionName"]), headers, request["Payload"]),

@@ -10,13 +10,14 @@ from typing import Any, Final
 from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, shown
 from common.runs.outcome import STOPPED, Outcome
 from common.storage import aws
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import (
     Event,
+    context,
     event_body,
     execution_hash,
     execution_name,
@@ -132,6 +133,8 @@ def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) ->
         parameters = json.loads(payload_body(event))
         if operation.input_shape is not None:
             parameters = with_model_names(operation.input_shape, parameters)
+        if refused := _of_another_tenant(operation.service_model.service_name, parameters, event):
+            return refused
         # Each attempt has the same token, so the service knows a repeated call.
         tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
         placed = {**target, "arn": f"arn:aws:any:{_region(target)}:"}
@@ -145,6 +148,17 @@ def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) ->
     tasks = answer.get("tasks", ()) if operation.name == "RunTask" else ()
     arns = (task.get("taskArn") for task in tasks)
     return replace(outcome, started=tuple(arn for arn in arns if arn))
+
+
+def _of_another_tenant(service: str, parameters: Mapping[str, Any], event: Event) -> Outcome | None:
+    """Lambda's tenant id decides whose execution environments a call shares, so no tenant names another."""
+    tenant = context(event, "tenant")
+    if service != "lambda" or parameters.get("TenantId", tenant) == tenant:
+        return None
+    error = (
+        f"TenantId must be the job's own tenant, {tenant}; the payload has {shown(parameters['TenantId'])}"
+    )
+    return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
 
 
 def stop(target: Mapping[str, Any], event: Event, tasks: Sequence[str], timeout_s: float) -> Outcome:

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -41,6 +42,8 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Out
         "LogType": "Tail" if awaited else "None",
         # Lambda passes it on for awaited invocations only.
         **({"ClientContext": _client_context(event)} if awaited else {}),
+        # The tenant comes from the credential, so no tenant can choose another one's execution environments.
+        **({"TenantId": context(event, "tenant")} if target.get("tenant_isolation") else {}),
     }
     try:
         if target.get("role_arn"):
@@ -53,8 +56,21 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Out
             answer = functions.invoke(**request)
         body = (_beginning if awaited else _drained)(answer["Payload"])
     except (BotoCoreError, ClientError) as error:
-        return answers.refused_by_aws(error, timeout_s)
+        return _refused(target, answers.refused_by_aws(error, timeout_s))
     return _outcome(answer, body) if awaited else Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def _refused(target: Mapping[str, Any], outcome: Outcome) -> Outcome:
+    """The refusal, with what to change in the target if its tenant id was missing or superfluous.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/tenant-isolation-troubleshooting.html
+    """
+    if outcome.error_type != "InvalidParameterValueException" or "tenant" not in outcome.error.lower():
+        return outcome
+    isolates = "does not isolate" if target.get("tenant_isolation") else "isolates"
+    needed = str(not target.get("tenant_isolation")).lower()
+    words = f"the function {isolates} its tenants: tenant_isolation of the target must be {needed}"
+    return replace(outcome, error=f"{words} ({outcome.error})")
 
 
 def _client_context(event: Event) -> str:

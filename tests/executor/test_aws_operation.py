@@ -329,3 +329,17 @@ def test_each_service_is_known_by_the_name_of_its_sdk() -> None:
         assert service_name(service_id.lower().replace(" ", "").replace("-", "")) == name
     assert names_in(f"{SDK}:sfn:startExecution") == ("sfn", "startExecution")
     assert operation_of(f"{SDK}:sfn:startExecution").name == "StartExecution"
+
+
+@pytest.mark.parametrize("name", ["TenantId", "tenantId"])
+def test_no_tenant_invokes_a_function_under_another_tenants_id(stubs: dict[str, Stubber], name: str) -> None:
+    stub(stubs, "lambda").add_response(
+        "invoke", {"StatusCode": 200}, {"FunctionName": "f", "TenantId": "alice"}
+    )
+    own = aws_services.call_operation(target("lambda:invoke"), event({"FunctionName": "f", name: "alice"}), 5)
+    assert own.ok
+    for_bob = {"FunctionName": "f", name: "bob"}
+    outcome = aws_services.call_operation(target("lambda:invoke"), event(for_bob), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
+    assert "alice" in outcome.error
+    assert "bob" in outcome.error

@@ -92,6 +92,47 @@ def test_only_the_canarys_own_tenant_calls_its_function(service: FakeLambda) -> 
     assert call(target, event(tenant=canary.TENANT, job_id=canary.JOB_ID), 5).ok
 
 
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_a_call_names_its_jobs_tenant_if_the_function_isolates_tenants(
+    service: FakeLambda, invocation: str
+) -> None:
+    """A target has no other field for the tenant id, so no tenant enters the environments of another."""
+    target = TARGET | {"invocation": invocation}
+    assert call_function(target | {"tenant_isolation": True}, event(tenant="acme.eu-1"), 5).ok
+    assert call_function(target, event(tenant="acme.eu-1"), 5).ok
+    assert [headers.get("x-amz-tenant-id") for _, headers, _ in service.requests] == ["acme.eu-1", None]
+
+
+@pytest.mark.parametrize(
+    ("isolation", "words"),
+    [
+        (False, "the function isolates its tenants: tenant_isolation of the target must be true"),
+        (True, "the function does not isolate its tenants: tenant_isolation of the target must be false"),
+    ],
+)
+def test_a_refusal_for_the_tenant_id_says_what_to_change(
+    service: FakeLambda, isolation: bool, words: str
+) -> None:
+    message = (
+        "Tenant ID configuration not specified or passed to a function when tenant isolation is not enabled."
+    )
+    body = json.dumps({"Type": "User", "message": message}).encode()
+    service.reply = (400, {"x-amzn-ErrorType": "InvalidParameterValueException"}, body)
+    outcome = call_function(TARGET | {"tenant_isolation": isolation}, event(), 5)
+    assert (outcome.ok, outcome.permanent) == (False, True)
+    assert outcome.error == f"{words} ({message})"
+
+
+def test_an_environment_for_another_tenant_that_lambda_has_no_room_for_costs_no_attempt(
+    service: FakeLambda,
+) -> None:
+    """At most 2,500 environments of tenants exist for each 1,000 of concurrency; the next call is throttled."""
+    body = json.dumps({"Type": "User", "message": "Rate exceeded", "Reason": "CallerRateLimitExceeded"})
+    service.reply = (429, {"x-amzn-ErrorType": "TooManyRequestsException"}, body.encode())
+    outcome = call_function(TARGET | {"tenant_isolation": True, "invocation": "Event"}, event(), 5)
+    assert (outcome.throttled, outcome.permanent) == (True, False)
+
+
 def test_an_event_is_handed_over(service: FakeLambda) -> None:
     service.reply = (202, {}, b"")
     assert call_function(TARGET | {"invocation": "Event"}, event(), 5).ok

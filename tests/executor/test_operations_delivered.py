@@ -5,7 +5,9 @@ Services that it does not have are in test_aws_operation.py, against botocore's 
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from eventbridge.mapping import definition_of
 from executor.targets import aws_services, clients
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
+from scripts.embedded.process import ROOT
+from tests.executor.contexts import call_function, event
 
 pytestmark = pytest.mark.embedded
 
@@ -148,3 +152,33 @@ def test_universal_targets_do_what_they_say(embedded: Embedded) -> None:
     deliver(f"{SDK}:sqs:sendMessage", json.dumps(message))
     received = client(embedded, "sqs").receive_message(QueueUrl=url)["Messages"]
     assert [each["Body"] for each in received] == ["hello"]
+
+
+def test_a_function_that_isolates_tenants_has_a_process_for_each(embedded: Embedded) -> None:
+    """The example's function, which returns for whom and how often its process was called."""
+    functions, code = client(embedded, "lambda"), io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.write(ROOT / "examples" / "isolated" / "handler.py", "handler.py")
+    functions.create_function(
+        FunctionName="isolated", Runtime="python3.11", Handler="handler.handle", Role=ROLE,
+        Code={"ZipFile": code.getvalue()}, TenancyConfig={"TenantIsolationMode": "PER_TENANT"},
+    )  # fmt: skip
+    target = {
+        "kind": "lambda", "arn": f"arn:aws:lambda:{ACCOUNT}:function:isolated",
+        "invocation": "RequestResponse", "tenant_isolation": True,
+    }  # fmt: skip
+    results = []
+    for tenant in ("ann", "ann", "bob", "ann"):
+        answer = functions.invoke(
+            FunctionName="isolated", TenantId=tenant, Payload=json.dumps(event(tenant=tenant))
+        )
+        results.append(json.load(answer["Payload"]))
+    assert [(result["tenant"], result["reports"]) for result in results] == [
+        ("ann", 1), ("ann", 2), ("bob", 1), ("ann", 3),
+    ]  # fmt: skip
+    assert call_function(target, event(tenant="bob"), 20).ok
+    refused = call_function(target | {"tenant_isolation": False}, event(tenant="ann"), 20)
+    assert (refused.permanent, refused.error.partition(" (")[0]) == (
+        True,
+        "the function isolates its tenants: tenant_isolation of the target must be true",
+    )

@@ -85,6 +85,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "ClientRequestToken": "token",
     },
     "invoke": INVOKE,
+    "invoke for a tenant": INVOKE | {"TenantId": "alice"},
     "send_message_batch": {
         "QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions",
         "Entries": [{"Id": "0", "MessageBody": "{}ü", "DelaySeconds": 7, "MessageGroupId": "alice"}],
@@ -102,15 +103,16 @@ def test_the_bytes_are_botocores(
     monkeypatch.setenv("AWS_SESSION_TOKEN", token)
     monkeypatch.setenv("_X_AMZN_TRACE_ID", trace)
     monkeypatch.setattr(aws, "_session", aws.new_session)  # the kept one keeps its credentials
+    request, call = CALLS[call], call.split()[0]
     client: Any = {"invoke": functions, "send_message_batch": aws.sqs}.get(call, dynamodb)()
-    getattr(client._client, call)(**CALLS[call])
+    getattr(client._client, call)(**request)
     # Powertools adds its name to the user agent, once something has imported it.
     botocores = re.sub(rb"(User-Agent: minute8) PT/[^\r]*", rb"\1", endpoint.requests[0])
     fields = dict(line.split(": ", 1) for line in botocores.decode().split("\r\n\r\n")[0].split("\r\n")[1:])
     at = datetime.strptime(fields["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     monkeypatch.setattr("common.storage.fast_client.time.time", lambda: at)
     monkeypatch.setattr("common.storage.fast_client.uuid.uuid4", lambda: fields["amz-sdk-invocation-id"])
-    getattr(client, call)(**CALLS[call])
+    getattr(client, call)(**request)
     assert endpoint.requests[1] == botocores
     assert (b"X-Amz-Security-Token" in botocores) == bool(token)
     assert (b"X-Amzn-Trace-Id" in botocores) == (bool(trace) and call != "send_message_batch")
