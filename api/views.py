@@ -101,8 +101,8 @@ def schedule_view(schedule: Schedule) -> dict[str, Any]:
     return view | {"schedules": list(map(schedule_view, schedule.parts))} if "schedules" in view else view
 
 
-def run_view(run: Run) -> dict[str, Any]:
-    """One run with its attempts."""
+def run_view(run: Run, now: float) -> dict[str, Any]:
+    """One run with its attempts, as it is at `now`."""
     last = run.last_attempt
     view: dict[str, Any] = {
         "execution_id": run.execution_id,
@@ -110,11 +110,11 @@ def run_view(run: Run) -> dict[str, Any]:
         "trace_id": trace_id(run.execution_id),
         "attempt": run.attempt,
     }
-    fields = to_builtins(run)
+    fields = to_builtins(run) | {"status": run.status_at(now)}
     if last and not run.error_type:  # else it ended without an attempt
         fields |= {"error_type": last.error_type, "error": last.error}
     view |= {name: fields[name] for name in _RUN_FIELDS if fields.get(name, "") != ""}
-    return _instants(view) | _signs(run) | {"attempts": _calls(run)}
+    return _instants(view) | _signs(run) | {"attempts": _calls(run, now)}
 
 
 def callback_view(run: Run, *, stop: bool) -> dict[str, Any]:
@@ -155,14 +155,14 @@ def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
     ]
 
 
-def _calls(run: Run) -> list[dict[str, Any]]:
+def _calls(run: Run, now: float) -> list[dict[str, Any]]:
     """Every call, in order: those that ended, those whose executor died, and the one that is being made."""
     ended = list(map(_attempt_view, run.attempts))
     lost_calls = [{**_instants(to_builtins(call)), **_DIED} for call in run.lost_calls]
     calls = sorted([*ended, *lost_calls], key=lambda call: (call["attempt"], call["outcome"] != _UNKNOWN))
     newest = run.last_attempt.attempt if run.last_attempt else 0
     if run.status in (RUNNING, DISPATCHED) and run.attempt > newest:
-        going = {"attempt": run.attempt, "started_at": rfc3339(run.started_at), "outcome": run.status}
+        going = {"attempt": run.attempt, "started_at": rfc3339(run.started_at), "outcome": run.status_at(now)}
         if run.attempt == 1 and run.lateness_s is not None:
             going["lateness_s"] = run.lateness_s
         calls.append(going)

@@ -75,7 +75,9 @@ class LastRun(TypedDict):
     """The newest run."""
 
     fire_at: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     trigger: str
     reason: NotRequired[str]
     lateness_s: NotRequired[float]
@@ -89,7 +91,9 @@ class RunOutcome(TypedDict):
     """One of a job's newest runs, in short."""
 
     fire_at: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     trigger: str
     reason: NotRequired[str]
     lateness_s: NotRequired[float]
@@ -208,7 +212,7 @@ class Attempt(TypedDict):
 
     attempt: int
     started_at: str
-    outcome: Literal["running", "dispatched", "succeeded", "failed", "unknown"]
+    outcome: Literal["running", "dispatching", "dispatched", "succeeded", "failed", "unknown"]
     lateness_s: NotRequired[float]
     finished_at: NotRequired[str]
     duration_s: NotRequired[float]
@@ -241,7 +245,9 @@ class Run(TypedDict):
     execution_id: str
     job_id: str
     trace_id: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     trigger: str
     schedule_revision: int
     fire_at: str
@@ -385,7 +391,9 @@ class CallbackAnswer(TypedDict):
     """How the run stands after a callback."""
 
     execution_id: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     attempt: int
     callback_until: str | None
     stop: bool
@@ -395,7 +403,9 @@ class ExpectedRun(TypedDict):
     """The run of a due instant; `GET /v1/runs/{execution_id}` has all of it."""
 
     execution_id: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     error_type: NotRequired[str]
 
 
@@ -927,7 +937,9 @@ class StuckRun(TypedDict):
 
     execution_id: str
     job_id: str
-    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
     since_at: str
 
 

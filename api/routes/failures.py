@@ -54,7 +54,7 @@ def list_failures(services: Services, request: Request) -> Response:
     page = services.history.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
     return Response(
         {
-            "runs": list(map(run_view, page.items)),
+            "runs": [run_view(run, request.now) for run in page.items],
             "next_cursor": write_cursor(request.tenant, list_name, page.after),
         }
     )

@@ -444,16 +444,16 @@ def health_of_jobs(
         health_of |= services.history.health.of_jobs(together, as_of, calendars)
     first_ones = [job.job_id for job in takewhile(lambda job: job.job_id in health_of, jobs)]
     health_of = {job_id: health_of[job_id] for job_id in first_ones}
-    last_of = _last_runs(services, health_of.values())
+    last_of = _last_runs(services, health_of.values(), now)
     return {job_id: _health_view(health, last_of.get(job_id)) for job_id, health in health_of.items()}
 
 
-def _last_runs(services: Services, healths: Iterable[Health]) -> dict[str, dict[str, Any]]:
+def _last_runs(services: Services, healths: Iterable[Health], now: float) -> dict[str, dict[str, Any]]:
     """The view of the last run of each job, by the job's id."""
     last_runs = services.history.health.with_errors(
         [health.outcomes[0] for health in healths if health.outcomes]
     )
-    return {run.job_id: run_view(run) for run in last_runs}
+    return {run.job_id: run_view(run, now) for run in last_runs}
 
 
 def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:

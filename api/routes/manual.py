@@ -51,7 +51,7 @@ def run_job_now(services: Services, request: Request, body: RunNow) -> Response:
         # It is stored for weeks, so it costs what it takes.
         services.count_as(request.tenant, request.now, 1 + len(payload.encode()) // _BYTES_A_REQUEST)
     execution = services.manual.run_now(request.tenant, existing_id(request), nonce, payload)
-    return _run(services, execution, HTTPStatus.ACCEPTED)
+    return _run(services, request, execution, HTTPStatus.ACCEPTED)
 
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/retry", "write", response="Run", status=HTTPStatus.ACCEPTED)
@@ -63,7 +63,7 @@ def retry_run(services: Services, request: Request) -> Response:
     """
     request.no_fields()
     execution = services.manual.retry(request.tenant, request.path["execution_id"])
-    return _run(services, execution, HTTPStatus.ACCEPTED)
+    return _run(services, request, execution, HTTPStatus.ACCEPTED)
 
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body_optional=True)
@@ -77,7 +77,7 @@ def cancel_run(services: Services, request: Request, body: Pause) -> Response:
     Two reads and one transaction.
     """
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], body.note)
-    return _run(services, execution, HTTPStatus.OK)
+    return _run(services, request, execution, HTTPStatus.OK)
 
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/callback", None, response="CallbackAnswer")
@@ -109,7 +109,10 @@ def skip_fires(services: Services, request: Request, body: SkipFires) -> Respons
     executions = services.manual.skip_next(request.tenant, existing_id(request), body.count, body.note)
     runs = services.runs.of_executions(executions)
     return Response(
-        {"job_id": request.path["job_id"], "runs": [run_view(runs[name]) for name in sorted(runs)]}
+        {
+            "job_id": request.path["job_id"],
+            "runs": [run_view(runs[name], request.now) for name in sorted(runs)],
+        }
     )
 
 
@@ -211,11 +214,11 @@ def _new_name() -> str:
     return secrets.token_hex(6)
 
 
-def _run(services: Services, execution: Execution, status: HTTPStatus) -> Response:
+def _run(services: Services, request: Request, execution: Execution, status: HTTPStatus) -> Response:
     run = services.runs.get(execution)
     if run is None:
         raise NotFound("run", execution.execution_id)
-    return Response(run_view(run), status, {"Location": f"/v1/runs/{execution.execution_id}"})
+    return Response(run_view(run, request.now), status, {"Location": f"/v1/runs/{execution.execution_id}"})
 
 
 def _backfill_view(backfill: Backfill) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     if not page.items and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, page.after)
-    return Response({"runs": list(map(run_view, page.items)), "next_cursor": cursor})
+    return Response({"runs": [run_view(run, request.now) for run in page.items], "next_cursor": cursor})
 
 
 @ROUTES.add(
@@ -126,7 +126,7 @@ def list_runs(services: Services, request: Request) -> Response:
     span = read_cursor(request.tenant, list_name, request.query.get("cursor"), TimeRange, check_range_of_runs)
     span = span or _newest(request.now, run_filter)
     page = services.history.by_time.page(request.tenant, span, run_filter, limit=limit, now=request.now)
-    runs = list(map(run_view, page.items))
+    runs = [run_view(run, request.now) for run in page.items]
     return Response(
         {"runs": runs, **rest_of_list(request, list_name, span, page.after)},
         version=json.dumps([runs, page.after is None]),  # the rest says when it was asked
@@ -175,7 +175,7 @@ def get_run(services: Services, request: Request) -> Response:
     named = split_run_name(parts[2])
     payload = services.manual.own_payload(parts[0], parts[1], named[2]) if named else None
     own = {} if payload is None else {"payload": json.loads(payload)}
-    return Response({**run_view(run), **own})
+    return Response({**run_view(run, request.now), **own})
 
 
 def _filter(query: Mapping[str, str]) -> RunFilter:

@@ -45,8 +45,11 @@ JobState = Annotated[
     Literal["active", "paused"], Meta(description="Whether the job fires. A paused job does not.")
 ]
 RunStatus = Annotated[
-    Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"],
-    Meta(description="How far the run is. `dispatched`: the target took an event and returns no result."),
+    Literal["queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"],
+    Meta(
+        description="How far the run is. `dispatched`: the target took an event and returns no result; "
+        "`dispatching`: for 15 s it may still refuse it."
+    ),
 ]
 Trigger = Annotated[
     str, Meta(description="What started the run: `schedule`, `manual`, `retry` or `backfill`.")

@@ -39,7 +39,7 @@ class Attempt(ResponseBody):
     attempt: Annotated[int, Meta(description="The attempt's number, from 1.")]
     started_at: Annotated[Instant, Meta(description="When the call went out.")]
     outcome: Annotated[
-        Literal["running", "dispatched", "succeeded", "failed", "unknown"],
+        Literal["running", "dispatching", "dispatched", "succeeded", "failed", "unknown"],
         Meta(description="`unknown`: its executor died, so the attempt was made again."),
     ]
     lateness_s: Annotated[

@@ -13,7 +13,7 @@ from msgspec import Struct, convert, field, to_builtins
 
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
-from common.runs.states import QUEUED, RETRYING, RUNNING, SKIPPED
+from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Item
@@ -255,6 +255,13 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def last_attempt(self) -> Attempt | None:
         """The newest call that has ended and is kept."""
         return self.attempts[-1] if self.attempts else None
+
+    def status_at(self, now: float) -> str:
+        """The status as people read it. An `Event` run's record is written before its call.
+
+        Until its lease is over nobody knows whether that call was accepted: the run is `dispatching`.
+        """
+        return "dispatching" if self.status == DISPATCHED and now <= self.lease_until else self.status
 
     @property
     def is_to_stop(self) -> bool:

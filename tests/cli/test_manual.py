@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import boto3
 import pytest
 
@@ -131,6 +134,35 @@ def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: py
         130,
         True,
     )
+
+
+def test_run_now_does_not_believe_a_record_that_is_written_before_the_call(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, shown = desk.office.world, []
+
+    def wait(seconds: float) -> None:
+        world.clock.sleep(seconds)
+        world.deliver()
+
+    def refuses(event: Mapping[str, Any]) -> Outcome:
+        name = event["minute8"]["execution_id"]
+        run = desk("runs", "show", name, "--json").json
+        shown.append((run["status"], run["attempts"][0]["outcome"], desk("runs", "list", "report").out))
+        return FAILS
+
+    monkeypatch.setattr("tests.cli.conftest.no_sleep", wait)
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *", invocation="Event"))
+    world.target.answer = refuses
+    failed = desk("jobs", "run", "report", "--wait")
+    assert (failed.code, failed.out.strip().endswith("failed Boom: it went wrong")) == (1, True)
+    ((status, outcome, listed),) = shown
+    assert (status, outcome, "dispatching" in listed) == ("dispatching", "dispatching", True)
+    world.target.answer = lambda event: Outcome(ok=True)
+    began_at = world.clock.now()
+    done = desk("jobs", "run", "report", "--wait")
+    assert (done.code, done.out.split()[-1]) == (0, "dispatched")
+    assert 14 <= world.clock.now() - began_at <= 18, "as long as the service may still refuse it"
 
 
 def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:

@@ -33,7 +33,7 @@ def test_a_target_gets_its_attempts_traceparent_and_the_run_shows_the_trace(worl
     world.run_until("2026-11-21T03:16:00Z")
     (_, context), (run,) = world.target.calls[0], world.run_items("alice", "once")
     assert context["traceparent"] == traceparent(context["execution_id"], 1)
-    assert run_view(Run.from_item(run))["trace_id"] == context["traceparent"][3:35]
+    assert run_view(Run.from_item(run), world.clock.now())["trace_id"] == context["traceparent"][3:35]
 
 
 class Answers:

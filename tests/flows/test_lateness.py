@@ -50,7 +50,7 @@ def test_a_run_that_was_called_again_after_a_crash_shows_each_call(world: World,
     world.run_until("2026-11-21T04:15:00Z")
     (run,) = world.run_items("alice", "a")
     called_at = [when for when, _ in world.target.calls]
-    shown = run_view(Run.from_item(run))["attempts"]
+    shown = run_view(Run.from_item(run), world.clock.now())["attempts"]
     assert len(shown) == len(called_at) == 3
     assert [call["lateness_s"] for call in shown] == [pytest.approx(when - DUE) for when in called_at]
     assert run["lateness_s"] == pytest.approx(called_at[-1] - DUE)
@@ -82,7 +82,7 @@ def test_a_crash_of_a_later_attempt_leaves_the_runs_lateness(world: World) -> No
     world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
     world.run_until("2026-11-21T04:30:00Z")
     (run,) = world.run_items("alice", "a")
-    shown = run_view(Run.from_item(run))["attempts"]
+    shown = run_view(Run.from_item(run), world.clock.now())["attempts"]
     assert [(call["attempt"], call["outcome"]) for call in shown] == [
         (1, "failed"),
         (2, "unknown"),

@@ -84,5 +84,6 @@ def test_a_listed_run_is_whole(tenancy: Tenancy) -> None:
     runs = failed(tenancy)
     assert len(runs) == 9
     assert all(
-        views.run_view(run) == views.run_view(Run.from_item(stored[run.run_name, run.job_id])) for run in runs
+        views.run_view(run, 0) == views.run_view(Run.from_item(stored[run.run_name, run.job_id]), 0)
+        for run in runs
     )

@@ -12,6 +12,7 @@ const LOOKS: Record<string, Look> = {
   // runs
   queued: { tone: "busy", shape: "ring", word: "queued" },
   running: { tone: "busy", shape: "play", word: "running" },
+  dispatching: { tone: "busy", shape: "play", word: "handing over" },
   dispatched: { tone: "good", shape: "arrow", word: "handed over" },
   succeeded: { tone: "good", shape: "check", word: "succeeded" },
   failed: { tone: "bad", shape: "cross", word: "failed" },
@@ -61,6 +62,7 @@ export const WORST_FIRST = [
   "late",
   "retrying",
   "running",
+  "dispatching",
   "queued",
   "cancelled",
   "skipped",
@@ -94,7 +96,7 @@ export function stateOfBackfill(
 
 /** Whether a run has not ended. */
 export function isOpen({ status }: { status: string }): boolean {
-  return status === "queued" || status === "running" || status === "retrying";
+  return status === "queued" || status === "running" || status === "dispatching" || status === "retrying";
 }
 
 /** The state of a run as people think of it: a skipped run that was missed or cancelled says so. */

@@ -15,7 +15,7 @@ import { Card, Code, Facts, Head, Problem, State, Text, Time, Waiting } from "..
 import { RunNow } from "./job-actions";
 import { Answering } from "./job-wrong";
 
-const GOES_ON = ["queued", "running", "retrying"];
+const GOES_ON = ["queued", "running", "dispatching", "retrying"];
 
 export function Run({ id }: { id: string }): JSX.Element {
   const path = { execution_id: id };
