@@ -34,6 +34,7 @@ _RUN_FIELDS = (
     "finished_at",
     "next_attempt_at",
     "lateness_s",
+    "waited_s",
     "duration_s",
     "skipped_count",
     "skipped_from_at",

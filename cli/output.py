@@ -84,6 +84,11 @@ def used(count: int, of: int) -> Text:
     return Text(f"{percent} %", style="red" if percent >= 100 else "yellow" if percent >= 80 else "")
 
 
+def share(value: float | None) -> str:
+    """A share of a whole in percent; "-" for none."""
+    return "-" if value is None else f"{value:.2%}"
+
+
 def seconds(value: float | None) -> str:
     """0.03 s, 4.2 s, 50 s, 3 min 20 s."""
     if value is None:

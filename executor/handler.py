@@ -21,7 +21,7 @@ from common.tenants.rules_cache import KnownTenants
 from executor import wiring
 from executor.batch import execute_batch
 from executor.pipeline import EVENT_TIMEOUT_S, Executor
-from executor.recorder import Report, has_started, lateness_s, service_level
+from executor.recorder import Report, has_started, service_level
 from executor.redelivery import Redelivery
 from executor.stages import Message
 from executor.targets import clients, kinds
@@ -76,7 +76,7 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
         if report.result in ("failed", "skipped"):
             logger.info(report.result, detail=report.detail, **report.execution.log_fields)
         if has_started(report):
-            metrics.add_metric(telemetry.LATENESS_S, "Seconds", lateness_s(report))
+            metrics.add_metric(telemetry.LATENESS_S, "Seconds", report.lateness_s)
     for result, count in Counter(report.result for report in reports).items():
         if result != "unrecorded":
             metrics.add_metric(f"{telemetry.RUNS}.{result}", "Count", count)

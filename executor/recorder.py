@@ -97,16 +97,10 @@ def service_level(reports: Iterable[Report], within_s: float) -> ServiceLevel:
     for report in reports:
         if has_started(report):
             total += 1
-            good += lateness_s(report) <= within_s and report.detail not in _OUR_ERRORS
+            good += report.lateness_s <= within_s and report.detail not in _OUR_ERRORS
         elif report.result == "unrecorded" or _came_too_late(report):
             total += 1
     return ServiceLevel(good, total)
-
-
-def lateness_s(report: Report) -> float:
-    """The lateness that is Minute8's: without the time that the run waited for its turn after another run."""
-    execution = report.execution
-    return max(0.0, report.lateness_s - (execution.visible_at - execution.due_at))
 
 
 def has_started(report: Report) -> bool:

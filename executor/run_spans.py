@@ -13,7 +13,7 @@ from common.clock import Clock
 from common.planning.execution import SCHEDULE, Execution, trace_id, traceparent
 from common.tracing.export import MAX_SPANS, SpanExport
 from common.tracing.spans import Span, SpanId, is_sampled, short, span_number, tick_id
-from executor.recorder import Report, has_started, lateness_s
+from executor.recorder import Report, has_started
 from executor.stages import Called, Decided
 from executor.targets import Kind, Target
 from executor.targets.events import Event
@@ -104,7 +104,7 @@ def spans_of(noted: Recorded, received_at: float, sent_at: float | None, queue_u
     if report.detail:
         attributes["minute8.reason"] = short(report.detail)
     if has_started(report):
-        attributes["minute8.lateness_s"] = lateness_s(report)
+        attributes["minute8.lateness_s"] = report.lateness_s
     yield Span(
         "run",
         "consumer",

@@ -260,6 +260,7 @@ class Run(TypedDict):
     finished_at: NotRequired[str]
     next_attempt_at: NotRequired[str]
     lateness_s: NotRequired[float]
+    waited_s: NotRequired[float]
     duration_s: NotRequired[float]
     error_type: NotRequired[str]
     error: NotRequired[str]
@@ -304,6 +305,7 @@ class DayTotals(TypedDict):
     runs: int
     statuses: dict[str, int]
     reasons: dict[str, int]
+    due: int
     success_rate: float | None
     lateness_s: Spread
     duration_s: Spread
@@ -317,6 +319,7 @@ class Totals(TypedDict):
     runs: int
     statuses: dict[str, int]
     reasons: dict[str, int]
+    due: int
     success_rate: float | None
     lateness_s: Spread
     duration_s: Spread
@@ -924,6 +927,7 @@ class PastDay(TypedDict):
     runs: int
     statuses: dict[str, int]
     reasons: dict[str, int]
+    due: int
     success_rate: float | None
     lateness_s: Spread
     duration_s: Spread
@@ -1015,6 +1019,7 @@ class RunTotals(TypedDict):
     runs: int
     statuses: dict[str, int]
     reasons: dict[str, int]
+    due: int
     success_rate: float | None
     lateness_s: Spread
     duration_s: Spread

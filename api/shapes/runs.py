@@ -102,10 +102,13 @@ class Run(ResponseBody, kw_only=True):
     lateness_s: Annotated[
         Seconds | None,
         Meta(
-            description="From `due_at` until the first attempt's call went out. Of a call without an answer it is "
-            "foreseen"
-            " when the run is recorded, which is just before."
+            description="From `due_at` until the first attempt's call went out, without `waited_s`. Of a call "
+            "without an answer it is foreseen when the run is recorded, which is just before."
         ),
+    ] = None
+    waited_s: Annotated[
+        Seconds | None,
+        Meta(description="How long the first attempt waited for its turn: overlap, or a concurrency key."),
     ] = None
     duration_s: Seconds | None = None
     error_type: ErrorType | None = None
@@ -232,9 +235,13 @@ class Totals(ResponseBody):
     runs: Annotated[int, Meta(description="Each skipped fire time counts, also if one record holds several.")]
     statuses: Annotated[dict[str, int], Meta(description="The number of runs of each status.")]
     reasons: Annotated[dict[str, int], Meta(description="Why those that were skipped were.")]
+    due: Annotated[
+        int,
+        Meta(description="Those that have ended, without those that were skipped because somebody asked for it."),
+    ]
     success_rate: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="succeeded / (succeeded + failed); null if there is neither. All else is left out."),
+        Meta(description="(succeeded + dispatched) / due; null if none was due."),
     ]
     lateness_s: Annotated[Spread, Meta(description="Of the runs that were started.")]
     duration_s: Annotated[

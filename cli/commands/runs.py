@@ -26,7 +26,7 @@ from cli.options import (
     complete_triggers,
     with_options,
 )
-from cli.output import console, print_json, seconds, state, why
+from cli.output import console, print_json, seconds, share, state, why
 from cli.rest_of_list import listed, say_more
 from cli.session import session
 from cli.time_range import range_of
@@ -128,6 +128,7 @@ def show(
         ("fire time", when(run["fire_at"], now)),
         ("due", when(run["due_at"], now)),
         ("started", when(run.get("started_at"), now)),
+        ("waited for its turn", seconds(run.get("waited_s"))),
         ("late by", seconds(run.get("lateness_s"))),
         ("took", seconds(run.get("duration_s"))),
         ("next attempt", when(run.get("next_attempt_at"), now)),
@@ -201,7 +202,7 @@ def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
     )
 
 
-_COLUMNS = ("DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER")
+_COLUMNS = ("DAY", "RUNS", "DUE", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER")
 _SPREADS = ("LATE: 50 % · 95 % · 99 % · MOST", "TOOK: 50 % · 95 % · 99 % · MOST")
 
 
@@ -242,11 +243,11 @@ def summary(
 
 def _day_row(day: Mapping[str, Any]) -> tuple[object, ...]:
     ended = [day["statuses"].get(name, 0) for name in ("succeeded", "failed", "skipped")]
-    rate = day["success_rate"]
     return (
         day["date"],
         day["runs"],
-        "-" if rate is None else f"{rate:.2%}",
+        day["due"],
+        share(day["success_rate"]),
         *ended,
         day["runs"] - sum(ended),
         *(_spread(day[name]) for name in ("lateness_s", "duration_s")),

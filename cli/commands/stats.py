@@ -12,7 +12,7 @@ from rich.text import Text
 from cli import output
 from cli.commands.failures import error_words
 from cli.options import AsJson
-from cli.output import console, plural, print_json, seconds
+from cli.output import console, plural, print_json, seconds, share
 from cli.session import session
 from common.history.summary import Summary
 from common.projection.totals import RunTotals
@@ -24,7 +24,7 @@ _HOUR_S: Final = 3_600
 _WEEK_DAYS: Final = 7
 _ROWS: Final = 6
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_COLUMNS: Final = ("DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER", "LATE: 50 % · 99 % · MOST")
+_COLUMNS: Final = ("DAY", "RUNS", "DUE", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER", "LATE: 50 % · 99 % · MOST")
 
 
 def stats(
@@ -74,8 +74,8 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
     if jobs := shown["job_counts"]:
         out.print(f"{plural(jobs['total'], 'job')}, {jobs['active']} active", markup=False)
     if past := shown["past"]:
-        rate = past["success_rate"]
-        words = f"24 hours back: {plural(past['runs'], 'run')}, {'-' if rate is None else f'{rate:.2%}'} succeeded"
+        rate = f"{share(past['success_rate'])} of {past['due']:,} due succeeded"
+        words = f"24 hours back: {plural(past['runs'], 'run')}, {rate}"
         out.print(words, markup=False)
         _print_picture(*_hours(past["from_at"], past["hours"], now), "hour")
     if ahead := shown["ahead"]:
@@ -162,7 +162,6 @@ def _every(width: int) -> int:
 
 def _day_row(day: dict[str, Any]) -> tuple[object, ...]:
     ended = [day["statuses"].get(name, 0) for name in ("succeeded", "failed", "skipped")]
-    rate, late = day["success_rate"], day["lateness_s"]
+    late = day["lateness_s"]
     spread = " · ".join(seconds(late[name]) for name in ("p50", "p99", "max") if name in late)
-    words = "-" if rate is None else f"{rate:.2%}"
-    return (day["date"], day["runs"], words, *ended, day["runs"] - sum(ended), spread or "-")
+    return (day["date"], day["runs"], day["due"], share(day["success_rate"]), *ended, day["runs"] - sum(ended), spread or "-")

@@ -11,7 +11,7 @@ from rich.table import Table
 from cli import output
 from cli.commands.keys import key_table
 from cli.options import AsJson, Since, Until, with_options
-from cli.output import console, print_json, seconds, state
+from cli.output import console, print_json, seconds, share, state
 from cli.platform import Stage, operator_api, platform
 from cli.rest_of_list import say_more
 from cli.session import session
@@ -212,14 +212,13 @@ def health(
         print_json(shown)
         return
     runs, jobs, late = shown["run_totals"], shown["job_counts"], shown["run_totals"]["lateness_s"]
-    rate = "-" if runs["success_rate"] is None else f"{runs['success_rate']:.2%}"
     statuses = ", ".join(f"{name} {count}" for name, count in runs["statuses"].items())
     overdue = (
         f", {jobs['overdue']} overdue by up to {seconds(jobs['most_late_s'])}" if jobs["overdue"] else ""
     )
     rows = [
         ("runs", f"{runs['runs']}: {statuses}" if runs["runs"] else "none"),
-        ("succeeded", rate),
+        ("succeeded", f"{share(runs['success_rate'])} of {runs['due']} due"),
         (
             "late",
             " · ".join(

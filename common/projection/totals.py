@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from common.projection.entry import RunEntry
 from common.runs.run import Run
-from common.runs.states import FAILED, SKIPPED, SUCCEEDED
+from common.runs.states import DISPATCHED, ENDED, FAILED, SKIPPED, SKIPPED_ON_REQUEST, SUCCEEDED
 
 PERCENTILES: Final = (50, 95, 99)
 # A run that starts later than this is counted as late.
@@ -67,7 +67,8 @@ class RunTotals:
             "runs": self.statuses.total(),
             "statuses": dict(sorted(self.statuses.items())),
             "reasons": dict(sorted(self.reasons.items())),
-            "success_rate": success_rate(self.statuses),
+            "due": due(self.statuses, self.reasons),
+            "success_rate": success_rate(self.statuses, self.reasons),
             "lateness_s": _spread(self.lateness_s, values),
             "duration_s": _spread(self.duration_s, values),
         }
@@ -110,13 +111,17 @@ class HourlyTotals:
             self.add(hour, totals)
 
 
-def success_rate(statuses: Mapping[str, int]) -> float | None:
-    """Succeeded runs divided by succeeded and failed runs; None if there are neither.
+def due(statuses: Mapping[str, int], reasons: Mapping[str, int]) -> int:
+    """How many runs were to run and have ended: without those that go on, or were skipped because somebody asked."""
+    on_request = sum(reasons.get(reason, 0) for reason in SKIPPED_ON_REQUEST)
+    return sum(statuses.get(status, 0) for status in ENDED) - on_request
 
-    Skipped, unfinished and `dispatched` runs say nothing about the target and are left out.
-    """
-    ended = statuses.get(SUCCEEDED, 0) + statuses.get(FAILED, 0)
-    return round(statuses.get(SUCCEEDED, 0) / ended, 6) if ended else None
+
+def success_rate(statuses: Mapping[str, int], reasons: Mapping[str, int]) -> float | None:
+    """The share of those that succeeded, or were handed to a service that accepted them; None if none was due."""
+    were_due = due(statuses, reasons)
+    good = statuses.get(SUCCEEDED, 0) + statuses.get(DISPATCHED, 0)
+    return round(good / were_due, 6) if were_due else None
 
 
 def percentiles(values: Mapping[float, int], percents: Iterable[int] = PERCENTILES) -> list[float]:

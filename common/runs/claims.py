@@ -28,7 +28,7 @@ MAX_LOST_CALLS: Final = 20
 MAX_ATTEMPTS_KEPT: Final = 110
 MAX_THROTTLES_KEPT: Final = 10
 # The run's first claim sets these, or the request that queued it.
-_FIRST: Final = ("trigger", "due_at", "lateness_s", "first_started_at")
+_FIRST: Final = ("trigger", "due_at", "lateness_s", "waited_s", "first_started_at")
 
 
 # A run that calls back ends so long after its attempt began, however often it says that it goes on.
@@ -85,9 +85,17 @@ class Claim:
         return self.started_at if self.called_at is None else self.called_at
 
     @property
+    def waited_s(self) -> float:
+        """How long the attempt waited for its turn after other runs: to the end of the second in which it had it."""
+        execution = self.execution
+        if not self.permits or execution.not_before_at <= execution.due_at:
+            return 0.0
+        return max(0.0, min(self.starts_at, execution.not_before_at + 1) - execution.due_at)
+
+    @property
     def lateness_s(self) -> float:
-        """From when the attempt was due to its start."""
-        return max(0.0, self.starts_at - self.execution.due_at)
+        """From when the attempt was due, and had its turn, to its start."""
+        return max(0.0, self.starts_at - self.execution.due_at - self.waited_s)
 
 
 def claim_fields(claim: Claim, status: str) -> Item:
@@ -111,6 +119,8 @@ def claim_fields(claim: Claim, status: str) -> Item:
         "first_started_at": claim.starts_at,
         "claims": 1,
     }
+    if execution.attempt == 1 and claim.waited_s:
+        fields["waited_s"] = claim.waited_s
     if claim.slot:
         fields["slot"] = claim.slot
     if claim.callback:
@@ -145,7 +155,7 @@ def takeover_update(claim: Claim, status: str, record: Run) -> Expression:
     if len(record.lost_calls) < MAX_LOST_CALLS:
         more = ", #lost_calls = list_append(if_not_exists(#lost_calls, :none), :lost_calls)"
         started_at = record.started_at
-        late_s = max(0.0, started_at - claim.execution.due_at)
+        late_s = max(0.0, started_at - claim.execution.due_at - record.waited_s)
         lost_call = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
         values |= {":none": [], ":lost_calls": [lost_call]}
     return Expression(_words(tuple(written), kept, more), values)

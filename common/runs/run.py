@@ -144,8 +144,9 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule_revision: int
     trigger: str
     due_at: int
-    # Of the first attempt; None before it.
+    # Of the first attempt: how late it was; None before it. How long it waited for its turn after other runs.
     lateness_s: Number | None = None
+    waited_s: Number = 0
     first_started_at: Number = 0
     claims: int = 0
     # The concurrency key whose permit the attempt holds.

@@ -50,6 +50,9 @@ REASONS: Final[dict[str, str]] = {
     INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 
+# Skips that somebody asked for. All others are of what was due.
+SKIPPED_ON_REQUEST: Final = frozenset({DELETED_JOB, PAUSED_JOB, RESCHEDULED, EXCLUDED, CANCELLED})
+
 # What started the run.
 TRIGGERS: Final[dict[str, str]] = {
     "schedule": "its schedule",

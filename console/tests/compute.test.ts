@@ -75,6 +75,7 @@ describe("clock changes", () => {
 describe("a run's way", () => {
   const run = {
     due_at: "2026-01-01T00:00:00Z",
+    waited_s: 0.7,
     status: "succeeded",
     attempts: [
       {
@@ -90,13 +91,14 @@ describe("a run's way", () => {
   it("has each wait and each attempt, without gaps", () => {
     const steps = stepsOf(run, 0);
     expect(steps.map(({ name, tone }) => `${name} ${tone}`)).toEqual([
-      "waited wait",
+      "waited for its turn wait",
+      "until it started wait",
       "attempt 1 bad",
       "waited to retry wait",
       "attempt 2 good",
     ]);
     for (const [n, step] of steps.slice(1).entries()) expect(step.from).toBe(steps[n]?.until);
-    expect(steps[1]?.result).toBe("failed: Boom");
+    expect(steps[2]?.result).toBe("failed: Boom");
   });
   it("ends at the present while it goes on, and shows the wait to come", () => {
     const [first] = run.attempts;

@@ -13,7 +13,7 @@ describe("a view that is not whole", () => {
     const spread = { count: 0 };
     const past = {
       ...{ from_at: at(2), fresh_at: at(0), runs: 9, statuses: { succeeded: 3, failed: 1, skipped: 5 }, reasons: {} },
-      ...{ success_rate: 0.75, lateness_s: spread, duration_s: spread, hours: [] },
+      ...{ due: 4, success_rate: 0.75, lateness_s: spread, duration_s: spread, hours: [] },
     };
     const json: Record<string, unknown> = {
       at: at(0),
@@ -32,7 +32,7 @@ describe("a view that is not whole", () => {
     await page.keyboard.press("r");
     const rate = page.locator(".figure", { hasText: /Succeeded, since/ });
     await rate.getByText("75 %").waitFor();
-    await rate.getByText("of 4 that succeeded or failed").waitFor();
+    await rate.getByText("of 4 that were due").waitFor();
     await page.context().close();
   });
 

@@ -141,6 +141,7 @@ def test_a_summary_of_a_job_and_of_all(office: Office) -> None:
             "runs": 6,
             "statuses": {"failed": 3, "succeeded": 3},
             "reasons": {},
+            "due": 6,
             "success_rate": 0.5,
             "lateness_s": {"count": 6, "p50": 0, "p95": 0, "p99": 0, "max": 0, "values": [[0, 6]]},
             "duration_s": {"count": 6, "p50": 0, "p95": 0, "p99": 0, "max": 0, "values": [[0, 6]]},

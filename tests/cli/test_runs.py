@@ -98,9 +98,9 @@ def test_a_summary_by_day(desk: Desk) -> None:
     desk("jobs", "pause", "bad")
     desk.office.world.run_until("2026-11-21T03:15:30Z")
     header, today, total = desk("runs", "summary").out.splitlines()
-    assert header.split()[:7] == ["DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER"]
-    assert today.split()[:7] == ["2026-11-21", "6", "60.00%", "3", "2", "1", "0"]
-    assert today.split()[7:].count("s") == 8
+    assert header.split()[:8] == ["DAY", "RUNS", "DUE", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER"]
+    assert today.split()[:8] == ["2026-11-21", "6", "5", "60.00%", "3", "2", "1", "0"]
+    assert today.split()[8:].count("s") == 8
     assert total.split()[:2] == ["all", "6"]
     shown = desk("runs", "summary", "bad", "--json").json
     assert (shown["total"]["statuses"], shown["total"]["reasons"]) == (

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from common.planning.execution import Execution
-from executor.recorder import Report, lateness_s, service_level
+from common.runs.claims import Claim
+from common.runs.holders import Permit
+from executor.recorder import Report, service_level
 
 DUE = Execution("alice", "report", 1_000, 1_000, 1)
 WAITED = replace(DUE, not_before_at=1_090)
@@ -37,8 +39,6 @@ WAITED = replace(DUE, not_before_at=1_090)
         (Report("skipped", DUE, detail="misfire"), 0, 1),
         (Report("failed", replace(DUE, attempt=2), detail="misfire"), 0, 1),
         (Report("skipped", WAITED, detail="misfire"), 0, 0),
-        (Report("succeeded", WAITED, 90.3), 1, 1),
-        (Report("succeeded", WAITED, 92.0), 0, 1),
     ],
 )
 def test_each_outcome_counts_as_documented(report: Report, good: int, total: int) -> None:
@@ -51,6 +51,19 @@ def test_a_batch_is_counted_together_and_within_the_stages_lateness() -> None:
     assert service_level([], within_s=2.0) == (0, 0)
 
 
-def test_waiting_for_another_run_is_no_lateness() -> None:
-    assert lateness_s(Report("succeeded", WAITED, 90.25)) == 0.25
-    assert lateness_s(Report("succeeded", DUE, 90.25)) == 90.25
+@pytest.mark.parametrize(
+    ("execution", "starts_at", "waited", "late"),
+    [
+        (DUE, 1_090.25, 0, 90.25),
+        (WAITED, 1_090.25, 90.25, 0),
+        (WAITED, 1_092.5, 91, 1.5),
+        (replace(WAITED, due_at=1_090), 1_092.5, 0, 2.5),
+    ],
+)
+def test_waiting_for_another_run_is_no_lateness(
+    execution: Execution, starts_at: float, waited: float, late: float
+) -> None:
+    permits = (Permit({}, execution, 1),)
+    claim = Claim(execution, "m", starts_at, starts_at + 60, permits=permits)
+    assert (claim.waited_s, claim.lateness_s) == (waited, late)
+    assert replace(claim, permits=()).lateness_s == starts_at - execution.due_at

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from api.views import run_view
 from common.errors import InvalidInput
 from common.runs.holders import MAX_PLACES
 from common.runs.outcome import Outcome
+from common.runs.run import Run
 from common.storage import keys
 from executor.permits import LOOK_AFTER_S
+from executor.recorder import service_level
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -93,6 +96,21 @@ def test_a_wait_has_an_end_and_says_how_long_it_was(world: World) -> None:
         run for n in range(3) for run in world.run_items("alice", f"job-{n:02}") if run["status"] == "skipped"
     ]
     assert "it waited 30" in skipped["detail"]
+
+
+def test_a_wait_that_the_tenant_asked_for_is_no_lateness_of_ours(world: World) -> None:
+    create(world, 2, limit=1)
+    world.run_until(DUE)
+    world.clock.move_to(at(DUE) + 20.95)
+    end_one(world)
+    runs = [Run.from_item(item) for name in ("job-00", "job-01") for item in world.run_items("alice", name)]
+    first, second = sorted(runs, key=lambda run: run.started_at)
+    assert second.started_at == pytest.approx(at(DUE) + 21, abs=0.1)
+    assert run_view(second)["waited_s"] == pytest.approx(21, abs=0.1)
+    assert "waited_s" not in run_view(first)
+    assert max(run.lateness_s or 0.0 for run in runs) < 0.1
+    level = service_level(world.reports, within_s=0.5)
+    assert (level.good, level.total) == (2, 2)
 
 
 def test_tenants_and_keys_share_nothing(world: World) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.history import run_lists
 from common.history.run_lists import RunFilter, RunLists
 from common.history.summary import Summary
-from common.projection.totals import RunTotals, percentiles, success_rate
+from common.projection.totals import RunTotals, due, percentiles, success_rate
 from common.runs.run import Run
 from common.storage.wire import Item
 from tests.history.table import DAY, MIDNIGHT, Tenancy
@@ -71,12 +71,12 @@ def test_each_status_counts_as_documented() -> None:
     assert today["statuses"] == {
         "dispatched": 1, "failed": 2, "queued": 1, "retrying": 1, "running": 1, "skipped": 1, "succeeded": 2,
     }  # fmt: skip
-    assert today["success_rate"] == 0.5
+    assert (today["due"], today["success_rate"]) == (5, 0.6)
     assert today["lateness_s"] == {"count": 7, "p50": 0.2, "p95": 9, "p99": 9, "max": 9}
     assert today["duration_s"] == {"count": 3, "p50": 4, "p95": 60, "p99": 60, "max": 60}
     assert yesterday["runs"] == 60
     assert (yesterday["statuses"], yesterday["reasons"]) == ({"skipped": 60}, {"missed": 60})
-    assert (yesterday["success_rate"], yesterday["lateness_s"]) == (None, {"count": 0})
+    assert (yesterday["due"], yesterday["success_rate"], yesterday["lateness_s"]) == (60, 0, {"count": 0})
     assert shown["total"]["reasons"] == {"missed": 60, "paused": 1}
     assert Summary().to_json()["days"] == []
 
@@ -105,18 +105,27 @@ def test_a_percentile_is_the_value_at_its_rank(values: list[float]) -> None:
     assert percentiles(Counter(values)) == expected
 
 
+ON_REQUEST = ("cancelled", "deleted", "excluded", "paused", "rescheduled")
+
+
 @pytest.mark.parametrize(
-    ("statuses", "rate"),
+    ("statuses", "reasons", "of", "rate"),
     [
-        ({}, None),
-        ({"skipped": 3, "dispatched": 2, "running": 1}, None),
-        ({"succeeded": 3}, 1),
-        ({"failed": 3, "skipped": 9}, 0),
-        ({"succeeded": 2, "failed": 1}, 0.666667),
+        ({}, {}, 0, None),
+        ({"running": 1, "queued": 2, "retrying": 3}, {}, 0, None),
+        ({"succeeded": 3, "running": 1}, {}, 3, 1),
+        ({"dispatched": 2, "failed": 2}, {}, 4, 0.5),
+        ({"succeeded": 2, "failed": 1}, {}, 3, 0.666667),
+        ({"succeeded": 5, "skipped": 122}, {"target_not_allowed": 122}, 127, 0.03937),
+        ({"succeeded": 1, "skipped": 2}, {"overlap": 1, "missed": 1}, 3, 0.333333),
+        ({"succeeded": 1, "skipped": 5}, dict.fromkeys(ON_REQUEST, 1), 1, 1),
+        ({"skipped": 1}, {"paused": 1}, 0, None),
     ],
 )
-def test_the_success_rate(statuses: dict[str, int], rate: float | None) -> None:
-    assert success_rate(statuses) == rate
+def test_the_success_rate_is_of_what_was_due(
+    statuses: dict[str, int], reasons: dict[str, int], of: int, rate: float | None
+) -> None:
+    assert (due(statuses, reasons), success_rate(statuses, reasons)) == (of, rate)
 
 
 @pytest.mark.long

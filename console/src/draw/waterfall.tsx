@@ -25,8 +25,12 @@ export function stepsOf(run: Run, present: number): Step[] {
     const from = Date.parse(attempt.started_at);
     const isOpen = !attempt.finished_at;
     const until = isOpen ? Math.max(from, present) : Date.parse(attempt.finished_at ?? "");
-    const wait = attempt.attempt === 1 ? "waited" : "waited to retry";
-    if (from > at) steps.push({ name: wait, from: at, until: from, tone: "wait", result: "" });
+    const wait = (name: string, end: number) => {
+      if (end > at) steps.push({ name, from: at, until: end, tone: "wait", result: "" });
+      at = Math.max(at, end);
+    };
+    if (attempt.attempt === 1) wait("waited for its turn", at + (run.waited_s ?? 0) * 1000);
+    wait(attempt.attempt === 1 ? "until it started" : "waited to retry", from);
     steps.push({
       name: `attempt ${attempt.attempt}`,
       from,

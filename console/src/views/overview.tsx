@@ -77,7 +77,7 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
   const { job_counts: jobs, past, failing } = look ?? {};
   const part = past ? partWords(past, now.value) : "";
   const when = part || "24 h";
-  const { succeeded = 0, failed = 0 } = past?.statuses ?? {};
+  const { failed = 0 } = past?.statuses ?? {};
   const rate = past?.success_rate == null ? null : 100 * past.success_rate;
   const late = past?.hours.reduce((sum, hour) => sum + hour.late, 0);
   return (
@@ -97,7 +97,7 @@ function Figures({ look }: { look: Look | undefined }): JSX.Element {
         name={`Succeeded, ${when}`}
         value={rate === null ? "–" : `${rate > 99.9 && rate < 100 ? "99.9" : rate.toFixed(rate % 1 ? 1 : 0)} %`}
         tone={toneOfRate(rate)}
-        hint={past ? `of ${(succeeded + failed).toLocaleString("en")} that succeeded or failed` : " "}
+        hint={past ? `of ${past.due.toLocaleString("en")} that were due` : " "}
       />
       <Figure name={`Failed, ${when}`} {...figureOf(past ? failed : undefined)} hint="runs" />
       <Figure name={`Late, ${when}`} {...figureOf(late, "late")} hint="started over a second late" />

@@ -89,6 +89,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
               ["Fire time", <Time key="f" at={run.fire_at} zone={zone} full />],
               ["Due", <Time key="d" at={run.due_at} zone={zone} full />],
               ["Started", <Time key="s" at={first?.started_at ?? run.started_at} zone={zone} full />],
+              ...(run.waited_s ? [["Waited for its turn", duration(run.waited_s)] as Fact] : []),
               ["Late by", run.lateness_s == null ? "–" : duration(run.lateness_s)],
               ...(last && last !== first
                 ? [[`Attempt ${last.attempt} started`, <Time key="l" at={last.started_at} zone={zone} full />] as Fact]

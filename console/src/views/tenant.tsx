@@ -81,7 +81,7 @@ function Health({ id }: { id: string }): JSX.Element {
                 {...figureOf(failed, "bad", runs.complete)}
                 hint={
                   runs.complete && runs.success_rate != null
-                    ? `${(100 * runs.success_rate).toFixed(1)} % succeeded`
+                    ? `${(100 * runs.success_rate).toFixed(1)} % of ${runs.due.toLocaleString("en")} due succeeded`
                     : ""
                 }
               />
