@@ -237,7 +237,9 @@ class Totals(ResponseBody):
     reasons: Annotated[dict[str, int], Meta(description="Why those that were skipped were.")]
     due: Annotated[
         int,
-        Meta(description="Those that have ended, without those that were skipped because somebody asked for it."),
+        Meta(
+            description="Those that have ended, without those that were skipped because somebody asked for it."
+        ),
     ]
     success_rate: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,

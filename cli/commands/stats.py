@@ -24,7 +24,17 @@ _HOUR_S: Final = 3_600
 _WEEK_DAYS: Final = 7
 _ROWS: Final = 6
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_COLUMNS: Final = ("DAY", "RUNS", "DUE", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER", "LATE: 50 % · 99 % · MOST")
+_COLUMNS: Final = (
+    "DAY",
+    "RUNS",
+    "DUE",
+    "OK",
+    "SUCCEEDED",
+    "FAILED",
+    "SKIPPED",
+    "OTHER",
+    "LATE: 50 % · 99 % · MOST",
+)
 
 
 def stats(
@@ -164,4 +174,12 @@ def _day_row(day: dict[str, Any]) -> tuple[object, ...]:
     ended = [day["statuses"].get(name, 0) for name in ("succeeded", "failed", "skipped")]
     late = day["lateness_s"]
     spread = " · ".join(seconds(late[name]) for name in ("p50", "p99", "max") if name in late)
-    return (day["date"], day["runs"], day["due"], share(day["success_rate"]), *ended, day["runs"] - sum(ended), spread or "-")
+    return (
+        day["date"],
+        day["runs"],
+        day["due"],
+        share(day["success_rate"]),
+        *ended,
+        day["runs"] - sum(ended),
+        spread or "-",
+    )

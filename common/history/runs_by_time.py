@@ -41,8 +41,8 @@ _THREADS: Final = 32
 # A list shows these attributes. Of the attempts it reads the first alone: most runs have no other.
 LISTED: Final = (
     *(*REQUIRED, "reason", "detail", "started_at", "finished_at", "next_attempt_at", "lateness_s", "waited_s"),
-    *("duration_s", "skipped_count", "skipped_from_at", "dead_letter_error", "attempt", "error_type", "error", "lost_calls"),
-    "attempts[0]",
+    *("duration_s", "skipped_count", "skipped_from_at", "dead_letter_error", "attempt", "error_type", "error"),
+    *("lost_calls", "attempts[0]"),
 )  # fmt: skip
 
 
