@@ -19,15 +19,17 @@ from common.clock import Clock
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
 from common.planning.concurrently import for_each
-from common.planning.directory import BadShard, Directory, Listing, Shard
-from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.directory import Directory, Listing, Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position
 from common.planning.execution import Execution
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.plan import Plan, plan, plan_registered, scattered
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Share
+from common.storage import keys
 from common.storage.conflicts import TransactionConflict
+from common.storage.unreadable import Unreadable
 from common.timing.excluded_days import Excluded
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S
@@ -63,11 +65,11 @@ class DirectoryRepairs:
     _looked_into: int = 0
 
     def note(
-        self, listings: Iterator[Listing | BadShard], directory: Directory
-    ) -> Iterator[Listing | BadShard]:
+        self, listings: Iterator[Listing | Unreadable], directory: Directory
+    ) -> Iterator[Listing | Unreadable]:
         """Pass on the listings of shards with entries, and note the listings that need a repair."""
         for listing in listings:
-            if isinstance(listing, BadShard):
+            if isinstance(listing, Unreadable):
                 yield listing
             elif listing.shard.jobs <= 0:
                 if self._has_entries(listing, directory):
@@ -93,20 +95,22 @@ def due_shards(
 
     Unreadable ones are quarantined after all are read, and therefore before the mark moves.
     """
-    unreadable: list[BadShard] = []
+    unreadable: list[Unreadable] = []
     for listing in _recurring(index, mark, summary, repairs):
-        if isinstance(listing, BadShard):
+        if isinstance(listing, Unreadable):
             unreadable.append(listing)
         else:
             yield listing.shard
     for shard in index.directory.one_off_shards(mark.planned_until, mark.planning_until):
-        if isinstance(shard, BadShard):
+        if isinstance(shard, Unreadable):
             unreadable.append(shard)
         else:
             yield shard
     if repairs.wrongly_listed:
         index.distrust_listings(summary.now)
-    for_each(unreadable, lambda bad: quarantine.add_group(bad.name, mark.window, bad.problem, summary.now))
+    for_each(
+        unreadable, lambda bad: quarantine.add_group(bad.key["sk"], mark.window, bad.reason, summary.now)
+    )
 
 
 def repair_directory(index: DueIndex, repairs: DirectoryRepairs, clock: Clock) -> None:
@@ -136,7 +140,7 @@ def repair_directory(index: DueIndex, repairs: DirectoryRepairs, clock: Clock) -
 
 def _recurring(
     index: DueIndex, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
-) -> Iterator[Listing | BadShard]:
+) -> Iterator[Listing | Unreadable]:
     if _reads_all(mark, summary.now):
         yield from _due(
             repairs.note(_whole_directory(index.directory, mark.window), index.directory),
@@ -146,12 +150,12 @@ def _recurring(
         return
     listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
     while batch := list(islice(listed, _BATCH_SIZE)):
-        yield from (listing for listing in batch if isinstance(listing, BadShard))
+        yield from (listing for listing in batch if isinstance(listing, Unreadable))
         readable = [listing for listing in batch if isinstance(listing, Listing)]
         yield from repairs.note(index.directory.counted(readable), index.directory)
 
 
-def _whole_directory(directory: Directory, window: Window) -> Iterator[Listing | BadShard]:
+def _whole_directory(directory: Directory, window: Window) -> Iterator[Listing | Unreadable]:
     """The whole directory, and the shards that are listed for the window although it does not have them."""
     known: set[tuple[str, int]] = set()
     for listing in directory.all():
@@ -175,19 +179,19 @@ def _reads_all(mark: Mark, now: float) -> bool:
 
 
 def _due(
-    listings: Iterator[Listing | BadShard], window: Window, summary: TickSummary
-) -> Iterator[Listing | BadShard]:
+    listings: Iterator[Listing | Unreadable], window: Window, summary: TickSummary
+) -> Iterator[Listing | Unreadable]:
     """The listings of shards that may fire in the window, and the unreadable ones."""
     for listing in listings:
         summary.groups_known += 1
-        if isinstance(listing, BadShard):
+        if isinstance(listing, Unreadable):
             yield listing
             continue
         group, shard, _ = listing.shard
         try:
             is_due = group_can_fire(group, window.start, window.end)
         except Exception as error:  # noqa: BLE001  an error must not stop the other groups
-            yield BadShard(f"{group}#{shard}", f"unreadable group: {error!r}")
+            yield Unreadable("due", keys.directory(group, shard), f"unreadable group: {error!r}"[:500])
             continue
         if is_due:
             yield listing
@@ -248,14 +252,15 @@ class EntryPlanner:
                 return
 
     def registered(
-        self, registrations: Sequence[PendingRegistration | BadEntry], mark: Mark
+        self, registrations: Sequence[PendingRegistration | Unreadable], mark: Mark
     ) -> Iterator[Execution]:
         """The executions of interrupted registrations before the announced end."""
         for registration in registrations:
-            if isinstance(registration, BadEntry):
+            if isinstance(registration, Unreadable):
                 self.skipped.bad_entry(registration, mark.planned_until)
             else:
-                yield from self._plan(registration.entry, mark.window, _as_registered)
+                partition = registration.key["pk"]
+                yield from self._plan(registration.entry, partition, mark.window, _as_registered)
 
     def _planned(
         self, work: ShardWork, shards: Sequence[Shard], is_time_up: Callable[[], bool]
@@ -264,15 +269,15 @@ class EntryPlanner:
             self.summary.shards_due += 1
             # Of a shard that another planner began, only the rest is read.
             expected = 0 if work.after else shard.jobs
-            entries = 0
+            entries, partition = 0, keys.shard_partition(shard.group, shard.shard)
             for entry in self.index.entries(shard, work.after):
                 self.summary.entries_read += 1
                 entries += 1
                 work.after = entry_position(entry)
-                if isinstance(entry, BadEntry):
+                if isinstance(entry, Unreadable):
                     self.skipped.bad_entry(entry, work.window.start)
                 else:
-                    yield entry, self._plan(entry, work.window, _as_due)
+                    yield entry, self._plan(entry, partition, work.window, _as_due)
                 if is_time_up():
                     return
             if expected and entries != expected:
@@ -280,15 +285,19 @@ class EntryPlanner:
             work.done += 1
             work.after = ""
 
-    def _plan(self, entry: DueEntry, window: Window, plan_entry: _PlanEntry) -> list[Execution]:
+    def _plan(
+        self, entry: DueEntry, partition: str, window: Window, plan_entry: _PlanEntry
+    ) -> list[Execution]:
         try:
             excluded = self.calendars.excluded(entry.tenant, entry.schedule)
             planned = plan_entry(entry, window, excluded)
         except (BotoCoreError, ClientError):  # not the entry's fault
             raise
         except Exception as error:  # noqa: BLE001
-            bad = BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}"[:500])
-            self.skipped.bad_entry(bad, window.start)
+            key: keys.Key = {"pk": partition, "sk": entry_position(entry)}
+            self.skipped.bad_entry(
+                Unreadable("due", key, f"cannot be planned: {error!r}"[:500]), window.start
+            )
             return []
         if planned.missed:
             has_more = planned.executions or fires_again(entry.schedule, window.end - 1, excluded)

@@ -103,7 +103,7 @@ def publish(summary: TickSummary, message: str) -> None:
     """Log and count the results of a tick or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:
-        logger.error("bad due entry", tenant=bad.tenant, job_id=bad.job_id, problem=bad.problem)
+        logger.error("not planned", item=bad.name, problem=bad.reason)
     logger.info(
         message, **{name: value for name, value in asdict(summary).items() if name not in ("bad", "suspects")}
     )

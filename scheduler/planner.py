@@ -17,7 +17,6 @@ from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.concurrently import for_each
 from common.planning.directory import Shard
-from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration
 from common.planning.execution import Execution
 from common.planning.log import UnwrittenPortion
@@ -30,7 +29,6 @@ from common.planning.shares import (
     Share,
     ShareDraft,
     Shares,
-    UnreadableItem,
     decode,
     divide,
     encode,
@@ -38,6 +36,7 @@ from common.planning.shares import (
     grouped_by_pace,
 )
 from common.storage import keys
+from common.storage.unreadable import Unreadable
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
 from common.version import VERSION
@@ -96,7 +95,7 @@ class Planner:
         self._enqueue(executions, skipped, summary, send_late_until)
 
     def plan_registrations(
-        self, registrations: Sequence[PendingRegistration | BadEntry], mark: Mark, summary: TickSummary
+        self, registrations: Sequence[PendingRegistration | Unreadable], mark: Mark, summary: TickSummary
     ) -> None:
         """Enqueue the executions of interrupted registrations up to the announced end."""
         skipped = self._skip_recorder(summary)
@@ -107,7 +106,7 @@ class Planner:
         """Enqueue postponed executions of the window. Returns whether some may remain, for lack of time."""
         skipped = self._skip_recorder(summary)
         for enqueued in self.postponed.enqueue_due(mark.planning_until, stop_at):
-            if isinstance(enqueued, BadEntry):
+            if isinstance(enqueued, Unreadable):
                 skipped.bad_entry(enqueued, mark.planned_until)
             else:
                 summary.planned += enqueued
@@ -244,8 +243,8 @@ class WindowPlanner:
     def _quarantine_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
         def add(number: int) -> None:
             share = fan_out.shares.load(mark.planning_until, number)
-            if isinstance(share, UnreadableItem):
-                self.planner.quarantine.add_unreadable_share(*share, summary.now)
+            if isinstance(share, Unreadable):
+                self.planner.quarantine.add_unreadable_share(share, summary.now)
             elif share:
                 self.planner.quarantine.add_share(
                     share, "no planner got through it before the next tick", summary.now
@@ -326,8 +325,8 @@ class SharePlanner:
             return summary
         summary = TickSummary(now=now, start=work.end, end=work.end, planning_until=work.end)
         share = self.shares.load(work.end, work.number)
-        if isinstance(share, UnreadableItem):
-            self.planner.quarantine.add_unreadable_share(*share, summary.now)
+        if isinstance(share, Unreadable):
+            self.planner.quarantine.add_unreadable_share(share, summary.now)
         elif share:
             summary.start = share.window.start
             if not self._plan(share, encode(work.end, work.number), summary):

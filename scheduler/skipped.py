@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 from common.errors import ItemTooLarge
 from common.events import RUN_SKIPPED, Events
 from common.planning.concurrently import for_each
-from common.planning.due_entry import BadEntry, Missed
+from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.planning.quarantine import Quarantine
 from common.runs.states import INVALID, MISSED
+from common.storage.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
@@ -35,12 +36,12 @@ class SkipRecorder:
     quarantine: Quarantine
     ended_jobs: EndedJobs
     now: float
-    bad: list[BadEntry] = field(default_factory=list)
+    bad: list[Unreadable] = field(default_factory=list)
     bad_entries: int = 0
     missed_count: int = 0
     _buffered: list[Callable[[], object]] = field(default_factory=list)
     _unplanned: list[Execution] = field(default_factory=list)
-    _unreadable: list[BadEntry] = field(default_factory=list)
+    _unreadable: list[Unreadable] = field(default_factory=list)
 
     def missed(self, missed: Missed, *, is_last: bool = False) -> None:
         """Write one record of all missed fire times of a job, and publish an event if it is new.
@@ -55,7 +56,7 @@ class SkipRecorder:
         if is_last:
             self._buffer(lambda: self.ended_jobs.note(last, self.now))
 
-    def bad_entry(self, entry: BadEntry, window_start: int) -> None:
+    def bad_entry(self, entry: Unreadable, window_start: int) -> None:
         """Record the entry under the start of the window that its job misses."""
         self.bad_entries += 1
         is_reported = len(self.bad) < MAX_REPORTED_ENTRIES
@@ -64,18 +65,18 @@ class SkipRecorder:
         if entry.item:
             self._unreadable.append(entry)
         elif is_reported:
-            name = f"{entry.tenant}#{entry.job_id}"
-            self._buffer(lambda: self.quarantine.add_entry(name, entry.problem, self.now))
-        if not entry.names_a_job:
+            name = "#".join(entry.job or (entry.key["sk"],))
+            self._buffer(lambda: self.quarantine.add_entry(name, entry.reason, self.now))
+        if entry.job is None:
             return
-        execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
+        execution = Execution(*entry.job, window_start, window_start, schedule_revision=0)
         self._unplanned.append(execution)
-        detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
+        detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.reason}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
 
-    def _set_aside(self, entry: BadEntry) -> None:
+    def _set_aside(self, entry: Unreadable) -> None:
         with suppress(ItemTooLarge):  # it stays, and the next tick names it again
-            self.quarantine.add_item(entry.item or {}, entry.problem, self.now)
+            self.quarantine.add_item(entry, self.now)
 
     def refused(self, execution: Execution, reason: str) -> None:
         """Record an execution that SQS refused."""

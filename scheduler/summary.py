@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.planning.due_entry import BadEntry
+from common.storage.unreadable import Unreadable
 
 MAX_SUSPECTS: Final = 20
 
@@ -35,7 +35,7 @@ class TickSummary:
     # Executions that were enqueued and could not be logged for later comparison.
     unlogged: int = 0
     # The first bad entries.
-    bad: list[BadEntry] = field(default_factory=list)
+    bad: list[Unreadable] = field(default_factory=list)
     # The first shards whose entries are not as many as the directory counts; a registration may be the reason.
     suspects: list[tuple[str, int]] = field(default_factory=list)
 

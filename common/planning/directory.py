@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from common.planning.pace import nth_shard, shard_number
@@ -19,6 +18,7 @@ from common.storage.conflicts import TransactionConflict
 from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import MAX_WRITES, Transaction
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
@@ -47,14 +47,6 @@ class Shard(NamedTuple):
     jobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BadShard:
-    """An unreadable directory item: its sort key, and the reason."""
-
-    name: str
-    problem: str
-
-
 class Listing(NamedTuple):
     """A recurring shard and the places in which it is listed."""
 
@@ -80,13 +72,13 @@ class Directory:
 
     # Reading
 
-    def all(self) -> Iterator[Listing | BadShard]:
+    def all(self) -> Iterator[Listing | Unreadable]:
         """Everything except one-off jobs."""
         for partition in keys.partitions("DIRECTORY"):
             for item in self._table.query(Query(partition, attributes=("sk", "jobs", "filed"))):
-                yield read_listing(item)
+                yield read_listing(item, partition)
 
-    def listed(self, start: int, end: int) -> Iterator[Listing | BadShard]:
+    def listed(self, start: int, end: int) -> Iterator[Listing | Unreadable]:
         """The shards that are listed in the places of [start, end), each once; without the numbers of entries."""
         is_one_slot = end - start <= WINDOW_S and start % WINDOW_S == 0
         seen: set[str] = set()
@@ -96,16 +88,16 @@ class Directory:
                     if item["sk"] in seen:
                         continue
                     seen.add(item["sk"])
-                yield read_listing({"sk": item["sk"], "jobs": 0, "filed": place})
+                yield read_listing({"sk": item["sk"], "jobs": 0, "filed": place}, keys.listings(place))
 
-    def counted(self, listings: Sequence[Listing]) -> Iterator[Listing | BadShard]:
+    def counted(self, listings: Sequence[Listing]) -> Iterator[Listing | Unreadable]:
         """The same listings with the numbers of entries, 0 where the directory has no such shard."""
         directory_keys = [keys.directory(listing.shard.group, listing.shard.shard) for listing in listings]
         items = {item["sk"]: item for item in self._table.get_many(directory_keys)}
         for listing, key in zip(listings, directory_keys, strict=True):
             yield read_listing(items[key["sk"]]) if key["sk"] in items else listing
 
-    def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
+    def one_off_shards(self, start: int, end: int) -> Iterator[Shard | Unreadable]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
         windows = keys.one_off_range(window_start(start), end - 1)
         for partition in keys.partitions("ONE_OFF"):
@@ -113,13 +105,13 @@ class Directory:
 
     def shards(
         self, partition: str, between: tuple[str, str] | None = None, after: str = ""
-    ) -> Iterator[Shard | BadShard]:
+    ) -> Iterator[Shard | Unreadable]:
         """A partition of the directory, after the sort key `after`."""
         begin: keys.Key | None = {"pk": partition, "sk": after} if after else None
         for item in self._table.query(
             Query(partition, sk_between=between, after=begin, attributes=("sk", "jobs"))
         ):
-            listing = read_listing(item)
+            listing = read_listing(item, partition)
             yield listing.shard if isinstance(listing, Listing) else listing
 
     # Writing
@@ -240,10 +232,11 @@ def _right_places(group: str) -> tuple[str, ...]:
         return EVERYWHERE
 
 
-def read_listing(item: Item) -> Listing | BadShard:
-    """The shard of a directory item."""
+def read_listing(item: Item, partition: str = "") -> Listing | Unreadable:
+    """The shard of a directory item, which may come without its partition."""
     try:
         group, shard = keys.group_and_shard(item["sk"])
         return Listing(Shard(group, shard, int(item["jobs"])), tuple(item.get("filed", "").split()))
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        return BadShard(item["sk"], f"unreadable directory item: {error!r}")
+        key: keys.Key = {"pk": item.get("pk", partition), "sk": item["sk"]}
+        return Unreadable("due", key, f"unreadable directory item: {error!r}"[:500])

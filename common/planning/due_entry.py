@@ -1,4 +1,4 @@
-"""A job's due entry, an entry that cannot be read or planned, and missed fire times.
+"""A job's due entry, and missed fire times.
 
 Only shapes: executors load them too, and compute no times.
 """
@@ -9,8 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS, is_id
-from common.storage.wire import Item
 from common.timing.schedule import Schedule
 
 CatchUp = Literal["none", "latest", "all"]
@@ -49,24 +47,6 @@ class DueEntry:
         if type(effective_at) is not int or type(schedule_revision) is not int or catch_up not in _CATCH_UPS:
             raise TypeError(f"not a due entry: {text[-100:]!r}")
         return cls(tenant, job_id, Schedule.from_item(schedule), effective_at, schedule_revision, catch_up)
-
-
-@dataclass(frozen=True, slots=True)
-class BadEntry:
-    """A due entry that cannot be read or planned. It affects only its job.
-
-    `item` is set if each tick would meet it again: it is then set aside (common/planning/quarantine.py).
-    """
-
-    tenant: str
-    job_id: str
-    problem: str
-    item: Item | None = None
-
-    @property
-    def names_a_job(self) -> bool:
-        """Whether the item's key is that of a job, which then gets a run with the problem."""
-        return is_id(self.tenant, TENANT_ID_CHARS) and is_id(self.job_id, JOB_ID_CHARS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.planning.directory import FILING, Directory, Shard, expiry
-from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.due_entry import DueEntry
 from common.planning.log import ExecutionLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.expressions import Attribute, Condition, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Expression, Item
 from common.texts import UNREADABLE
 from common.timing.windows import planning_end, window_start
@@ -228,14 +229,14 @@ class DueIndex:
 
     def entries(
         self, shard: Shard, after: str = "", *, consistent: bool = True
-    ) -> Iterator[DueEntry | BadEntry]:
+    ) -> Iterator[DueEntry | Unreadable]:
         """The entries of a shard, starting after the `entry_position` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         query = Query(partition, attributes=("sk", "entry"), after=start, consistent=consistent)
         for item in self._table.query(query):
             tenant, _, job_id = item["sk"].partition("#")
-            yield _decode_entry(item, tenant, job_id)
+            yield _decode_entry(item, partition, tenant, job_id)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
         """Add the entry to `tx`, in this shard of its group."""
@@ -254,12 +255,12 @@ class DueIndex:
         tx.put(self._table, {**key, "entry": entry.encode()})
         return PendingRegistration(key, entry)
 
-    def pending(self) -> Iterator[PendingRegistration | BadEntry]:
+    def pending(self) -> Iterator[PendingRegistration | Unreadable]:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
             for item in self._table.query(Query(partition)):
-                entry = _decode_entry(item, *keys.tenant_and_job(item["sk"]))
-                if isinstance(entry, BadEntry):
+                entry = _decode_entry(item, partition, *keys.tenant_and_job(item["sk"]))
+                if isinstance(entry, Unreadable):
                     yield replace(entry, item=item)
                 else:
                     yield PendingRegistration(keys.key_of(item), entry)
@@ -311,7 +312,7 @@ def _mark(item: Item) -> Mark:
     )
 
 
-def _decode_entry(item: Item, tenant: str, job_id: str) -> DueEntry | BadEntry:
+def _decode_entry(item: Item, partition: str, tenant: str, job_id: str) -> DueEntry | Unreadable:
     """The entry of the job that the item's key names."""
     try:
         entry = DueEntry.decode(item["entry"])
@@ -321,9 +322,12 @@ def _decode_entry(item: Item, tenant: str, job_id: str) -> DueEntry | BadEntry:
             raise ValueError("its key names no job")
         return entry
     except Exception as error:  # noqa: BLE001  an error must not stop the other entries
-        return BadEntry(tenant, job_id, f"unreadable due entry: {error!r}"[:500])
+        key: keys.Key = {"pk": partition, "sk": item["sk"]}
+        return Unreadable("due", key, f"unreadable due entry: {error!r}"[:500])
 
 
-def entry_position(entry: DueEntry | BadEntry) -> str:
+def entry_position(entry: DueEntry | Unreadable) -> str:
     """An entry's position in its shard, from which `DueIndex.entries` can continue."""
+    if isinstance(entry, Unreadable):
+        return entry.key["sk"]
     return keys.due_entry("", 0, entry.tenant, entry.job_id)["sk"]

@@ -13,12 +13,13 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
-from common.planning.directory import BadShard, Shard
-from common.planning.due_entry import BadEntry, DueEntry
+from common.planning.directory import Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, entry_position
 from common.planning.execution import job_key
 from common.positions import KeyTextOrEmpty
 from common.storage import keys
+from common.storage.unreadable import Unreadable
 from common.timing.density import by_minute, due_times
 from common.timing.groups import group_can_fire
 from common.timing.schedule import Schedule
@@ -87,9 +88,9 @@ def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityPositio
         if seen >= MAX_SHARDS:
             return done
         seen += 1
-        if isinstance(shard, BadShard):
+        if isinstance(shard, Unreadable):
             density.unreadable += 1
-            done = DensityPosition(number, shard.name)
+            done = DensityPosition(number, shard.key["sk"])
             continue
         position = DensityPosition(number, keys.directory(shard.group, shard.shard)["sk"])
         if (last_counted := _count(index, shard, after, density, room)) is not None:
@@ -118,7 +119,7 @@ class _Room:
 
 def _shards(
     index: DueIndex, cursor: DensityPosition, density: PlatformDensity
-) -> Iterator[tuple[int, Shard | BadShard, str]]:
+) -> Iterator[tuple[int, Shard | Unreadable, str]]:
     """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
     if cursor.entry:
         group, shard = keys.group_and_shard(cursor.shard)
@@ -141,10 +142,10 @@ def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, 
     for entry in index.entries(shard, after, consistent=False):
         if room.entries <= 0:
             return after
-        minutes = None if isinstance(entry, BadEntry) else _readable(entry, density)
+        minutes = None if isinstance(entry, Unreadable) else _readable(entry, density)
         if not room.take(minutes.total() if minutes else 0):
             return after
-        if minutes is None:
+        if minutes is None or isinstance(entry, Unreadable):
             density.unreadable += 1
         else:
             density.add(entry.tenant, minutes)

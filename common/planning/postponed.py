@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final
 
 from common.clock import Clock
-from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution, UnreadableMessage, split_execution_id
+from common.planning.execution import Execution, UnreadableMessage
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
@@ -78,8 +78,8 @@ class Postponed:
         announced = self._index.ensure_mark(self._clock.now()).planning_until
         yield from (execution for execution in executions if execution.visible_at < announced)
 
-    def enqueue_due(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
-        """Enqueue the executions that are due before `until`, and delete them. Yields counts and bad entries.
+    def enqueue_due(self, until: int, stop_at: float) -> Iterator[Unreadable | int]:
+        """Enqueue the executions that are due before `until`, and delete them. Yields counts and unreadable items.
 
         Reads a page of each partition in turn, so that earlier executions come first; after `stop_at` no more pages.
 
@@ -97,14 +97,13 @@ class Postponed:
                 waiting.append(items)
                 yield from self._send_page(page)
 
-    def _send_page(self, page: list[Item]) -> Iterator[BadEntry | int]:
+    def _send_page(self, page: list[Item]) -> Iterator[Unreadable | int]:
         postponed = [(keys.key_of(item), _read(item)) for item in page]
         readable = {key["sk"]: execution for key, execution in postponed if isinstance(execution, Execution)}
-        yield from (entry for _, entry in postponed if isinstance(entry, BadEntry))
+        yield from (entry for _, entry in postponed if isinstance(entry, Unreadable))
         accepted, refused = self._queue.send(readable.values())
         for refusal in refused:
-            execution = refusal.execution
-            yield BadEntry(execution.tenant, execution.job_id, f"refused by SQS: {refusal.reason}")
+            yield Unreadable("due", _key(refusal.execution), f"refused by SQS: {refusal.reason}")
         self._table.delete_many([key for key, _ in postponed if key["sk"] in readable])
         yield accepted
 
@@ -117,7 +116,7 @@ def _item(execution: Execution) -> Item:
     return {**_key(execution), "body": execution.encode(), "expires_at": execution.visible_at + _TTL_S}
 
 
-def _read(item: Item) -> Execution | BadEntry:
+def _read(item: Item) -> Execution | Unreadable:
     """The execution that the item's key names."""
     try:
         execution = Execution.decode(item.get("body"))
@@ -125,6 +124,4 @@ def _read(item: Item) -> Execution | BadEntry:
             raise UnreadableMessage(f"its key does not name its execution {execution.execution_id}")
         return execution
     except UnreadableMessage as error:
-        _, _, name = item["sk"].partition("#")
-        tenant, job_id, _ = split_execution_id(name.rpartition("#")[0]) or ("", "", "")
-        return BadEntry(tenant, job_id, f"unreadable postponed execution: {error}", item)
+        return Unreadable("due", keys.key_of(item), f"unreadable postponed execution: {error}", item)

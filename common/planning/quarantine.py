@@ -26,6 +26,7 @@ from common.storage import keys
 from common.storage.expressions import ABSENT, PRESENT, Attribute, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
@@ -90,12 +91,12 @@ class Quarantine:
         tx.put(self._table, _item(share.key["sk"], share, reason, now))
         tx.try_commit()
 
-    def add_unreadable_share(self, item: Item, reason: str, now: float) -> None:
+    def add_unreadable_share(self, share: Unreadable, now: float) -> None:
         """Set aside the record of a share that cannot be read, as it is, in one transaction with it."""
-        tx = Transaction(self._table.client)
-        tx.delete(self._table, keys.key_of(item), PRESENT)
-        record = {**item, "end": keys.end_of_share(item["sk"]), "reason": reason, "seen_at": int(now)}
-        tx.put(self._table, {**record, **keys.set_aside(SHARE, item["sk"])})
+        tx, sort_key = Transaction(self._table.client), share.key["sk"]
+        tx.delete(self._table, share.key, PRESENT)
+        seen = {"end": keys.end_of_share(sort_key), "reason": share.reason, "seen_at": int(now)}
+        tx.put(self._table, {**(share.item or {}), **seen, **keys.set_aside(SHARE, sort_key)})
         tx.try_commit()
 
     def add_entry(self, name: str, reason: str, now: float) -> None:
@@ -112,12 +113,12 @@ class Quarantine:
             }
         )
 
-    def add_item(self, item: Item, reason: str, now: float) -> None:
+    def add_item(self, found: Unreadable, now: float) -> None:
         """Set aside an item that cannot be read, as it is, in one transaction with its record."""
-        tx, key = Transaction(self._table.client), keys.key_of(item)
-        tx.delete(self._table, key, PRESENT)
-        record = {"item": item, "reason": reason[:_MAX_REASON_CHARS], "seen_at": int(now), "version": VERSION}
-        tx.put(self._table, {**_item_key(f"{key['pk']} {key['sk']}"), **record})
+        tx, reason = Transaction(self._table.client), found.reason[:_MAX_REASON_CHARS]
+        tx.delete(self._table, found.key, PRESENT)
+        record = {"item": found.item, "reason": reason, "seen_at": int(now), "version": VERSION}
+        tx.put(self._table, {**_item_key(found.name), **record})
         tx.try_commit()
 
     def unreadable(self, name: str) -> QuarantinedRecord | None:

@@ -23,6 +23,7 @@ from common.planning.queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Query, Table
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.texts import UNREADABLE
 from common.timing.groups import entry_weight
@@ -58,13 +59,6 @@ class Share:
     shards: tuple[Shard, ...]
     after: str = ""
     pace_slice: PaceSlice = ALL_SECONDS
-
-
-class UnreadableItem(NamedTuple):
-    """The item of a share that cannot be read, and the reason."""
-
-    item: Item
-    reason: str
 
 
 class ShareDraft(NamedTuple):
@@ -170,7 +164,7 @@ class Shares:
             if number.isdecimal() and int(number) // _MAX_DIVISION_SHARES == mark.division
         ]
 
-    def load(self, end: int, number: int) -> Share | UnreadableItem | None:
+    def load(self, end: int, number: int) -> Share | Unreadable | None:
         """A share, or its item if it cannot be read; None if it is finished."""
         item = self._table.get(keys.share(end, number))
         if item is None:
@@ -181,7 +175,7 @@ class Shares:
                 raise ValueError(f"it was decided at {share.window.decided_at}, and ends at {end}")
             return share
         except UNREADABLE as error:
-            return UnreadableItem(item, f"unreadable share: {error!r}"[:500])
+            return Unreadable("due", keys.key_of(item), f"unreadable share: {error!r}"[:500], item)
 
     def advance(self, share: Share, remaining: Sequence[Shard], after: str) -> bool:
         """Record the remaining shards of a share, after the position `after`. False if the share is confirmed."""

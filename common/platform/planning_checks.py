@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Final, Protocol
 
 from common.clock import Clock
-from common.planning.due_entry import BadEntry
 from common.planning.due_index import DueIndex, Mark
 from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
@@ -172,10 +171,7 @@ def _stuck_pending(tables: PlanningTables) -> int:
 
 
 def _pending_keys(tables: PlanningTables) -> set[str]:
-    return {
-        f"{pending.tenant}#{pending.job_id}" if isinstance(pending, BadEntry) else pending.key["sk"]
-        for pending in islice(tables.index().pending(), MAX_READ)
-    }
+    return {pending.key["sk"] for pending in islice(tables.index().pending(), MAX_READ)}
 
 
 CHECKS: Final[Mapping[str, Callable[[PlanningTables], Iterator[Finding]]]] = {

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.jobs.job import ACTIVE, Job, exists
-from common.planning.directory import BadShard, Directory, Listing, Shard, expiry, read_listing
+from common.planning.directory import Directory, Listing, Shard, expiry, read_listing
 from common.planning.due_index import DueIndex
 from common.storage import keys
 from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.slots import places
@@ -63,8 +64,8 @@ class ShardChecks:
                 yield Contradiction(SHARD_MISSING, subject, detail, lambda: self._list(shard, ()))
             return
         listing = read_listing(item)
-        if isinstance(listing, BadShard):
-            yield Contradiction(SHARD_CORRUPT, subject, listing.problem, lambda: self._rewrite(shard))
+        if isinstance(listing, Unreadable):
+            yield Contradiction(SHARD_CORRUPT, subject, listing.reason, lambda: self._rewrite(shard))
             return
         if listing.shard.jobs != entries:
             detail = f"the directory counts {listing.shard.jobs} jobs in it, and it has {entries}"

@@ -13,9 +13,10 @@ from itertools import islice
 from typing import Any, Final
 
 from common.jobs.job import Job
-from common.planning.directory import BadShard, Listing, read_listing
+from common.planning.directory import Listing, read_listing
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.tenants.audit import Audit
 from common.truth.contradiction import Subject, job_subject, shard_subject
@@ -203,8 +204,8 @@ class Walk:
     def _look_at_shard(self, item: Item) -> None:
         self.examined += 1
         listing = read_listing(item)
-        if isinstance(listing, BadShard):
-            self._suspect(Subject("shard", listing.name))
+        if isinstance(listing, Unreadable):
+            self._suspect(Subject("shard", listing.key["sk"]))
             return
         if not is_group(listing.shard.group):
             return

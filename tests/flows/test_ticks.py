@@ -74,7 +74,7 @@ def test_a_bad_entry_harms_no_other_and_is_recorded(world: World) -> None:
     world.table("due").put({**key, "entry": '["alice","job",{"cron":"99 * * * *"},0,1,"latest"]'})
     world.run_until("2026-11-21T03:18:00Z")
     summary = world.scheduler.tick()
-    assert [(entry.tenant, entry.job_id) for entry in summary.bad] == [("alice", "job")]
+    assert [entry.job for entry in summary.bad] == [("alice", "job")]
     world.run_until("2026-11-21T03:29:30Z")
     assert [run["tenant"] for run in world.run_items("alice", "job") if run.get("reason") == "invalid"] == [
         "alice"

@@ -174,4 +174,4 @@ def test_pending_registrations_are_distinguished_by_revision(
     assert list(index.pending()) == [second]
     bad = {**keys.pending("alice", "bad", 1), "entry": "[]"}
     tables["due"].put(bad)
-    assert {type(p).__name__ for p in index.pending()} == {"PendingRegistration", "BadEntry"}
+    assert {type(p).__name__ for p in index.pending()} == {"PendingRegistration", "Unreadable"}
