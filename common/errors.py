@@ -114,6 +114,10 @@ class Conflict(Minute8Error):
     """The request does not fit the current state."""
 
 
+class Damaged(Conflict, ValueError):
+    """A stored item cannot be read: somebody has edited it, or a later version has written it."""
+
+
 class UndoneSince(Conflict):
     """A request came again, by its ClientToken, after another one had undone what it did. Nothing was changed."""
 

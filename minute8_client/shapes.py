@@ -273,10 +273,18 @@ class Run(TypedDict):
     payload: NotRequired[Any]
 
 
+class DamagedRun(TypedDict):
+    """A run whose record somebody has damaged."""
+
+    execution_id: str
+    problem: str
+
+
 class RunPage(TypedDict):
     """Some runs, newest first, and where the list goes on."""
 
     runs: list[Run]
+    unreadable: NotRequired[list[DamagedRun]]
     next_cursor: str | None
 
 
@@ -284,6 +292,7 @@ class TenantRunPage(TypedDict):
     """Some runs of all jobs, and where the list goes on. A page can be empty before the end."""
 
     runs: list[Run]
+    unreadable: NotRequired[list[DamagedRun]]
     next_cursor: str | None
     complete_from_at: str | None
 

@@ -11,9 +11,8 @@ from api.http.paging import INSTANT, read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Response, Routes
 from api.routes.jobs import existing_id
-from api.routes.runs import JOB_TAG, TAG_CHARS, filter_text
+from api.routes.runs import JOB_TAG, TAG_CHARS, filter_text, page_view
 from api.services import Services
-from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.history.failed_runs import FailureFilter, FailureGroup, error_of
 from common.ids import JOB_ID_CHARS
@@ -52,12 +51,8 @@ def list_failures(services: Services, request: Request) -> Response:
     list_name = f"failures:{_failure_filter_text(request)}"
     before = _read_failure_cursor(request, list_name)
     page = services.history.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
-    return Response(
-        {
-            "runs": [run_view(run, request.now) for run in page.items],
-            "next_cursor": write_cursor(request.tenant, list_name, page.after),
-        }
-    )
+    rest = {"next_cursor": write_cursor(request.tenant, list_name, page.after)}
+    return Response(page_view(page, request.now) | rest)
 
 
 @ROUTES.add(

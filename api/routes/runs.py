@@ -28,6 +28,7 @@ from api.http.routing import (
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import hours_view, run_view
+from common.bounded import Page
 from common.errors import InvalidInput, NotFound
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
@@ -35,6 +36,7 @@ from common.history.summary import Summary
 from common.planning.execution import split_execution_id, split_run_name
 from common.positions import KeyText
 from common.projection.entry import fire_time
+from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
@@ -98,7 +100,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     if not page.items and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, page.after)
-    return Response({"runs": [run_view(run, request.now) for run in page.items], "next_cursor": cursor})
+    return Response({**page_view(page, request.now), "next_cursor": cursor})
 
 
 @ROUTES.add(
@@ -126,11 +128,21 @@ def list_runs(services: Services, request: Request) -> Response:
     span = read_cursor(request.tenant, list_name, request.query.get("cursor"), TimeRange, check_range_of_runs)
     span = span or _newest(request.now, run_filter)
     page = services.history.by_time.page(request.tenant, span, run_filter, limit=limit, now=request.now)
-    runs = [run_view(run, request.now) for run in page.items]
+    runs = page_view(page, request.now)
     return Response(
-        {"runs": runs, **rest_of_list(request, list_name, span, page.after)},
+        {**runs, **rest_of_list(request, list_name, span, page.after)},
         version=json.dumps([runs, page.after is None]),  # the rest says when it was asked
     )
+
+
+def page_view(page: Page[Run, Any], now: float) -> dict[str, Any]:
+    """The runs of a page, and those whose records are damaged."""
+    damaged = [
+        {"execution_id": ":".join((*run.job, run.key["sk"])), "problem": run.reason}
+        for run in page.unreadable
+        if run.job
+    ]
+    return {"runs": [run_view(run, now) for run in page.items]} | ({"unreadable": damaged} if damaged else {})
 
 
 def check_range_of_runs(span: TimeRange) -> None:

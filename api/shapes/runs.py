@@ -129,14 +129,24 @@ class Run(ResponseBody, kw_only=True):
     ] = None
 
 
-class RunPage(ResponseBody):
+class DamagedRun(ResponseBody):
+    """A run whose record somebody has damaged."""
+
+    execution_id: ExecutionId
+    problem: Annotated[str, Meta(description="What is wrong with the record.")]
+
+
+class RunPage(ResponseBody, kw_only=True):
     """Some runs, newest first, and where the list goes on."""
 
     runs: Annotated[list[Run], Meta(description="The runs of this page.")]
+    unreadable: Annotated[
+        list[DamagedRun] | None, Meta(description="Runs whose records are damaged; absent: there are none.")
+    ] = None
     next_cursor: NextCursor
 
 
-class TenantRunPage(RunPage):
+class TenantRunPage(RunPage, kw_only=True):
     """Some runs of all jobs, and where the list goes on. A page can be empty before the end."""
 
     complete_from_at: Annotated[

@@ -14,13 +14,15 @@ from typing import Final
 
 from common.bounded import Page, bounded
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
-from common.jobs.job import DELETED, read_spec
+from common.jobs.corrupt import readable
+from common.jobs.job import DELETED
 from common.jobs.muted_groups import GroupKey, Muted
 from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
-from common.runs.run import REQUIRED, Run, readable_runs
+from common.runs.run import REQUIRED, Run, read_runs, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.unreadable import Unreadable
 
 _PAGE: Final = 200
 # Errors of one cause differ in ids, addresses, times and numbers.
@@ -115,7 +117,7 @@ class FailedRuns:
 
     def _from(
         self, tenant: str, filters: FailureFilter, before: FailurePosition | None
-    ) -> Iterator[tuple[FailurePosition, Run | None]]:
+    ) -> Iterator[tuple[FailurePosition | None, Run | Unreadable | None]]:
         """The positions of the failures after `before`, and the runs that the filter takes."""
         after = None
         if before:
@@ -125,31 +127,37 @@ class FailedRuns:
             Query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
         )
         tagged: dict[str, bool] = {}
-        for page in _pages(readable_runs(items)):
+        position = before
+        for page in _pages(read_runs(items)):
             if filters.tag:
-                tagged |= self._tagged(tenant, filters.tag, {run.job_id for run in page} - tagged.keys())
+                job_ids = {run.job_id for run in page if isinstance(run, Run)}
+                tagged |= self._tagged(tenant, filters.tag, job_ids - tagged.keys())
             for run in page:
+                if isinstance(run, Unreadable):
+                    yield position, run
+                    continue
+                position = position_of(run)
                 if run.failed_at < filters.from_at:
                     return
                 is_taken = filters.job_id in ("", run.job_id) and filters.takes_error(run)
                 is_taken = is_taken and (not filters.tag or tagged[run.job_id])
-                yield position_of(run), run if is_taken else None
+                yield position, run if is_taken else None
 
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
         filters = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
-        items = self._jobs.get_many(filters, attributes=("job_id", "state", "spec"))
-        tagged = {item["job_id"]: tag in read_spec(item).tags for item in items if item["state"] != DELETED}
+        jobs = readable(self._jobs.get_many(filters))
+        tagged = {job.job_id: tag in job.spec.tags for job in jobs if job.state != DELETED}
         return dict.fromkeys(job_ids, False) | tagged
 
 
-def _pages(runs: Iterable[Run]) -> Iterator[list[Run]]:
+def _pages(runs: Iterable[Run | Unreadable]) -> Iterator[list[Run | Unreadable]]:
     """The runs in pages. No page holds many more retries than an answer."""
-    page: list[Run] = []
+    page: list[Run | Unreadable] = []
     retries = 0
     for run in runs:
         page.append(run)
-        retries += retries_in(run)
+        retries += retries_in(run) if isinstance(run, Run) else 0
         if len(page) == _PAGE or retries >= MAX_RETRIES:
             yield page
             page, retries = [], 0

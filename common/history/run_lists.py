@@ -9,9 +9,10 @@ from typing import Final
 from common.bounded import Page, bounded
 from common.history.summary import Summary
 from common.runs.claims import MAX_ATTEMPTS_KEPT
-from common.runs.run import REQUIRED, Run, readable_runs
+from common.runs.run import REQUIRED, Run, read_runs
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.unreadable import Unreadable
 
 # Records that a request for a list, and one for a summary, looks at.
 MAX_READ_RECORDS: Final = 2_000
@@ -35,8 +36,10 @@ class RunFilter:
     tag: str = ""
     target: str = ""
 
-    def matches(self, run: Run) -> bool:
-        """Whether the run has the status and the trigger of the filter."""
+    def matches(self, run: Run | Unreadable) -> bool:
+        """Whether the run has the status and the trigger of the filter; nobody knows that of a damaged one."""
+        if isinstance(run, Unreadable):
+            return True
         return self.status in ("", run.status) and self.trigger in ("", run.trigger)
 
 
@@ -57,7 +60,7 @@ class RunLists:
         """A job's runs that match, newest fire time first, after the run name `before`."""
         runs = self._newest(tenant, job_id, run_filter, before)
         return bounded(
-            ((run.run_name, run if run_filter.matches(run) else None) for run in runs),
+            ((run.key["sk"], run if run_filter.matches(run) else None) for run in runs),
             most=limit,
             most_looked_at=MAX_READ_RECORDS,
             weigh=retries_in,
@@ -71,7 +74,7 @@ class RunLists:
         """The totals of a job's next runs by day, and the run name after which the next ones begin; None: the end."""
         runs = self._newest(tenant, job_id, run_filter, before, _SUMMARISED)
         page = bounded(
-            ((run.run_name, run) for run in runs),
+            ((run.key["sk"], run) for run in runs),
             most=MAX_SUMMARISED,
             most_looked_at=MAX_SUMMARISED,
             before=before,
@@ -85,7 +88,7 @@ class RunLists:
         run_filter: RunFilter,
         before: str | None,
         attributes: tuple[str, ...] = (),
-    ) -> Iterator[Run]:
+    ) -> Iterator[Run | Unreadable]:
         first, last = keys.runs_between(run_filter.from_at, run_filter.until_at)
         if first >= last:
             return iter(())
@@ -99,4 +102,4 @@ class RunLists:
                 attributes=attributes,
             )
         )
-        return readable_runs(items)
+        return read_runs(items)

@@ -20,11 +20,12 @@ from common.positions import Instant, RunPosition
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.windows import ProjectedRuns
-from common.runs.run import REQUIRED, Run, readable_runs
+from common.runs.run import REQUIRED, Run, read_runs
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
+from common.storage.unreadable import Unreadable
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
 
@@ -67,6 +68,7 @@ class _Scan:
     run_filter: RunFilter
     limit: int
     runs: list[Run] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
     last: RunKey | None = None
     retries: int = 0
     scanned: int = 0
@@ -104,7 +106,8 @@ class RunsByTime:
         scan = _Scan(tenant, run_filter, limit, jobs=self._jobs_of(tenant, run_filter, now))
         state = self.states.recent(now) or ProjectionState()
         following = self._scan(scan, span, state, now)
-        return Page(scan.runs, following, is_cut=bool(following) and len(scan.runs) < limit)
+        is_cut = bool(following) and len(scan.runs) < limit
+        return Page(scan.runs, following, is_cut, tuple(scan.unreadable))
 
     def _jobs_of(self, tenant: str, run_filter: RunFilter, now: float) -> frozenset[str] | None:
         """The jobs that have the tag and the target of the filter; None without these. Raises Busy."""
@@ -192,10 +195,14 @@ class RunsByTime:
             return
         scan.batches += 1
         run_keys = [keys.run(scan.tenant, job_id, run_name) for run_name, job_id in pending]
-        read = readable_runs(self._runs.get_many(run_keys, attributes=LISTED))
-        runs = {(run.run_name, run.job_id): run for run in read}
+        read = list(read_runs(self._runs.get_many(run_keys, attributes=LISTED)))
+        scan.unreadable += (run for run in read if isinstance(run, Unreadable))
+        runs = {(run.run_name, run.job_id): run for run in read if isinstance(run, Run)}
         matching = [runs[key] for key in pending if key in runs and scan.run_filter.matches(runs[key])]
         for run in self._with_attempts(matching[: scan.limit - len(scan.runs)], scan.run_filter):
+            if isinstance(run, Unreadable):
+                scan.unreadable.append(run)
+                continue
             scan.runs.append(run)
             scan.retries += retries_in(run)
             scan.last = run.run_name, run.job_id
@@ -204,14 +211,14 @@ class RunsByTime:
         if not scan.is_full:
             scan.last = pending[-1]
 
-    def _with_attempts(self, runs: Sequence[Run], run_filter: RunFilter) -> list[Run]:
+    def _with_attempts(self, runs: Sequence[Run], run_filter: RunFilter) -> list[Run | Unreadable]:
         """The runs with all attempts, without runs that ended or expired since they were listed."""
 
-        def with_attempts(run: Run) -> Run | None:
+        def with_attempts(run: Run) -> Run | Unreadable | None:
             if not retries_in(run):
                 return run
             item = self._runs.get(run.key)
-            return Run.from_item(item) if item else None
+            return next(read_runs([item])) if item else None
 
         complete = in_threads(with_attempts, runs, _THREADS)
         return [run for run in complete if run and run_filter.matches(run)]

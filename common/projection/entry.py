@@ -16,7 +16,7 @@ from common.timing.windows import window_start
 
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.
 ATTRIBUTES: Final = (
-    *("pk", *REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s"),
+    *(*REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s"),
     *("started_at", "next_attempt_at", "lease_until", "expires_at"),
 )
 OPEN: Final = frozenset({QUEUED, RUNNING, RETRYING})

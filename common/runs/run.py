@@ -7,22 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import Meta, Struct, convert, field, to_builtins
 
+from common.errors import Damaged
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 
 # The attributes that a read of some attributes names besides those that it is for.
-REQUIRED: Final = ("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status")
+REQUIRED: Final = (
+    "pk",
+    "sk",
+    "tenant",
+    "job_id",
+    "fire_at",
+    "due_at",
+    "schedule_revision",
+    "trigger",
+    "status",
+)
 
 # DynamoDB has one kind of number: 12.0 is stored, and read, as 12.
 Number = int | float
+# Keys have instants of ten digits.
+Instant = Annotated[int, Meta(ge=0, le=9_999_999_999)]
 Status = Literal["queued", "running", "retrying", "dispatched", "succeeded", "failed", "skipped"]
 
 
@@ -113,14 +127,18 @@ class Report(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def readable_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run]:
-    """The runs of items, without those that somebody has damaged: the truth checker names these."""
+def read_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run | Unreadable]:
+    """The runs of items with their keys; in the place of one that somebody has damaged, what is wrong with it."""
     for item in items:
         try:
-            run = Run.from_item(item)
-        except ValueError:
-            continue
-        yield run
+            yield Run.from_item(item)
+        except ValueError as error:
+            yield Unreadable("runs", keys.key_of(item), str(error)[:300])
+
+
+def readable_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run]:
+    """Only the runs that can be read, for what counts and compares: lists name the others."""
+    return (run for run in read_runs(items) if isinstance(run, Run))
 
 
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,7 +150,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant: str
     job_id: str
     run_name: str = field(name="sk")
-    fire_at: int
+    fire_at: Instant
     status: Status
     # The newest attempt, and the claim of it. An attempt starts when its call goes out.
     attempt: int = 0
@@ -143,7 +161,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: int = 0
     schedule_revision: int
     trigger: str
-    due_at: int
+    due_at: Instant
     # Of the first attempt: how late it was; None before it. How long it waited for its turn after other runs.
     lateness_s: Number | None = None
     waited_s: Number = 0
@@ -171,7 +189,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_at: Number = 0
     # Of one record for several missed fire times.
     skipped_count: int = 0
-    skipped_from_at: int = 0
+    skipped_from_at: Instant = 0
     dead_letter_error: str = ""
     # Which attempt the target has accepted, has told the end of, a person wants to stop, and needs no other call.
     accepted_attempt: int = 0
@@ -217,9 +235,15 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def from_item(cls, item: Mapping[str, Any]) -> Run:
         """The run of a stored item, which may have more attributes.
 
-        Raises ValueError: it is damaged, or of a later version.
+        Raises Damaged, a ValueError: it is none of ours, of a later version, or another run's.
         """
-        return convert(item, cls)
+        try:
+            run = convert(item, cls)
+        except ValueError as error:
+            raise Damaged(f"the record of a run is damaged: {error}") from error
+        if item.get("pk", partition := keys.runs_of_job(run.tenant, run.job_id)) != partition:
+            raise Damaged(f"the record of a run is damaged: it says that it is of {run.tenant}/{run.job_id}")
+        return run
 
     def to_item(self) -> Item:
         """What is stored, with its key."""

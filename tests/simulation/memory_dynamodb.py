@@ -385,7 +385,7 @@ def _projected(item: Wire, paths: Iterable[str]) -> Wire:
     for name, _, index in (path.partition("[") for path in paths):
         if not index and name in item:
             projected[name] = item[name]
-        elif name in item and (element := item[name]["L"][int(index[:-1]) :][:1]):
+        elif name in item and (element := item[name].get("L", [])[int(index[:-1]) :][:1]):
             projected[name] = {"L": element}
     return projected
 

@@ -104,4 +104,7 @@ def test_a_run_without_what_every_run_has_is_refused(name: str) -> None:
 
 def test_who_reads_many_gets_those_that_can_be_read() -> None:
     damaged = {**STORED, "attempts": 7}
-    assert list(readable_runs([STORED, damaged, {}, STORED])) == [Run.from_item(STORED)] * 2
+    assert (
+        list(readable_runs([STORED, damaged, dict(keys.key_of(STORED)), STORED]))
+        == [Run.from_item(STORED)] * 2
+    )
