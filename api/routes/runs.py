@@ -28,7 +28,6 @@ from api.http.routing import (
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import hours_view, run_view
-from common.bounded import Page
 from common.errors import InvalidInput, NotFound
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
@@ -38,6 +37,7 @@ from common.positions import KeyText
 from common.projection.entry import fire_time
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.storage.bounded import Page
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 

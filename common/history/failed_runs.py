@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.bounded import Page, bounded
 from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
 from common.jobs.corrupt import readable
 from common.jobs.job import DELETED
@@ -21,6 +20,7 @@ from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
 from common.runs.run import REQUIRED, Run, read_runs, readable_runs
 from common.storage import keys
+from common.storage.bounded import Page, bounded
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from common.bounded import Page, bounded
 from common.history.summary import Summary
 from common.runs.claims import MAX_ATTEMPTS_KEPT
 from common.runs.run import REQUIRED, Run, read_runs
 from common.storage import keys
+from common.storage.bounded import Page, bounded
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from common.bounded import Page
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRuns
 from common.history.run_lists import MAX_RETRIES, RunFilter, retries_in
@@ -23,6 +22,7 @@ from common.projection.windows import ProjectedRuns
 from common.runs.run import REQUIRED, Run, read_runs
 from common.runs.states import FAILED
 from common.storage import keys
+from common.storage.bounded import Page
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
