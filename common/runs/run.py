@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, convert, field, to_builtins
 
@@ -17,8 +17,10 @@ from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
+
+if TYPE_CHECKING:
+    from common.storage.unreadable import Unreadable
 
 # The attributes that a read of some attributes names besides those that it is for.
 REQUIRED: Final = (
@@ -129,6 +131,8 @@ class Report(Struct, frozen=True, omit_defaults=True):
 
 def read_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run | Unreadable]:
     """The runs of items with their keys; in the place of one that somebody has damaged, what is wrong with it."""
+    from common.storage.unreadable import Unreadable  # executors read one run at a time
+
     for item in items:
         try:
             yield Run.from_item(item)
