@@ -125,11 +125,11 @@ def show_fires(out: Console, changes: Consequences) -> None:
         was, becomes = move
         by = f"{duration_text(abs(becomes - was))} {'later' if becomes > was else 'earlier'}"
         text = f"    all fire times move {by}, such as {rfc3339(was)} to {rfc3339(becomes)}"
-        out.print(text, soft_wrap=True, markup=False)
+        out.print(text, soft_wrap=True)
         return
     for verb, fires in (("vanish", changes.vanish), ("appear", changes.appear)):
         if fires:
             shown = ", ".join(map(rfc3339, fires[:_MAX_SHOWN_FIRES]))
             more = " …" if len(fires) > _MAX_SHOWN_FIRES else ""
             text = f"    {plural(len(fires), 'fire time')}{until} {verb}: {shown}{more}"
-            out.print(text, soft_wrap=True, markup=False)
+            out.print(text, soft_wrap=True)

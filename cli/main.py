@@ -26,18 +26,19 @@ class _Guarded(Commands):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
+            from cli.output import say
             from cli.refusals import near_job, refusal, reword, unquoted  # load what `--help` does not need
 
             reword(error)
             if hint := unquoted(error):
-                typer.echo(f"minute8: {hint}", err=True)
+                say(f"minute8: {hint}")
             if (lines_and_code := refusal(error)) is None:
                 raise
             lines, code = lines_and_code
             if near := near_job(error, ctx.obj):
                 lines = [*lines, near]
             for line in lines:
-                typer.echo(f"minute8: {line}", err=True)
+                say(f"minute8: {line}")
             raise typer.Exit(code) from None
 
 

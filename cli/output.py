@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -37,14 +39,58 @@ _STYLES = {
 }
 
 
-def console() -> Console:
+# What a terminal obeys instead of showing: controls but for the end of a line and the tab, and what turns the direction
+# of reading or ends a line. Half of a surrogate pair cannot be written at all.
+_OBEYED: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """A text as data: what a terminal would obey is shown as `\\u{…}`."""
+    return _OBEYED.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
+
+
+class _Terminal(Console):
+    """Each text that it shows is data: it comes from tenants, from AWS, or from a file."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text) and (plain := visible(renderable.plain)) != renderable.plain:
+            renderable = renderable.blank_copy(plain)
+        return super().render(renderable, options)
+
+
+def console(*, on_stderr: bool = False) -> Console:
     """A console; output to a pipe or a file is not cut to a terminal's width."""
-    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+    stream = sys.stderr if on_stderr else sys.stdout
+    return _Terminal(
+        stderr=on_stderr,
+        width=None if stream.isatty() else _WIDE,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON, indented."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+def say(line: str) -> None:
+    """Print a line on stderr."""
+    typer.echo(visible(line), err=True)
+
+
+def confirm(question: str, **options: Any) -> bool:
+    """Ask; with `abort`, a no ends the command."""
+    return typer.confirm(visible(question), **options)
+
+
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print a value as JSON."""
+    print_exact(json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
+
+
+def print_exact(text: str) -> None:
+    """Print JSON, or YAML that quotes like it: what a terminal would obey is escaped, and read back as it was."""
+    sys.stdout.write(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    sys.stdout.flush()
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
@@ -53,7 +99,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
     return drawn
 
 

@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from cli.options import ExitCode
-from cli.output import problem_lines
+from cli.output import problem_lines, visible
 from cli.session import Session
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
@@ -70,7 +70,7 @@ def unquoted(error: Exception) -> str:
 
 
 def reword(error: Exception) -> None:
-    """Replace the parser's message about an option's value by the words of Minute8's other refusals."""
+    """Give the parser's message about an option's value the words of Minute8's other refusals, as data."""
     if find_problems := getattr(error.__cause__, "errors", None):
         from common.hints import seconds_hint  # only for a message
 
@@ -82,6 +82,8 @@ def reword(error: Exception) -> None:
         error.message = (  # type: ignore[attr-defined]
             f"{message} (got {problem['input']!r})" + (f"; accepted: {accepted}" if accepted else "")
         )
+    if message := getattr(error, "message", ""):  # of a file that somebody else wrote
+        error.message = visible(message)  # type: ignore[attr-defined]
 
 
 def near_job(error: Exception, session: Session | None) -> str:

@@ -28,8 +28,10 @@ def listed(ctx: typer.Context, items: Iterable[T], limit: int, name: str) -> lis
 
 def say_more(ctx: typer.Context, text: str, option: str, value: int, *, short: str = "") -> None:
     """Say what is left out, and the same command with ten times the value of an option."""
+    from cli.output import say  # `--help` needs no rich
+
     command = with_option(ctx.meta.get(WORDS, ()), option, str(value * _TIMES_MORE), short)
-    typer.echo(f"minute8: {text}: {command}", err=True)
+    say(f"minute8: {text}: {command}")
 
 
 def with_option(words: Sequence[str], option: str, value: str, short: str = "") -> str:

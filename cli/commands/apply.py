@@ -19,7 +19,7 @@ from cli.fire_changes import (
 )
 from cli.job_files import BadFile, WrittenJob, read_files
 from cli.options import ExitCode, with_options
-from cli.output import console, field_text, print_json, problem_lines, schedule_words
+from cli.output import confirm, console, field_text, print_json, problem_lines, say, schedule_words
 from cli.session import session
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
@@ -148,7 +148,7 @@ def apply(
                 raise typer.Exit(CHANGES if steps else 0)
             deleted = sum(step.action == "delete" for step in steps)
             if deleted and not options.yes and not as_json:
-                typer.confirm(f"Delete {deleted} jobs?", abort=True)
+                confirm(f"Delete {deleted} jobs?", abort=True)
             _apply(client, steps, {job.job_id: job for job in written}, options.past)
     except Minute8Problem as error:
         if error.status in (400, 413, 422):  # 2 would say that there are changes
@@ -235,7 +235,7 @@ def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJ
         refused += [line for line in results if line["result"] == "refused"]
     for line in refused:
         problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
-        typer.echo(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}", err=True)
+        say(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}")
     if refused:
         raise typer.Exit(ExitCode.FAILED)
     for step in steps:
@@ -255,13 +255,13 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
     out = console()
     for step in steps:
         words = "; ".join(filter(None, (step.why, step.where if step.action == "refused" else "")))
-        out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True, markup=False)
+        out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True)
         for name, old, new in step.fields:
-            out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True, markup=False)
+            out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True)
         show_fires(out, step.changes)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
-    out.print(counts.replace("to refused", "refused") or "no changes", markup=False)
+    out.print(counts.replace("to refused", "refused") or "no changes")
 
 
 def _value(value: Any) -> str:
@@ -280,5 +280,5 @@ def _view(step: Step) -> dict[str, Any]:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"minute8: {message}", err=True)
+    say(f"minute8: {message}")
     raise typer.Exit(ExitCode.FAILED)

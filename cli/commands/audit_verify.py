@@ -11,7 +11,7 @@ import typer
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.options import AsJson, ExitCode
-from cli.output import console, plural, print_json
+from cli.output import console, plural, print_json, say
 from cli.session import api_url, session
 from common.platform.audit_anchors import Anchor, AnchorBucket, compare_anchors, deleted_tenants
 from common.platform.audit_comparison import ChainState, entry_at, verified
@@ -63,7 +63,7 @@ def verify(
     else:
         _print(states)
     if not is_locked:
-        typer.echo(f"minute8: {bucket} keeps no object for a time: set its object lock", err=True)
+        say(f"minute8: {bucket} keeps no object for a time: set its object lock")
     if not is_locked or any(state.tamperings for state in states):
         raise typer.Exit(ExitCode.FAILED)
 
@@ -103,7 +103,7 @@ def _print(states: list[ChainState]) -> None:
     for state in states:
         for tampering in state.tamperings[:_MAX_NAMED]:
             line = f"{_name(state)}: {tampering.name}: {_of(tampering.of)}: {tampering.detail}"
-            console().print(line, soft_wrap=True, markup=False)
+            console().print(line, soft_wrap=True)
         if more := len(state.tamperings[_MAX_NAMED:]):
             console().print(f"{_name(state)}: and {more} more (--json)")
 

@@ -129,7 +129,7 @@ def _show_changes(changed: Mapping[str, Consequences], as_json: bool) -> None:
         print_json([{"job_id": job_id, **changes.view()} for job_id, changes in changed.items()])
         return
     for job_id, changes in changed.items():
-        console().print(f"~ {job_id}", markup=False)
+        console().print(f"~ {job_id}")
         show_fires(console(), changes)
     if not changed:
         console().print("no fire time changes")

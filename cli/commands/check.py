@@ -12,7 +12,7 @@ from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import losses
 from cli.doctor.truth import Contradicted, repair_outcome
 from cli.options import AsJson, ExitCode, Yes
-from cli.output import console, plural, print_json
+from cli.output import confirm, console, plural, print_json
 from cli.session import api_url, session
 from common.planning.quarantine import Quarantine
 from common.truth.contradiction import RUN_STUCK, Contradiction
@@ -51,7 +51,7 @@ def check(
     contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]
     if not as_json:
         _print(contradictions)
-    if fixes and contradictions and (yes or typer.confirm(f"Repair {_repairable(contradictions)}?")):
+    if fixes and contradictions and (yes or confirm(f"Repair {_repairable(contradictions)}?")):
         _report(contradictions, _repaired(deployment, contradictions), as_json)
         contradictions = _remaining(truth, contradicted)
     elif as_json:
@@ -69,7 +69,7 @@ def _decide(
         for name in names or ():
             decide(name)
             if not as_json:
-                console().print(f"{done}: {name}", markup=False, soft_wrap=True)
+                console().print(f"{done}: {name}", soft_wrap=True)
 
 
 def _repaired(deployment: Deployment, contradictions: Sequence[Contradiction]) -> list[str]:
@@ -113,7 +113,7 @@ def _report(contradictions: Sequence[Contradiction], results: Sequence[str], as_
         print_json({"contradictions": repaired})
         return
     for item, result in zip(contradictions, results, strict=True):
-        console().print(f"{item.name} {item.subject.name}: {result}", soft_wrap=True, markup=False)
+        console().print(f"{item.name} {item.subject.name}: {result}", soft_wrap=True)
 
 
 def _view(item: Contradiction) -> dict[str, Any]:

@@ -6,11 +6,10 @@ from contextlib import suppress
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from cli.options import AsJson, Yes
-from cli.output import console, print_json
+from cli.output import confirm, console, print_json
 from cli.platform import Platform, Stage, operator_api, platform
 from cli.session import session
 from common.clock import Clock
@@ -41,7 +40,7 @@ def delete(
         if not yes:
             jobs = api.get_tenant(tenant_id)["usage"]["jobs"]
             question = f"Remove {tenant_id} with its {jobs} jobs and all of their runs? It cannot be undone."
-            typer.confirm(question, abort=True, err=True)
+            confirm(question, abort=True, err=True)
         deletion = api.delete_tenant(tenant_id)
         _show_deletion(api, deletion, session(ctx).clock, wait, as_json)
 
@@ -66,7 +65,7 @@ def _waited(api: Platform, clock: Clock, deletion: TenantDeletion) -> TenantDele
         BarColumn(),
         TextColumn("{task.fields[removed]}"),
     )
-    with suppress(KeyboardInterrupt), Progress(*columns, console=Console(stderr=True)) as progress:
+    with suppress(KeyboardInterrupt), Progress(*columns, console=console(on_stderr=True)) as progress:
         bar = progress.add_task("", removed="")
         while True:
             jobs, finished = deletion["removed"]["jobs"], deletion["state"] == "finished"
@@ -108,7 +107,7 @@ def _show_deletion(api: Platform, deletion: TenantDeletion, clock: Clock, wait: 
         words = f"{tenant_id} is removed, {relative(deletion['finished_at'], now)}"
     else:
         words = f"{tenant_id} is stopped, since {relative(deletion['started_at'], now)}, and being removed"
-    out.print(f"{words}: {_removed_words(deletion)}", markup=False, soft_wrap=True)
+    out.print(f"{words}: {_removed_words(deletion)}", soft_wrap=True)
     if not deletion["finished_at"]:
         out.print(
             f"The ticks go on with it; minute8 tenants deletion {tenant_id} tells how far they are.",
@@ -131,4 +130,4 @@ def rebuild_runs(
     if as_json:
         print_json({"tenant_id": tenant_id, "runs": runs})
     else:
-        console().print(f"{runs:,} runs of {tenant_id} are written down by time", markup=False)
+        console().print(f"{runs:,} runs of {tenant_id} are written down by time")

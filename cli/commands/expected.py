@@ -12,7 +12,7 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Limit, Since, Until, with_options
-from cli.output import console, print_json, seconds, state
+from cli.output import console, print_json, say, seconds, state
 from cli.rest_of_list import say_more
 from cli.session import session
 from cli.time_range import range_of
@@ -93,7 +93,7 @@ def _print_expected(read: _ExpectedPages, filters: ExpectedFilters, now: float, 
         columns = ("DUE", "", *(("JOB",) if with_job else ()), "STATUS", "WHY", "RUN")
         out.print(output.table(columns, [_row(fire, now, with_job) for fire in instants[: filters.limit]]))
     for name, known_from_at in read.known_from_at.items():
-        typer.echo(f"minute8: {name}: when it was due is known from {known_from_at} on", err=True)
+        say(f"minute8: {name}: when it was due is known from {known_from_at} on")
 
 
 def _say_rest(ctx: typer.Context, read: _ExpectedPages, filters: ExpectedFilters) -> None:
@@ -160,15 +160,15 @@ def explain(
         soft_wrap=True,
         markup=False,
     )
-    out.print(explanation["text"], soft_wrap=True, markup=False)
+    out.print(explanation["text"], soft_wrap=True)
     for fire in explanation["found"]:
         if "run" in fire:
-            out.print(f"run {fire['run']['execution_id']}", soft_wrap=True, markup=False)
+            out.print(f"run {fire['run']['execution_id']}", soft_wrap=True)
     if explanation["since"]:
         since = explanation["since"]
         by = since.get("by_name", since["by"])
-        out.print(f"times in force since {since['at']}: {since['action']} by {by}", markup=False)
+        out.print(f"times in force since {since['at']}: {since['action']} by {by}")
     if explanation["next_due_at"]:
         far = relative(explanation["next_due_at"], now)
         words = "was due next" if far.endswith("ago") else "due next"
-        out.print(f"{words} {explanation['next_due_at']} ({far})", markup=False)
+        out.print(f"{words} {explanation['next_due_at']} ({far})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -12,7 +11,7 @@ import typer
 
 from cli.job_files import yaml_text
 from cli.options import ExitCode
-from cli.output import plural
+from cli.output import plural, print_exact, say
 from cli.session import session
 from eventbridge.moving import written
 from eventbridge.moving.exporting import Exported, creatable, exported
@@ -66,9 +65,9 @@ def export_jobs(
             return
         for job in client.export_jobs():
             if form == "yaml":
-                sys.stdout.write(yaml_text(job))
+                print_exact(yaml_text(job))
             else:
-                sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
+                print_exact(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def _write_schedules(
@@ -80,24 +79,22 @@ def _write_schedules(
     for job in jobs:
         if job.refusal:
             refused += 1
-            typer.echo(f"{job.job_id}: refused: {job.refusal}", err=True)
+            say(f"{job.job_id}: refused: {job.refusal}")
             continue
         # Minute8 imports lines as they are.
         schedule, left_out = creatable(job.schedule, now) if form in written.FORMATS else (job.schedule, "")
         schedules.append(schedule)
         for note in filter(None, (*job.notes, left_out, *written.left_out(form, schedule))):
-            typer.echo(f"{job.job_id}: {note}", err=True)
+            say(f"{job.job_id}: {note}")
     groups = _groups(client, schedules)
     if output is None:
-        sys.stdout.write(written.lines(groups, schedules))
+        print_exact(written.lines(groups, schedules))
     else:
         for name, text in written.FORMATS[form](groups, schedules):
             path = output / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-    typer.echo(
-        f"{plural(len(schedules), 'schedule')}, {plural(len(groups), 'group')}, {refused} refused", err=True
-    )
+    say(f"{plural(len(schedules), 'schedule')}, {plural(len(groups), 'group')}, {refused} refused")
     if refused:
         raise typer.Exit(ExitCode.INVALID)
 
@@ -108,10 +105,9 @@ def _groups(client: Client, schedules: list[dict[str, Any]]) -> list[dict[str, A
         schedule.get("GroupName", DEFAULT_GROUP): {} for schedule in schedules
     } | dict(stored_groups(client))
     if of_default := tags.pop(DEFAULT_GROUP, {}):
-        typer.echo(
+        say(
             f"group {DEFAULT_GROUP}: its tags are left out, because AWS makes the group itself: "
-            f"{', '.join(of_default)}",
-            err=True,
+            f"{', '.join(of_default)}"
         )
     return [
         {"Name": name, "Tags": [{"Key": key, "Value": value} for key, value in own.items()]}

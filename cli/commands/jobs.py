@@ -14,7 +14,7 @@ from rich.text import Text
 from cli import output
 from cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
 from cli.options import AsJson, JobId, complete_states, complete_tags, with_options
-from cli.output import console, field_text, print_json, schedule_words, seconds, state, target_words, why
+from cli.output import console, field_text, print_json, say, schedule_words, seconds, state, target_words, why
 from cli.rest_of_list import listed
 from cli.session import session
 from common.timing.instants import relative, when
@@ -139,7 +139,7 @@ def list_jobs(
         jobs = listed(ctx, read, limit, "jobs") if limit else list(read)
     for damaged in corrupt:
         text = f"{damaged['job_id']} is corrupt: {damaged['problem']}; put it again, or delete it"
-        typer.echo(f"minute8: {text}", err=True)
+        say(f"minute8: {text}")
     if as_json:
         print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
         return
@@ -308,7 +308,7 @@ def delete(
     if as_json:
         print_json({"job_id": job_id, "deleted": True})
     else:
-        console().print(f"{job_id} deleted", soft_wrap=True, markup=False)
+        console().print(f"{job_id} deleted", soft_wrap=True)
 
 
 @app.command("next")
@@ -375,13 +375,13 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
         ]
     ahead = preview(resolved_as_given(resolved), now=int(now) + 1, count=1)
     out = console()
-    out.print(job["schedule_words"], soft_wrap=True, markup=False)
+    out.print(job["schedule_words"], soft_wrap=True)
     for fire in coming:
         local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
         text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
-        out.print(text, soft_wrap=True, markup=False)
+        out.print(text, soft_wrap=True)
     for warning in ahead.warnings:
-        out.print(f"! {warning}", soft_wrap=True, markup=False)
+        out.print(f"! {warning}", soft_wrap=True)
 
 
 def _local(fire: Fire, zone: str) -> str:
@@ -394,7 +394,7 @@ def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
         return
     coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
-    console().print(line, soft_wrap=True, markup=False)
+    console().print(line, soft_wrap=True)
 
 
 _MARKS = {

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from cli import output
 from cli.options import AsJson, with_options
-from cli.output import console, print_json, state
+from cli.output import console, print_json, say, state
 from cli.platform import Stage, platform
 from cli.session import session
 from cli.time_range import time_ahead
@@ -171,7 +171,7 @@ def _print_new_key(key: MadeKey, purpose: str, now: float, as_json: bool) -> Non
     else:
         typer.echo(key["key"])
     ends = f"until {when(key['expires_at'], now)}" if key["expires_at"] else "until it is revoked"
-    typer.echo(f"Key {key['key_id']}: {purpose}, {ends}. It cannot be shown again.", err=True)
+    say(f"Key {key['key_id']}: {purpose}, {ends}. It cannot be shown again.")
 
 
 def _print_keys(keys: Sequence[Key], now: float, as_json: bool) -> None:

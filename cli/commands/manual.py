@@ -9,7 +9,7 @@ import typer
 
 from cli.job_options import read_json
 from cli.options import AsJson, ExitCode, JobId, Yes, with_options
-from cli.output import console, plural, print_json, show_list, why
+from cli.output import confirm, console, plural, print_json, say, show_list, why
 from cli.session import session
 from cli.time_range import since_at
 from common.jobs.backfill import MAX_LISTED
@@ -46,7 +46,7 @@ def run_now(
         try:
             ended = client.wait_for_run(started["execution_id"], wait_s)
         except KeyboardInterrupt:
-            typer.echo(f"it goes on; minute8 runs show {started['execution_id']}", err=True)
+            say(f"it goes on; minute8 runs show {started['execution_id']}")
             raise
     status = ended["status"]
     _print_done(
@@ -75,7 +75,7 @@ def skip(
         print_json(skipped)
         return
     for run in skipped["runs"]:
-        console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True, markup=False)
+        console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True)
 
 
 def unskip(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
@@ -138,7 +138,7 @@ def call_back(
             **{name: value for name, value in fields.items() if value is not None},
         )
     stops = ", and is to stop" if answer["stop"] else ""
-    console().print(f"{answer['execution_id']} is {answer['status']}{stops}", soft_wrap=True, markup=False)
+    console().print(f"{answer['execution_id']} is {answer['status']}{stops}", soft_wrap=True)
     if answer["stop"]:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -178,13 +178,13 @@ def backfill(
             return
         if not yes and not as_json:
             question = f"Run {job_id} {counted['total']} times, {span.concurrency} at a time?"
-            typer.confirm(question, abort=True)
+            confirm(question, abort=True)
         started = client.start_backfill(job_id, request)
         if as_json:
             print_json(started)
             return
         line = f"backfill {started['backfill_id']} of {job_id} has begun; jobs cancel-backfill ends it"
-        console().print(line, soft_wrap=True, markup=False)
+        console().print(line, soft_wrap=True)
         _watch(ctx, job_id, started)
 
 
@@ -209,7 +209,7 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
     )
     if not as_json and len(listed) >= MAX_LISTED:
         rest = f"minute8 runs list {job_id} --trigger backfill"
-        typer.echo(f"minute8: there may be more backfills; the runs of all: {rest}", err=True)
+        say(f"minute8: there may be more backfills; the runs of all: {rest}")
 
 
 def cancel_backfill(
@@ -225,7 +225,7 @@ def cancel_backfill(
     if as_json:
         print_json(cancelled)
     else:
-        console().print(f"backfill {backfill_id} of {job_id} is cancelled", soft_wrap=True, markup=False)
+        console().print(f"backfill {backfill_id} of {job_id} is cancelled", soft_wrap=True)
 
 
 def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
@@ -251,6 +251,4 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
 
 
 def _print_done(run: Any, done: str, as_json: bool) -> None:
-    print_json(run) if as_json else console().print(
-        f"{run['execution_id']} {done}", soft_wrap=True, markup=False
-    )
+    print_json(run) if as_json else console().print(f"{run['execution_id']} {done}", soft_wrap=True)

@@ -18,7 +18,7 @@ from cli.options import (
     complete_tags,
     with_options,
 )
-from cli.output import console, plural, print_json
+from cli.output import confirm, console, plural, print_json
 from cli.session import session
 from cli.time_range import range_of
 from minute8_client import Client
@@ -175,7 +175,7 @@ def _change_many(
             _print_count(ids, noun, as_json)
             return
         if not confirmation.yes and not as_json:
-            typer.confirm(f"{verb} {plural(len(ids), noun)}?", abort=True)
+            confirm(f"{verb} {plural(len(ids), noun)}?", abort=True)
         result = operation(client)(**query)
     _print_done(result, noun, as_json)
 
@@ -185,7 +185,7 @@ def _print_count(ids: list[str], noun: str, as_json: bool) -> None:
         print_json({"dry_run": True, "matched": len(ids), "ids": ids})
         return
     for name in ids:
-        console().print(name, soft_wrap=True, markup=False)
+        console().print(name, soft_wrap=True)
     console().print(plural(len(ids), noun))
 
 
@@ -195,7 +195,7 @@ def _print_done(result: ManyDone, noun: str, as_json: bool) -> None:
         print_json({"dry_run": False, "done": done, "refused": refused})
     else:
         for refusal in refused:
-            console().print(f"{refusal['id']}: {refusal['detail']}", soft_wrap=True, markup=False)
+            console().print(f"{refusal['id']}: {refusal['detail']}", soft_wrap=True)
         console().print(f"{plural(done, noun)} done, {len(refused)} refused")
     if refused:
         raise typer.Exit(ExitCode.FAILED)

@@ -10,7 +10,7 @@ import typer
 
 from cli import output
 from cli.options import AsJson, Yes, with_options
-from cli.output import console, print_json, seconds
+from cli.output import confirm, console, print_json, say, seconds
 from cli.platform import Platform, Stage, operator_api, platform
 from cli.session import session
 from cli.time_range import since_at
@@ -49,14 +49,14 @@ def _print_planning(planned: PlatformPlanning, now: float) -> None:
     ]
     for finding in planned["findings"]:
         since = f", since {when(finding['since_at'], now)}" if finding.get("since_at") else ""
-        out.print(f"{finding['level']}: {finding['found']}{since}", markup=False, soft_wrap=True)
+        out.print(f"{finding['level']}: {finding['found']}{since}", soft_wrap=True)
         if finding["remedy"]:
-            out.print(f"→ {finding['remedy']}", markup=False, soft_wrap=True)
+            out.print(f"→ {finding['remedy']}", soft_wrap=True)
     if rows:
         out.print(output.table(("WINDOW", "TOOK", "READY", "EXECUTIONS", "MISSED", "PLANNERS"), rows))
     for aside in planned["set_aside"]:
         line = f"{aside['kind']} {aside['name']}, {when(aside['seen_at'], now)}: {aside['reason']}"
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def _ready(ahead_s: float) -> str:
@@ -172,7 +172,7 @@ def run(
             listed = api.unrecorded(from_at=_from(filters.since, now))
             ids = [execution["execution_id"] for execution in listed]
             if ids and not yes and not as_json:
-                typer.confirm(f"Run {len(ids)} executions that have no record?", abort=True)
+                confirm(f"Run {len(ids)} executions that have no record?", abort=True)
         results = list(run_unrecorded(api, ids))
     sent = [execution_id for result in results for execution_id in result["sent"]]
     recorded = [execution_id for result in results for execution_id in result["recorded"]]
@@ -180,9 +180,9 @@ def run(
         print_json({"sent": sent, "recorded": recorded})
         return
     for execution_id in recorded:
-        console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True, markup=False)
+        console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True)
     for execution_id in sent:
-        console().print(f"sent again: {execution_id}", soft_wrap=True, markup=False)
+        console().print(f"sent again: {execution_id}", soft_wrap=True)
     console().print(f"{len(sent)} executions are in the queue again")
 
 
@@ -230,9 +230,8 @@ def list_letters(
         return
     _print_letters(ctx, page["letters"])
     if page["more"]:
-        typer.echo(
-            f"minute8: there may be more, once these are sent again or deleted: minute8 dead-letters list {queue}",
-            err=True,
+        say(
+            f"minute8: there may be more, once these are sent again or deleted: minute8 dead-letters list {queue}"
         )
 
 
@@ -253,7 +252,7 @@ def discard(
 ) -> None:
     """Delete given-up messages; asks first."""
     if not yes:
-        typer.confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
+        confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
     with operator_api(ctx) as api:
         _print_result(ctx, api.discard(queue, message_ids or None), as_json)
 

@@ -22,6 +22,7 @@ from rich.text import Text
 from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
 from cli.job_options import read_json, read_json_file
 from cli.options import AsJson, with_options
+from cli.output import console, print_json, say
 from common.clock import SystemClock
 from common.errors import InvalidInput
 from common.preview.preview import MAX_COUNT, Preview, check_count, read_schedule
@@ -151,15 +152,15 @@ def preview(
         )
         schedule, zone = read_schedule(raw, job_key=span.job, now=after)
     except InvalidInput as error:
-        typer.echo(str(error), err=True)
+        say(str(error))
         raise typer.Exit(2) from error
     if as_json:
-        typer.echo(json.dumps(asdict(ahead), indent=2))
+        print_json(asdict(ahead))
         return
-    console = Console()
-    _print(console, ahead)
+    out = console()
+    _print(out, ahead)
     if year:
-        _draw(console, zone, clock_pictures(schedule, zone, after))
+        _draw(out, zone, clock_pictures(schedule, zone, after))
 
 
 def _answer_lines(now: int) -> None:
@@ -170,31 +171,31 @@ def _answer_lines(now: int) -> None:
             sys.stdout.flush()
 
 
-def _print(console: Console, ahead: Preview) -> None:
-    console.print(Text(ahead.sentence, style="bold"))
+def _print(out: Console, ahead: Preview) -> None:
+    out.print(Text(ahead.sentence, style="bold"))
     table = Table(box=None, pad_edge=False)
     table.add_column("UTC")
     if ahead.timezone != "UTC":
         table.add_column(ahead.timezone)
     for fire in ahead.fires:
         table.add_row(*((fire.utc, fire.local) if ahead.timezone != "UTC" else (fire.utc,)))
-    console.print(table)
+    out.print(table)
     for warning in ahead.warnings:
-        console.print(Text(f"! {warning}", style="yellow"))
-    console.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
+        out.print(Text(f"! {warning}", style="yellow"))
+    out.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
 
 
-def _draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
+def _draw(out: Console, zone: str, pictures: list[ClockPicture]) -> None:
     """Draw for each clock change the local clock, ten-minute cells with their fires, and UTC."""
     if not pictures:
-        console.print(f"\nThe clock of {zone} does not change in this year.")
+        out.print(f"\nThe clock of {zone} does not change in this year.")
         return
     for picture in pictures:
-        console.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
+        out.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
         for row in draw_rows(picture):
-            console.print(row, soft_wrap=True)
+            out.print(row, soft_wrap=True)
     legend = "each is ten minutes: ● fires  ○ fires elsewhere instead  ░ the clock skips it"
-    console.print(Text(f"\n{legend}", style="dim"))
+    out.print(Text(f"\n{legend}", style="dim"))
 
 
 def _what_happens(picture: ClockPicture) -> str:

@@ -40,7 +40,7 @@ def redrive(
         print_json(_rows(done))
         return
     for row in _rows(done):
-        console().print(f"{row['result']}: {row['what']}", soft_wrap=True, markup=False)
+        console().print(f"{row['result']}: {row['what']}", soft_wrap=True)
     discarded = f", {len(done.discarded)} discarded" if done.discarded else ""
     more = "; there may be more: repeat it" if done.more else ""
     console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}{more}")

@@ -9,7 +9,7 @@ import typer
 
 from cli.doctor.deployment import connect
 from cli.options import AsJson
-from cli.output import print_json
+from cli.output import print_json, visible
 from cli.session import api_url, session
 from common.platform.daily_report import read_report
 from common.projection.tenants import hour_of
@@ -28,4 +28,4 @@ def report(
     if as_json:
         print_json(asdict(read))
     else:
-        typer.echo(read.text(), nl=False)
+        typer.echo(visible(read.text()), nl=False)

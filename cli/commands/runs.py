@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -122,8 +120,8 @@ def show(
         print_json(run)
         return
     out, now = console(), session(ctx).clock.now()
-    out.print(state(run["status"]), why(run), soft_wrap=True, markup=False)
-    out.print(run["execution_id"], soft_wrap=True, markup=False)
+    out.print(state(run["status"]), why(run), soft_wrap=True)
+    out.print(run["execution_id"], soft_wrap=True)
     rows = [
         ("fire time", when(run["fire_at"], now)),
         ("due", when(run["due_at"], now)),
@@ -140,9 +138,9 @@ def show(
     for attempt in run["attempts"]:
         error = f"{attempt.get('error_type', '')}: {attempt.get('error', '')}".strip(": ")
         words = f"attempt {attempt['attempt']}: {attempt['outcome']} {attempt['started_at']} {error}"
-        out.print(f"\n{words.strip()}", soft_wrap=True, markup=False)
+        out.print(f"\n{words.strip()}", soft_wrap=True)
         if tail := attempt.get("log_tail"):
-            out.print(tail.rstrip(), soft_wrap=True, markup=False, style="dim")
+            out.print(tail.rstrip(), soft_wrap=True, style="dim")
 
 
 @app.command()
@@ -159,13 +157,12 @@ def watch(
         rounds = range(looks) if looks else count()
         for run in watched(client, job_id, rounds, lambda: clock.sleep(every_s)):
             if as_json:
-                sys.stdout.write(json.dumps(run, ensure_ascii=False) + "\n")
-                sys.stdout.flush()
+                print_json(run, indent=None)
                 continue
             late = f"late {seconds(run.get('lateness_s'))}" if "lateness_s" in run else ""
             took = f"took {seconds(run.get('duration_s'))}" if "duration_s" in run else ""
             line = Text.assemble(run["fire_at"], "  ", state(run["status"]))
-            out.print(line, late, took, why(run), soft_wrap=True, markup=False)
+            out.print(line, late, took, why(run), soft_wrap=True)
 
 
 def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:

@@ -82,14 +82,14 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         return
     out, now = console(), session(ctx).clock.now()
     if jobs := shown["job_counts"]:
-        out.print(f"{plural(jobs['total'], 'job')}, {jobs['active']} active", markup=False)
+        out.print(f"{plural(jobs['total'], 'job')}, {jobs['active']} active")
     if past := shown["past"]:
         rate = f"{share(past['success_rate'])} of {past['due']:,} due succeeded"
         words = f"24 hours back: {plural(past['runs'], 'run')}, {rate}"
-        out.print(words, markup=False)
+        out.print(words)
         _print_picture(*_hours(past["from_at"], past["hours"], now), "hour")
     if ahead := shown["ahead"]:
-        out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}", markup=False)
+        out.print(f"24 hours ahead: {plural(ahead['total'], 'execution')}")
     if going := shown["open"]:
         _print_open(going, now)
     if failing := shown["failing"]:
@@ -113,19 +113,19 @@ def _print_failing(failing: FailingJobs) -> None:
     rows = [(job["job_id"], job["name"] or "-", job["failures_in_row"]) for job in failing["jobs"]]
     out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
     if count > len(rows):
-        out.print(f"{count} jobs fail; `minute8 jobs list` shows the others", markup=False)
+        out.print(f"{count} jobs fail; `minute8 jobs list` shows the others")
 
 
 def _print_open(going: Mapping[str, Any], now: float) -> None:
     """The runs that have not ended, and those that are stuck."""
     out = console()
     counts = ", ".join(f"{going[name]} {name}" for name in ("running", "retrying", "queued"))
-    out.print(f"now: {counts}{'' if going['complete'] else ', and more'}", markup=False)
+    out.print(f"now: {counts}{'' if going['complete'] else ', and more'}")
     if stuck := going["stuck_runs"]:
         lines = [(run["execution_id"], run["status"], relative(run["since_at"], now)) for run in stuck]
         out.print(output.table(("STUCK", "STATUS", "SINCE"), lines))
         if going["stuck"] > len(stuck):
-            out.print(f"{going['stuck']} runs are stuck in all", markup=False)
+            out.print(f"{going['stuck']} runs are stuck in all")
 
 
 def _hours(from_at: str, hours: Iterable[Any], now: float) -> tuple[Sequence[int], Sequence[Counter[str]]]:
@@ -140,7 +140,7 @@ def _print_picture(starts: Sequence[int], counts: Sequence[Counter[str]], unit: 
     width = max(2, min(8, 72 // max(1, len(starts))))
     most = max((each.total() for each in counts), default=0)
     out = console()
-    out.print(f"{most:,} runs in the fullest {unit}", style="dim", markup=False)
+    out.print(f"{most:,} runs in the fullest {unit}", style="dim")
     for row in range(_ROWS - 1, -1, -1):
         line = Text()
         for each in counts:
@@ -150,7 +150,7 @@ def _print_picture(starts: Sequence[int], counts: Sequence[Counter[str]], unit: 
         out.print(line, soft_wrap=True)
     labels = "".join(_label(start, unit).ljust(width) if nth % _every(width) == 0 else " " * width
                      for nth, start in enumerate(starts))  # fmt: skip
-    out.print(labels.rstrip(), style="dim", soft_wrap=True, markup=False)
+    out.print(labels.rstrip(), style="dim", soft_wrap=True)
 
 
 def bar_cell(count: int, most: int, row: int) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from cli import output
 from cli.options import AsJson, ExitCode, complete_job_ids, complete_tags, with_options
-from cli.output import console, print_json
+from cli.output import console, print_json, say
 from cli.session import session
 from common.timing.durations import parse_duration
 from common.timing.instants import relative
@@ -140,7 +140,7 @@ def test(
     elif result["ok"]:
         console().print(f"{name}: the address took the test message")
     else:
-        typer.echo(f"minute8: {name}: the address did not take the test message: {result['error']}", err=True)
+        say(f"minute8: {name}: the address did not take the test message: {result['error']}")
         raise typer.Exit(ExitCode.FAILED)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from cli import output
 from cli.commands.keys import key_table
 from cli.options import AsJson, Since, Until, with_options
-from cli.output import console, print_json, seconds, share, state
+from cli.output import console, print_json, say, seconds, share, state
 from cli.platform import Stage, operator_api, platform
 from cli.rest_of_list import say_more
 from cli.session import session
@@ -229,7 +229,7 @@ def health(
     ]
     console().print(output.table(("", ""), [row for row in rows if row[1]]))
     if not (runs["complete"] and jobs["complete"]):
-        typer.echo("minute8: not all of it: runs up to some minutes ago, and 500 jobs", err=True)
+        say("minute8: not all of it: runs up to some minutes ago, and 500 jobs")
 
 
 @app.command("suspend")
@@ -287,9 +287,9 @@ def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: 
     name = f" ({tenant['name']})" if tenant["name"] else ""
     note = f": {tenant['note']}" if tenant["note"] else ""
     created = when(tenant["created_at"], now)
-    say.print(f"{tenant_id}{name}, {tenant['state']}{note}, created {created}", markup=False, soft_wrap=True)
+    say.print(f"{tenant_id}{name}, {tenant['state']}{note}, created {created}", soft_wrap=True)
     targets = ", ".join(tenant["allowed_targets"]) or "nothing: minute8 tenants edit --allow-target"
-    say.print(f"may call {targets}", markup=False, soft_wrap=True)
+    say.print(f"may call {targets}", soft_wrap=True)
     say.print(f"runs are kept for {tenant['retention_days']} days")
     if (spread_s := tenant["spread_s"]) is not None:
         say.print(f"jobs that name no second are due within {spread_s} s")
@@ -317,14 +317,14 @@ def _print_effects(effects: RuleEffects, as_json: bool) -> None:
     ]
     if len(lines) == 1:
         lines.append("nothing would break")
-    console().print("\n".join(lines), markup=False, soft_wrap=True)
+    console().print("\n".join(lines), soft_wrap=True)
 
 
 def _print_done(tenant: TenantView, done: str, as_json: bool) -> None:
     if as_json:
         print_json(tenant)
         return
-    console().print(f"{tenant['tenant_id']} {done}", markup=False, soft_wrap=True)
+    console().print(f"{tenant['tenant_id']} {done}", soft_wrap=True)
 
 
 quotas_app = typer.Typer(no_args_is_help=False, help="Quotas, and how much of them is used.")
@@ -389,7 +389,7 @@ def _print_quotas(tenant: TenantView, as_json: bool) -> None:
         return
     if tenant["state"] != "active":
         note = f": {tenant['note']}" if tenant.get("note") else ""
-        console().print(f"{tenant['tenant_id']} is {tenant['state']}{note}", soft_wrap=True, markup=False)
+        console().print(f"{tenant['tenant_id']} is {tenant['state']}{note}", soft_wrap=True)
     console().print(quota_table(tenant))
 
 

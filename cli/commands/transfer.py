@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from cli import output
@@ -212,7 +211,9 @@ def _applied(client: Client, steps: Sequence[Step], past: bool) -> list[Step]:
             set_group(client, *source.group)
     jobs = [(n, source) for n, source in changing if not source.group]
     done: dict[int, Step] = {}
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with Progress(
+        console=console(on_stderr=True), transient=True, disable=not sys.stderr.isatty()
+    ) as progress:
         task = progress.add_task("importing", total=len(jobs))
         for start in range(0, len(jobs), _JOBS_IN_REQUEST):
             batch = jobs[start : start + _JOBS_IN_REQUEST]

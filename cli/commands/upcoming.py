@@ -207,7 +207,7 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
         ]
         out.print(output.table(("CONCURRENCY KEY", "AT A TIME", "DUE", "AT ONCE TOO MANY"), rows_of_keys))
     for tenant, count in figures.get("tenants", {}).items():
-        out.print(f"tenant {tenant}: {count}", markup=False)
+        out.print(f"tenant {tenant}: {count}")
 
 
 def _proposals(minute: Mapping[str, Any]) -> str:

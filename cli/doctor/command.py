@@ -15,7 +15,7 @@ from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
 from cli.doctor.fix import RepairResult, fix, reexamined, repairs
 from cli.options import AsJson, with_options
-from cli.output import console, plural, print_json
+from cli.output import confirm, console, plural, print_json
 from cli.session import api_url, session
 from common.platform.findings import Finding, Level, Repair, failed
 from common.timing.instants import rfc3339
@@ -137,11 +137,11 @@ class _TextReport:
 
     def agrees(self, finding: Finding, repair: Repair) -> bool:
         line = f"\n{finding.check}: {finding.message}\n→ {repair.description}"
-        console().print(line, soft_wrap=True, markup=False)
-        return self.options.yes or typer.confirm("Do it?")
+        console().print(line, soft_wrap=True)
+        return self.options.yes or confirm("Do it?")
 
     def repaired(self, result: RepairResult) -> None:
-        console().print(f"{result.check}: {result.result}", soft_wrap=True, markup=False)
+        console().print(f"{result.check}: {result.result}", soft_wrap=True)
 
     def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
         if not self.options.fixes:
@@ -157,7 +157,7 @@ class _TextReport:
         counts = Counter(finding.level for finding in findings)
         totals = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
         where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
-        console().print(f"{where}: {totals}", markup=False)
+        console().print(f"{where}: {totals}")
         worst_first = sorted(findings, key=lambda finding: list(Level).index(finding.level))
         rows = [
             (
@@ -173,4 +173,4 @@ class _TextReport:
         if possible := repairs(self.deployment, findings):
             has = f"has {plural(len(possible), 'repair')}; it shows each and asks first"
             command = f"`minute8 doctor --stage {self.deployment.stage} --fix`"
-            console().print(f"{command} {has}", soft_wrap=True, markup=False)
+            console().print(f"{command} {has}", soft_wrap=True)

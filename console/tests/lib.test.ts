@@ -31,6 +31,16 @@ describe("places", () => {
   });
 });
 
+describe("what somebody else wrote", () => {
+  it("is shown as data, as the command prints it", async () => {
+    const { visible } = await import("../src/lib/words");
+    expect(visible("\u202eevil\u2066 \u001b[2J\u009b\u007f\u2028")).toBe(
+      "\\u{202e}evil\\u{2066} \\u{1b}[2J\\u{9b}\\u{7f}\\u{2028}",
+    );
+    expect(visible("é 😀\u200d\tשלום\n")).toBe("é 😀\u200d\tשלום\n");
+  });
+});
+
 describe("times", () => {
   it("are shown on the clock of a zone, also through a clock change", async () => {
     const { absolute, local } = await import("../src/lib/time");

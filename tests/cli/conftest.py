@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,10 @@ from tests.worlds import TABLES, World
 
 def no_sleep(_: float) -> None:
     """What the client does in the place of waiting; a test can replace it."""
+
+
+# What no command may print: it would move the cursor, set a title, or turn the direction of reading.
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Desk:
         done = CliRunner().invoke(app, words, input=stdin, env=self.environment, prog_name=name)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
+        assert not OBEYED.search(done.stdout + done.stderr), (words, done.stdout, done.stderr)
         return CommandResult(done.exit_code, done.stdout, done.stderr)
 
 

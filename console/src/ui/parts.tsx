@@ -8,6 +8,7 @@ import type { Loaded } from "../lib/load";
 import { lookOf } from "../lib/states";
 import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
 import { trouble, troubleOf } from "../lib/trouble";
+import { visible } from "../lib/words";
 import { Icon } from "./icons";
 
 /** A state: its shape, its colour and its word. */
@@ -55,8 +56,8 @@ export function Time({
 export function Text({ children, most = 200 }: { children: string; most?: number }): JSX.Element {
   const cut = children.length > most ? `${children.slice(0, most)}…` : children;
   return (
-    <bdi class="text" title={cut === children ? undefined : children.slice(0, 2000)}>
-      {cut}
+    <bdi class="text" title={cut === children ? undefined : visible(children.slice(0, 2000))}>
+      {visible(cut)}
     </bdi>
   );
 }
@@ -64,8 +65,8 @@ export function Text({ children, most = 200 }: { children: string; most?: number
 /** Text with its addresses as links, cut where it is too long. */
 export function Linked({ children, most = 200 }: { children: string; most?: number }): JSX.Element {
   return (
-    <bdi class="text" title={children.length > most ? children.slice(0, 2000) : undefined}>
-      {linked(children, most).map(({ shown, href }, n) =>
+    <bdi class="text" title={children.length > most ? visible(children.slice(0, 2000)) : undefined}>
+      {linked(visible(children), most).map(({ shown, href }, n) =>
         href ? (
           <a key={n} href={href} target="_blank" rel="noopener noreferrer">
             {shown}
@@ -271,7 +272,7 @@ export function Code({ text, label }: { text: string; label: string }): JSX.Elem
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a block that scrolls has to be reachable by keyboard */}
       <section tabIndex={0} aria-label={label}>
         <pre>
-          <bdi>{text.length > 20_000 ? `${text.slice(0, 20_000)}…` : text}</bdi>
+          <bdi>{visible(text.length > 20_000 ? `${text.slice(0, 20_000)}…` : text)}</bdi>
         </pre>
       </section>
       <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>

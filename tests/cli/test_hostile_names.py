@@ -1,0 +1,207 @@
+"""What tenants, targets and files say is data on a terminal, in every command; JSON and exports keep it as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import cli
+from cli.output import console, say, visible
+from common.runs.outcome import Outcome
+from tests.cli.conftest import OBEYED, Desk
+from tests.docs.test_commands import COMMANDS
+from tests.worlds import ARN, job
+
+# Clear the screen, set the title, write the clipboard; C1's own CSI; DEL; letters read backwards; isolates; line ends.
+HOSTILE = "x\x1b[2J\x1b]0;t\x07\x1b]52;c;ZXZpbA==\x07\x9b31m\x7f\u202elive\u2066\u2028\u061c[red]:boom:"
+# They need what this world has not: AWS's own tables and buckets, an address that calls back, an editor, letters.
+ELSEWHERE = {
+    *("doctor", "check", "report", "redrive", "audit verify", "tenants rebuild-runs", "runs call-back"),
+    *("dead-letters redrive", "dead-letters discard", "unrecorded run", "jobs edit", "webhook-secret"),
+    *("preview", "subscriptions test"),
+}
+# One command a line; `!` before those that certainly print a hostile text.
+OF_THE_TENANT = f"""
+jobs create made --cron '0 9 * * *' --target {ARN} --name HOSTILE
+jobs list
+!jobs list --state paused
+!jobs show held
+jobs pause made --note HOSTILE
+jobs resume made
+jobs run report
+jobs skip report --note HOSTILE
+jobs next report
+jobs unskip report
+backfill report --from 2026-11-21T00:00:00Z --to 2026-11-21T01:00:00Z --yes --json
+jobs backfills report
+jobs cancel-backfill report BACKFILL --note HOSTILE
+jobs explain report 2026-11-21T03:15:00Z
+!runs list report
+!runs show RUN
+runs watch report --looks 1
+runs summary report
+runs retry RUN
+runs cancel NEXT --note HOSTILE
+!overview
+stats
+expected report
+upcoming
+density
+clock-changes
+failures
+!failures --groups
+failures mute report FINGERPRINT --note HOSTILE
+!failures muted
+failures unmute report FINGERPRINT
+calendars put days --date 2026-12-24
+calendars list
+calendars show days
+calendars delete days
+secrets put token
+secrets list
+secrets delete token
+subscriptions put hook --target https://hooks.example.com/x
+subscriptions list
+subscriptions show hook
+subscriptions delete hook
+keys create --name HOSTILE
+!keys list
+keys revoke KEY
+quotas show
+!audit
+!export
+!export --format yaml
+!import FILE
+import FILE --dry-run
+apply FILE --yes
+jobs pause-all --all --note HOSTILE --yes
+jobs run-all --all --yes
+jobs resume-all --all --yes
+runs retry-all --since 1h --yes
+runs cancel-all --note HOSTILE --yes
+jobs delete made --yes
+jobs delete-all --all --yes
+"""
+OF_THE_PLATFORM = """
+tenants create carol --name HOSTILE
+!tenants list
+!tenants show carol
+tenants edit carol --name HOSTILE
+tenants suspend carol --note HOSTILE
+!tenants show carol
+tenants resume carol
+tenants overview
+tenants health alice
+quotas set carol jobs=5
+keys create carol --name HOSTILE
+!keys list carol
+operator-keys create --name HOSTILE
+!operator-keys list
+operator-keys revoke KEY
+!audit carol
+holds add '*.evil.example.com' --note HOSTILE
+!holds list
+holds release '*.evil.example.com'
+planning
+unrecorded list
+dead-letters list
+tenants delete carol --yes
+tenants deletion carol
+"""
+
+
+@pytest.fixture
+def hostile(desk: Desk, tmp_path: Path) -> Desk:
+    """A terminal in a world that says something hostile wherever a text is free."""
+    world, office = desk.office.world, desk.office
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="E", error=HOSTILE)
+    for name, schedule in (("report", "*/5 * * * *"), ("held", "0 2 * * *")):
+        body = job(cron=schedule, timezone="Europe/Paris", name=HOSTILE, payload={"p": HOSTILE})
+        assert office.alice("PUT", f"/v1/jobs/{name}", body).status == 201
+    assert office.alice("POST", "/v1/jobs/held/pause", {"note": HOSTILE}).status == 200
+    world.run_until("2026-11-21T03:22:00Z", ticks=True)
+    desk.environment["MINUTE8_KEY"] = office.alice_admin.key or ""
+    desk.environment["TENANTS_TABLE"] = "test-nothing"
+    return desk
+
+
+def play(desk: Desk, script: str, tmp_path: Path, **words: str) -> set[str]:
+    """The names of the commands that were run; each succeeded, and Desk looked at what each printed."""
+    played, wrong = set(), []
+    (tmp_path / "jobs.ndjson").write_text(
+        json.dumps({"job_id": "of-a-file", "name": HOSTILE, **job(cron="0 5 * * *", tags=[HOSTILE])}) + "\n"
+        + json.dumps({"job_id": "refused", HOSTILE: 1, **job(cron="0 5 * * *")}) + "\n"
+    )  # fmt: skip
+    words |= {"HOSTILE": HOSTILE, "FILE": str(tmp_path / "jobs.ndjson")}
+    for line in script.strip().splitlines():
+        command = [words.get(word, word) for word in shlex.split(line.removeprefix("!"))]
+        name = max(
+            (name for name in COMMANDS if line.removeprefix("!").startswith(name)), key=len, default=""
+        )
+        played.add(name)
+        done = desk(*command, stdin="correct horse\n")
+        if name == "jobs backfills":
+            words["BACKFILL"] = desk(*command, "--json").json[0]["backfill_id"]
+        printed = "".join((done.out + done.err).split())  # a cell may be folded
+        shows = "u{202e}live" in printed or "\\u202elive" in printed.lower()
+        if (done.code and "FILE" not in line) or (line.startswith("!") and not shows):
+            wrong.append((line, done))
+    assert not wrong, "\n".join(
+        f"{line} {done.code} {done.out[:300]!r} {done.err[:150]!r}" for line, done in wrong
+    )
+    return played
+
+
+def test_no_command_prints_what_a_terminal_obeys(hostile: Desk, tmp_path: Path) -> None:
+    failure = hostile("failures", "--groups", "--json").json[0]["fingerprint"]
+    failed = hostile("runs", "list", "report", "--status", "failed", "--json").json[0]["execution_id"]
+    waiting = hostile("jobs", "run", "report", "--json").json["execution_id"]
+    key = hostile("keys", "list", "--json").json[-1]["key_id"]
+    played = play(hostile, OF_THE_TENANT, tmp_path, FINGERPRINT=failure, KEY=key, RUN=failed, NEXT=waiting)
+    del hostile.environment["MINUTE8_KEY"]
+    hostile.environment["MINUTE8_OPERATOR_KEY"] = hostile.office.operator.key or ""
+    key = next(
+        key["key_id"] for key in hostile("operator-keys", "list", "--json").json if key["name"] == "spare"
+    )
+    played |= play(hostile, OF_THE_PLATFORM, tmp_path, KEY=key)
+    assert set(COMMANDS) - played == ELSEWHERE
+
+
+def test_json_and_exports_say_exactly_what_was_written(hostile: Desk) -> None:
+    assert hostile("jobs", "show", "held", "--json").json["name"] == HOSTILE
+    assert {json.loads(line)["name"] for line in hostile("export").out.splitlines()} == {HOSTILE}
+
+
+def test_all_that_the_command_prints_goes_through_one_function() -> None:
+    """The keys that it makes and its own version are printed as they are."""
+    ways = re.compile(
+        r"typer\.(echo|confirm)\(|\bConsole\(|sys\.stdout\.write|\bprint\((?<!\.print\()|rich\.print"
+    )
+    found = {
+        (path.name, line.strip())
+        for path in Path(cli.__path__[0]).rglob("*.py")
+        for line in path.read_text().splitlines()
+        if path.name != "output.py" and ways.search(line)
+    }
+    assert {
+        name for name, line in found if not re.search(r"key|secret|VERSION|answer_line|visible", line)
+    } == set()
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x9b", "\u202e", "\u2066", "\x7f", "a\tb\nc", "é 😀 \u200d"])
+def test_a_text_is_shown_and_not_obeyed(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    console().print(text)
+    say(text)
+    printed = capsys.readouterr()
+    assert not any(OBEYED.search(shown) for shown in (visible(text), printed.out, printed.err))
+    assert (visible(text) == text) == (not OBEYED.search(text))
+
+
+def test_a_files_hostile_words_are_data(hostile: Desk, tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("jobs: [\x85\u202e")
+    refused = hostile("apply", str(tmp_path / "x.yaml"))
+    assert refused.code == 1 and visible("\u202e") in refused.err
