@@ -13,15 +13,13 @@ from api.services import Services
 from api.views import hours_view
 from common.errors import Busy
 from common.history.failed_runs import FailureFilter, muted_runs
-from common.history.live_runs import LiveRuns
+from common.history.live_runs import LiveRecords
 from common.history.next_fires import AHEAD_S, Ahead, Fires
-from common.history.open_runs import OpenRuns, open_runs
 from common.history.overview import failing, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
 from common.projection.entry import OPEN
-from common.projection.state import ProjectionState
 from common.timing.instants import DAY_S, rfc3339
 
 # It reads as much as some requests of one job.
@@ -47,9 +45,8 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     and `failing` are null while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
-    by_time = services.history.by_time
-    live = by_time.live.of_tenant(tenant, by_time.states.recent(now) or ProjectionState())
-    going = _open(open_runs(services.history.runs, tenant, live, now))
+    live = services.history.by_time.records(tenant, now)
+    going = _open(live, now)
     muted = services.history.muted.now_muted(tenant, now)
     past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now, muted)
     shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now, muted)}
@@ -65,7 +62,7 @@ def _news(shown: dict[str, Any]) -> str:
     return json.dumps({**shown, "past": without_times(shown["past"]), "ahead": without_times(shown["ahead"])})
 
 
-def _past(services: Services, tenant: str, now: float, live: LiveRuns) -> dict[str, Any]:
+def _past(services: Services, tenant: str, now: float, live: LiveRecords) -> dict[str, Any]:
     from_at = int(now) - DAY_S
     summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now, live)
     total = Summary.of_hours(summary.hourly).total().to_json()
@@ -77,10 +74,13 @@ def _past(services: Services, tenant: str, now: float, live: LiveRuns) -> dict[s
     }
 
 
-def _open(going: OpenRuns) -> dict[str, Any]:
+def _open(live: LiveRecords, now: float) -> dict[str, Any]:
+    open_runs = live.open()
+    statuses = Counter[str](run.status for run in open_runs)
+    stuck = [run for run in open_runs if run.is_stuck(now)]
     return {
-        **{status: going.statuses[status] for status in sorted(OPEN)},
-        "stuck": len(going.stuck),
+        **{status: statuses[status] for status in sorted(OPEN)},
+        "stuck": len(stuck),
         "stuck_runs": [
             {
                 "execution_id": run.execution_id,
@@ -88,9 +88,9 @@ def _open(going: OpenRuns) -> dict[str, Any]:
                 "status": run.status,
                 "since_at": rfc3339(int(run.stuck_since)),
             }
-            for run in going.stuck[:_STUCK_SHOWN]
+            for run in stuck[:_STUCK_SHOWN]
         ],
-        "complete": going.complete,
+        "complete": live.complete,
     }
 
 

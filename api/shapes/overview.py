@@ -93,7 +93,7 @@ class OpenRuns(ResponseBody):
     stuck: Annotated[int, Meta(description="Those that should have gone on two minutes ago or earlier.")]
     stuck_runs: Annotated[list[StuckRun], Meta(description="At most 10, the oldest first.")]
     complete: Annotated[
-        bool, Meta(description="False: there are more; the 300 oldest were read, also of runs just over.")
+        bool, Meta(description="False: more than 10,000 runs are new; the oldest were read. Ask again.")
     ]
 
 

@@ -2,28 +2,44 @@
 
 Ticks project a window ten to thirty minutes after its end. What is newer is in the log of executions, of which a look
 at one tenant reads a sixteenth. Each read is bounded; the answer says if it has not read everything.
+
+Where many runs are newer, a look puts what it has read of ended ones into their windows, as the tick will: so the next
+look reads only what has happened since, and counts are of all runs, however many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import ExecutionLog
-from common.projection.entry import RunKey
+from common.projection import days, windows
+from common.projection.entry import ATTRIBUTES, OPEN, RunEntry, RunKey, window_of
 from common.projection.looks import Looks
 from common.projection.state import ProjectionState
+from common.projection.windows import ProjectedRuns
+from common.runs.run import Run, readable_runs
 from common.storage import keys
+from common.storage.metering import in_threads
 from common.storage.table import Table
+from common.storage.wire import Item
 from common.texts import UNREADABLE
 
 # Of a sixteenth of the tenants. A portion has up to 5,000, and costs as much as some when it has one.
 _MAX_LOGGED: Final = 200_000
 _MIN_RUNS_COUNTED: Final = 50
-_MAX_LOOKS: Final = 20
 _FAR_AT: Final = 9_999_999_999
+# So few records are simply read, a hundred in a request.
+_FEW: Final = 300
+# What one look reads of many: half an hour of 20,000 runs an hour. The next look goes on after these.
+MAX_READ: Final = 10_000
+_BATCH: Final = 100
+_THREADS: Final = 16
+# Of records, days and windows.
+_ATTRIBUTES: Final = tuple(dict.fromkeys((*ATTRIBUTES, *days.ATTRIBUTES, *windows.ATTRIBUTES)))
 
 
 @dataclass(slots=True)
@@ -46,12 +62,82 @@ class LiveRuns:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LiveRecords:
+    """The records of live runs, by their keys: of all whose window does not say how they have ended.
+
+    Without `complete` there were too many for one look.
+    """
+
+    runs: dict[RunKey, Run]
+    complete: bool
+    # Other items that were read with them.
+    others: list[Item] = field(default_factory=list)
+
+    def open(self) -> list[Run]:
+        """Those that go on, the oldest first."""
+        return sorted((run for run in self.runs.values() if run.status in OPEN), key=lambda run: run.run_name)
+
+
 class LiveReader:
     """Reads them."""
 
-    def __init__(self, due: Table) -> None:
+    def __init__(self, due: Table, runs: Table) -> None:
         self._logs = (ExecutionLog(due, keys.CHANGED), ExecutionLog(due))
         self._looks = Looks(due)
+        self._runs = runs
+        self._windows = ProjectedRuns(runs)
+
+    def records(
+        self, tenant: str, state: ProjectionState, live: LiveRuns, now: float, others: Sequence[keys.Key] = ()
+    ) -> LiveRecords:
+        """The records of a tenant's live runs, and other items of the runs table with these attributes.
+
+        Of many the ended ones are put into their windows. Raises Busy.
+        """
+        names, since = live.keys_until(now)[::-1], state.until_of(tenant)
+        is_many = len(names) > _FEW
+        if is_many:
+            ended = self._ended(tenant, since, now)
+            names = [name for name in names if name not in ended or name not in live.planned]
+        read = self._read(tenant, names[:MAX_READ], others)
+        if is_many:
+            self._put_ended(tenant, since, live, read.runs)
+        return replace(read, complete=live.complete and len(names) <= MAX_READ)
+
+    def _ended(self, tenant: str, since: int, now: float) -> set[RunKey]:
+        """The runs that have ended by what is in the windows from `since` on."""
+        windows = self._windows.between(tenant, since, int(now) + 1)
+        runs = (run for window in windows for run in self._windows.runs_of(tenant, window))
+        return {run.key for run in runs if not run.is_open}
+
+    def _read(self, tenant: str, names: Sequence[RunKey], others: Sequence[keys.Key]) -> LiveRecords:
+        def read(batch: Sequence[keys.Key]) -> list[Item]:
+            return list(self._runs.get_many(batch, consistent=False, attributes=_ATTRIBUTES))
+
+        other_keys = {(key["pk"], key["sk"]) for key in others}
+        item_keys = [*others, *(keys.run(tenant, job_id, run_name) for run_name, job_id in names)]
+        batches = [item_keys[at : at + _BATCH] for at in range(0, len(item_keys), _BATCH)]
+        items = [item for part in in_threads(read, batches, _THREADS) for item in part]
+        runs = readable_runs(item for item in items if (item["pk"], item["sk"]) not in other_keys)
+        return LiveRecords(
+            {(run.run_name, run.job_id): run for run in runs},
+            True,
+            [item for item in items if (item["pk"], item["sk"]) in other_keys],
+        )
+
+    def _put_ended(self, tenant: str, since: int, live: LiveRuns, runs: dict[RunKey, Run]) -> None:
+        """Put ended runs into the windows that no tick has followed yet: of these nobody keeps anything else."""
+        by_window: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
+        expires_at: defaultdict[int, int] = defaultdict(int)
+        for key, run in runs.items():
+            start = window_of(run.run_name)
+            if key in live.planned and start >= since and run.status not in OPEN:
+                by_window[start][key] = RunEntry.of_run(run)
+                expires_at[start] = max(expires_at[start], run.expires_at)
+        for start, ended in by_window.items():
+            if len(ended) >= _FEW:
+                self._windows.merge(tenant, start, ended, expires_at[start])
 
     def of_tenant(self, tenant: str, state: ProjectionState) -> LiveRuns:
         """The executions of a tenant that are not projected yet, or are to be read again."""
@@ -62,8 +148,10 @@ class LiveReader:
                 if log is not changed and key not in live.executions:
                     live.planned.add(key)
                 live.executions[key] = execution
-        looks = self._looks.of_tenant(tenant, _MAX_LOOKS)
-        for execution in looks:
+        for number, execution in enumerate(self._looks.of_tenant(tenant)):
+            if number == MAX_READ:
+                live.complete = False
+                break
             key = execution.run_name, execution.job_id
             live.planned.discard(key)
             live.executions[key] = execution

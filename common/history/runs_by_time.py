@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
-from common.history.live_runs import LiveReader, LiveRuns
+from common.history.live_runs import LiveReader, LiveRecords, LiveRuns
 from common.history.run_lists import MAX_RETRIES, RunFilter, retries_in
 from common.planning.execution import trigger_of
 from common.positions import Instant, RunPosition
@@ -96,7 +96,7 @@ class RunsByTime:
         self._runs = runs
         self._directory = directory
         self.states = ProjectionStates(due)
-        self.live = LiveReader(due)
+        self.live = LiveReader(due, runs)
         self.windows = ProjectedRuns(runs)
 
     def page(
@@ -108,6 +108,11 @@ class RunsByTime:
         following = self._scan(scan, span, state, now)
         is_cut = bool(following) and len(scan.runs) < limit
         return Page(scan.runs, following, is_cut, tuple(scan.unreadable))
+
+    def records(self, tenant: str, now: float, others: Sequence[keys.Key] = ()) -> LiveRecords:
+        """The records of what the projection may lack, and other items that are read with them. Raises Busy."""
+        state = self.states.recent(now) or ProjectionState()
+        return self.live.records(tenant, state, self.live.of_tenant(tenant, state), now, others)
 
     def _jobs_of(self, tenant: str, run_filter: RunFilter, now: float) -> frozenset[str] | None:
         """The jobs that have the tag and the target of the filter; None without these. Raises Busy."""

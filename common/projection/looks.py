@@ -64,15 +64,14 @@ class Looks:
                 continue
             yield look
 
-    def of_tenant(self, tenant: str, limit: int) -> list[Execution]:
-        """Runs of a tenant that are to be read again, of at most `limit` items."""
+    def of_tenant(self, tenant: str) -> Iterator[Execution]:
+        """Runs of a tenant that are to be read again, read while the caller consumes them."""
         partition = keys.log_partition(keys.AGAIN, keys.log_bucket(tenant))
-        query = Query(partition, sk_prefix=keys.looks_of_tenant(tenant), limit=limit, consistent=False)
-        executions: list[Execution] = []
-        for item in self._table.query(query):
+        for item in self._table.query(
+            Query(partition, sk_prefix=keys.looks_of_tenant(tenant), consistent=False)
+        ):
             with suppress(*UNREADABLE):  # a tick reports it
-                executions += _executions(item)
-        return executions
+                yield from _executions(item)
 
     def add(self, looks: Iterable[Again]) -> None:
         """Note when to read each execution's run again. Raises Busy."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import secrets
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import Busy
-from common.projection.entry import RunEntry, RunKey, decode, encode
+from common.projection.entry import RunEntry, RunKey, decode, encode, window_of
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
@@ -57,6 +58,10 @@ class ProjectedWindow:
     portions: tuple[PortionStart, ...] = ()
     version: int = 0
     expires_at: int = 0
+
+    def place_of(self, key: RunKey) -> int:
+        """In which of the portions a run is, if the window has it."""
+        return max(0, bisect_right(self.portions, key, key=lambda portion: portion.first) - 1)
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> ProjectedWindow:
@@ -170,6 +175,27 @@ class ProjectedRuns:
                     yield run
                     last = run.key
 
+    def entries(
+        self, tenant: str, windows: Mapping[int, ProjectedWindow | None], run_keys: Iterable[RunKey]
+    ) -> dict[RunKey, RunEntry]:
+        """What the windows have of these runs. Windows that are not among `windows` are read."""
+        by_start: defaultdict[int, list[RunKey]] = defaultdict(list)
+        for key in run_keys:
+            by_start[window_of(key[0])].append(key)
+        entries: dict[RunKey, RunEntry] = {}
+        for start, keys_of_window in by_start.items():
+            window = windows[start] if start in windows else self.window(tenant, start)
+            if window is None:
+                continue
+            runs = window.runs
+            if runs is None:
+                places = {window.place_of(key) for key in keys_of_window}
+                parts = self._portions(tenant, window, places).values()
+                runs = [run for part in parts for run in part or ()]
+            names = set(keys_of_window)
+            entries |= {run.key: run for run in runs if run.key in names}
+        return entries
+
     def _item(self, tenant: str, start: int) -> Item | None:
         return self._table.get(keys.projected_window(tenant, start))
 
@@ -180,10 +206,8 @@ class ProjectedRuns:
         if window.runs is not None:
             return _changed_inline(window, changes, expires_at)
         touched: dict[int, dict[RunKey, RunEntry | None]] = {}
-        starts = [portion.first for portion in window.portions]
         for key, entry in changes.items():
-            place = max(0, bisect_right(starts, key) - 1)
-            touched.setdefault(place, {})[key] = entry
+            touched.setdefault(window.place_of(key), {})[key] = entry
         old, totals = self._before(tenant, window, touched)
         portions: list[PortionStart] = []
         change = _Change(window)

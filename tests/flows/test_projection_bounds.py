@@ -89,7 +89,7 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
         for run in hostile_runs(rng, 1_500)
     ]
     Looks(world.table("due")).add(Again(START + DAY_S, execution, False) for execution in executions)
-    stored = Looks(world.table("due")).of_tenant(tenant, 20)
+    stored = list(Looks(world.table("due")).of_tenant(tenant))
     assert {run.execution_id for run in stored} == {run.execution_id for run in executions}
     late = hostile_runs(rng, 1_500)
     LateRuns(world.table("runs")).note(tenant, {run.key: run for run in late}, START)

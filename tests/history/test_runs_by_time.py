@@ -94,7 +94,9 @@ def test_a_list_has_the_runs_that_are_recorded(seed: int) -> None:
         ):
             shown = by_time(world, run_filter)
             expected = recorded(world, run_filter)
-            assert list(map(run_view, shown)) == list(map(run_view, expected)), run_filter
+            assert [run_view(run, world.clock.now()) for run in shown] == [
+                run_view(run, world.clock.now()) for run in expected
+            ], run_filter
             assert all(
                 newer > older for newer, older in pairwise((run.run_name, run.job_id) for run in shown)
             )
