@@ -28,7 +28,6 @@ NODE_TESTS_READY := node_modules/.ready-tests
 # What needs neither a server nor minutes: calendar facts, parsing, plans, messages, target kinds, documents.
 QUICK := timing registration planning golden history jobs executor docs test_cache.py test_telemetry.py
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
-CHECKED := common scheduler executor notifier api canary cli minute8 eventbridge scripts examples benchmarks tests
 
 .PHONY: help install install-tests up sample down reset status demo test test-all quick lint types check bench bench-quick package release audit locks deploy rollback remove verify chaos
 

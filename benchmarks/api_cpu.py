@@ -13,7 +13,6 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlencode
 
-from api import handler
 from benchmarks import bare_api
 from benchmarks.stub_aws import StubAws
 from common import config
@@ -21,6 +20,7 @@ from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage import aws
 from common.storage.table import Table as DynamoTable
+from minute8.api import handler
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import ratio, take_turns
 

@@ -19,7 +19,6 @@ from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import ratio, take_turns
 
 ROOT = Path(__file__).resolve().parent.parent
-_SOURCES = ("common", "scheduler", "executor", "api", "eventbridge")
 # Import the handler, and build its clients and other parts.
 _EMPTY = "empty handler: boto3, powertools"
 _CANDIDATES = {
@@ -29,7 +28,7 @@ _CANDIDATES = {
     ),
     "scheduler": ("from scheduler import handler", "handler.scheduler()"),
     "executor": ("from executor import handler", "handler._executor()"),
-    "api": ("from api import handler", "handler.handle"),
+    "api": ("from minute8.api import handler", "handler.handle"),
 }
 _LISTED = ("boto3", "botocore", "pydantic", "aws_lambda_powertools", "croniter", "asyncio", "icalendar")
 _ROUNDS = 7

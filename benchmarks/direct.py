@@ -14,8 +14,8 @@ from unittest import mock
 
 import boto3
 
-import direct
-from minute8_client import Client
+from minute8 import direct
+from minute8.client import Client
 from scripts.demo.stage import Stage
 from scripts.embedded import deploy, kill, start
 from scripts.measure.result import Goal, Result, Table

@@ -39,8 +39,8 @@ _REGISTERED: Final = 100
 _INITS: Final = {
     "init of scheduler": "from scheduler import handler",
     "init of executor": "from executor import handler",
-    "init of notifier": "from notifier import handler",
-    "init of API": "from api import handler",
+    "init of notifier": "from minute8.notifier import handler",
+    "init of API": "from minute8.api import handler",
 }
 # A change of this share is named in the change log.
 _NOTABLE: Final = 0.05

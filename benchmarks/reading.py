@@ -237,7 +237,7 @@ def _environment(tables: ReadTables, tenant: str | None) -> Iterator[Callable[[]
     with tempfile.TemporaryDirectory() as directory:
         server = TlsServer(Path(directory), tables.answer)
         settings = {**ENVIRONMENT, **names, **server.environment, "AWS_LAMBDA_FUNCTION_NAME": "bench-api"}
-        with server, worker("api", settings, _API_MB) as api:
+        with server, worker("minute8.api", settings, _API_MB) as api:
             yield lambda: Client(api, tables, key)
 
 

@@ -71,7 +71,7 @@ class Config:
     otlp_endpoint: str
     otlp_headers: str
     otlp_ratio: float
-    # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
+    # Signed tokens as an alternative to API keys (minute8/api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
     jwt_tenant_claim: str

@@ -15,7 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from minute8_client import Client, InvalidInput
+from minute8 import Client
+from minute8.client import InvalidInput
 
 
 def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:

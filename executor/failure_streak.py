@@ -123,7 +123,7 @@ def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, know
 
     def build() -> JobStore:
         from common.jobs.store import job_store
-        from eventbridge.guard import schedule_guard
+        from minute8.eventbridge.guard import schedule_guard
 
         return job_store(tables, queue, clock, known, guards=[schedule_guard(tables.jobs)])
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from common.jobs.store import JobStore
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
-    from eventbridge.group_metrics import Attempt
     from executor.run_spans import RunSpans
     from executor.targets.http_endpoint import HttpEndpoints
+    from minute8.eventbridge.group_metrics import Attempt
 
 # A crowded batch claims some of its executions at once, and reads jobs meanwhile.
 WAKE_CONNECTIONS: Final = 4
@@ -91,14 +91,14 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
 
 
 def _count_groups(groups: str, reports: list[Report]) -> None:
-    from eventbridge.group_metrics import counted, named_groups, write_metrics
+    from minute8.eventbridge.group_metrics import counted, named_groups, write_metrics
 
     write_metrics(config().stage, counted(named_groups(groups), group_attempts(reports)))
 
 
 def group_attempts(reports: Iterable[Report]) -> Iterator[Attempt]:
     """What the metrics of schedule groups count."""
-    from eventbridge.group_metrics import Attempt
+    from minute8.eventbridge.group_metrics import Attempt
 
     for report in reports:
         yield Attempt(

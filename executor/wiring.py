@@ -13,13 +13,13 @@ from common.runs.records import Runs
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
-from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.due_jobs import DueJobs, Payloads
 from executor.permits import Permits
 from executor.pipeline import Executor
 from executor.recorder import Recorder
 from executor.run_end import DeadLetters, RunEnd
 from executor.targets import Kind
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 
 if TYPE_CHECKING:
     from common.jobs.backfill import Backfills

@@ -54,7 +54,7 @@ def _ended_jobs(parts: Parts) -> Steps:
 
 
 def _groups(parts: Parts) -> Steps:
-    from eventbridge.group_deletion import GroupDeletions
+    from minute8.eventbridge.group_deletion import GroupDeletions
     from scheduler.removal import job_store_of, removal_of_groups
 
     return removal_of_groups(GroupDeletions(job_store_of(*parts)), parts.clock).steps

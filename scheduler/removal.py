@@ -36,8 +36,8 @@ from common.tenants.rules_cache import KnownTenants
 from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
 from common.timing.windows import WINDOW_S
-from eventbridge.group_deletion import STEP, GroupDeletions
-from eventbridge.guard import schedule_guard
+from minute8.eventbridge.group_deletion import STEP, GroupDeletions
+from minute8.eventbridge.guard import schedule_guard
 from scheduler.removal_lease import RemovalLease
 
 T = TypeVar("T")

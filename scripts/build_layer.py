@@ -41,7 +41,7 @@ _POWERTOOLS = {"exceptions", "logging", "metrics", "shared", "tracing", "utiliti
 _COMPILER = ROOT / "node_modules" / "pyodide"
 
 # The functions' own code, as serverless.yml packages it.
-_CODE = ("common", "scheduler", "executor", "notifier", "api", "eventbridge")
+_CODE = ("common", "scheduler", "executor", "minute8")
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS: dict[str, list[str]] = {

@@ -13,13 +13,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from canary.handler import JOB_ID, TENANT
 from common.clock import SystemClock
 from common.errors import AlreadyExists, Minute8Error, NotFound
 from common.jobs.job import ACTIVE
 from common.platform.tenants import Tenants
 from common.storage.aws import new_session
 from common.storage.table import Table
+from minute8.canary.handler import JOB_ID, TENANT
 from scripts.demo.stage import Stage
 
 _NAME = "Minute8's own canary: one run a minute, see docs/service-levels.md"

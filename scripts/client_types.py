@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from api.app import ROUTES
-from api.http.openapi import document
+from minute8.api.app import ROUTES
+from minute8.api.http.openapi import document
 
-OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes.py"
+OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8" / "client" / "shapes.py"
 # The types that the client's methods return. Types that these refer to are written too.
 _RETURNED_TYPES: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),

@@ -1,7 +1,7 @@
 """Build the console and the TypeScript client's types: `python -m scripts.console [build|types]`.
 
-The console goes to api/console_files and so into the API's package. It is built only if its sources have changed. The
-types are made of the OpenAPI document. Neither is committed.
+The console goes to minute8/api/console_files and so into the API's package. It is built only if its sources have
+changed. The types are made of the OpenAPI document. Neither is committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Final
 from scripts.one_at_a_time import one_at_a_time
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-OUTPUT: Final = ROOT / "api" / "console_files"
+OUTPUT: Final = ROOT / "minute8" / "api" / "console_files"
 TYPES: Final = ROOT / "clients" / "typescript" / "src" / "api.ts"
 _TOOLS: Final = ROOT / "node_modules" / ".bin"
 _STAMP: Final = ".sources"
@@ -67,8 +67,8 @@ def types() -> bool:
 
     Refusals are left out: each is a problem document, which the client throws. Raises RuntimeError.
     """
-    from api.app import ROUTES
-    from api.http.openapi import document
+    from minute8.api.app import ROUTES
+    from minute8.api.http.openapi import document
 
     text = json.dumps(_without_refusals(document(ROUTES)), indent=1)
     document_file = ROOT / "build" / "openapi.json"

@@ -209,7 +209,7 @@ class Deployment:
         signing_masters.change(self.client("ssm"), self.stage, "make")
         for module, *options in (
             ("scripts.canary", "--stage", self.stage),
-            ("cli", "--url", outputs["ApiUrl"], "doctor", "--stage", self.stage),
+            ("minute8", "--url", outputs["ApiUrl"], "doctor", "--stage", self.stage),
         ):
             print(flush=True)
             command = [sys.executable, "-m", module, *options]

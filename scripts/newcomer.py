@@ -118,7 +118,7 @@ class Shell:
     def __init__(
         self, directory: Path, environment: Mapping[str, str], programs: Mapping[str, str] | None = None
     ) -> None:
-        for name, module in {"minute8": "cli", **(programs or {})}.items():
+        for name, module in {"minute8": "minute8", **(programs or {})}.items():
             program = directory / name
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
             program.chmod(0o755)

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from api.auth.tokens import TokenSettings
 from common.config import EMBEDDED_STAGES, OFF, Config
 from common.errors import InvalidInput
+from minute8.api.auth.tokens import TokenSettings
 from scripts.build_layer import ROOT
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html

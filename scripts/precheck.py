@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.doctor.inventory import TABLES
 from common.config import OFF
 from common.platform.findings import Finding, Level, failed, not_checked, ok, warning
 from common.storage.domains import partition_of
+from minute8.cli.doctor.inventory import TABLES
 from scripts.build_layer import ROOT
 from scripts.concurrency import LEFT_UNRESERVED, SMALLEST_ACCOUNT, account_of
 from scripts.verify.made import is_denied, is_gone, resources_of

@@ -19,7 +19,7 @@ from typing import Any, Final
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import Client
+from minute8.client import Client
 from scripts.demo.stage import Stage
 from scripts.demo.workload import LIVELY_TENANT
 from scripts.embedded import DEFAULT_STATE_DIR, Embedded, find

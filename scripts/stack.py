@@ -19,7 +19,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.doctor.inventory import STAGES_TO_LOSE
+from minute8.cli.doctor.inventory import STAGES_TO_LOSE
 from scripts import kept_tables, versions
 from scripts.build_layer import ROOT
 from scripts.parameters import stage_problems

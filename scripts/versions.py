@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from cli.doctor.inventory import FUNCTIONS
 from common.config import LIVE
+from minute8.cli.doctor.inventory import FUNCTIONS
 
 # The last few deployments can be gone back to.
 MAX_VERSIONS: Final = 6

@@ -12,7 +12,7 @@ from typing import Final
 from scripts.build_layer import ROOT
 
 _FILES: Final = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-FOLDERS: Final = ("minute8", "api", "cli", "common", "direct", "eventbridge", "minute8_client")
+FOLDERS: Final = ("minute8", "common")
 
 
 def copy_source(directory: Path) -> Path:

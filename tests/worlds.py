@@ -41,9 +41,6 @@ from common.tenants.secrets import SecretKey
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.schedule import Schedule
 from common.timing.slots import EVERYWHERE
-from eventbridge.guard import schedule_guard
-from eventbridge.import_lines import ScheduleLines
-from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.batch import execute_batch
 from executor.pipeline import Executor
 from executor.recorder import Report
@@ -52,6 +49,9 @@ from executor.stages import Message, deliveries_of
 from executor.targets import Kind
 from executor.threads import Task
 from executor.wiring import executor
+from minute8.eventbridge.guard import schedule_guard
+from minute8.eventbridge.import_lines import ScheduleLines
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from scheduler.projector import Projector
 from scheduler.removal import Completion
 from scheduler.tick import Scheduler

@@ -49,7 +49,7 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
         accepted = f"text of at most {MAX_BYTES // 1024} KiB"
         raise InvalidInput("icalendar", "must be text that is not too long", value=text, accepted=accepted)
     question = json.dumps([text, first.isoformat(), last.isoformat()])
-    command = [sys.executable, "-m", "common.registration.icalendar_dates"]
+    command = [sys.executable, "-P", "-m", __name__]
     try:
         done = subprocess.run(
             command,
@@ -74,12 +74,8 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment with its import path, so that the child finds this module, and before all others."""
-    own = Path(__file__).parents[2]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(own), *(path or str(Path.cwd()) for path in sys.path)]),
-    }
+    """This process's environment with its import path, so that the child finds this module as this process did."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
 
 
 def main() -> None:

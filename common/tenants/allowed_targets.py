@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from common.tenants.web_address import WebAddress
 
-# The same as in canary/handler.py, which imports nothing.
+# The same as in minute8/canary/handler.py, which imports nothing.
 CANARY_TENANT: Final = "minute8-canary"
 _ARN_PARTS = 6
 _DEFAULT_PORTS = {"https": 443, "http": 80}

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
-const FILES = fileURLToPath(new URL("../../api/console_files/assets/", import.meta.url));
+const FILES = fileURLToPath(new URL("../../minute8/api/console_files/assets/", import.meta.url));
 const FIRST_KB = 40;
 const ALL_KB = 80;
 

@@ -27,9 +27,9 @@ from common.storage.wire import Item, from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
-from eventbridge.guard import schedule_guard
-from eventbridge.import_lines import ScheduleLines
-from eventbridge.schedule_input import PAYLOAD_FORMATS
+from minute8.eventbridge.guard import schedule_guard
+from minute8.eventbridge.import_lines import ScheduleLines
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from scripts.demo import functions
 from scripts.demo.workload import Registration
 

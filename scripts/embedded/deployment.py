@@ -18,7 +18,7 @@ from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 from scripts.one_at_a_time import one_at_a_time
 
-SOURCES = ("common", "scheduler", "executor", "notifier", "api", "eventbridge", "canary")
+SOURCES = ("common", "scheduler", "executor", "minute8")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -231,7 +231,7 @@ def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> st
         service / "serverless.yml",
         *(service / "deploy").glob("*.yml"),
         *(path for name in SOURCES for path in (service / name).rglob("*.py")),
-        *(service / "api" / "console_files").rglob("*.gz"),
+        *(service / "minute8" / "api" / "console_files").rglob("*.gz"),
     ]
     for path in sorted(files):
         digest.update(f"\n{path.relative_to(service)}\n".encode() + path.read_bytes())

@@ -14,9 +14,9 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.doctor.inventory import FEEDS, FUNCTIONS, QUIET_ALARMS, TABLES
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.platform.signing_masters import parameter_name
+from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, QUIET_ALARMS, TABLES
 
 _GONE: Final = ("NotFound", "NonExistent", "NoSuch", "does not exist")
 # What IAM calls a refusal differs by service.

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
 
-from cli.doctor.deployment import connect
-from cli.doctor.examine import examine
 from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.platform.findings import Level
@@ -18,7 +16,9 @@ from common.platform.tenants import Tenants
 from common.runs.states import SUCCEEDED
 from common.storage.table import Table as DynamoTable
 from common.timing.instants import rfc3339
-from minute8_client import Client
+from minute8.cli.doctor.deployment import connect
+from minute8.cli.doctor.examine import examine
+from minute8.client import Client
 from scripts import versions
 from scripts.demo.show import Show
 from scripts.demo.view import PlainView

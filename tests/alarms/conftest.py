@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from canary import handler as canary
 from common import config, telemetry
+from minute8.canary import handler as canary
 from scripts.canary import definition
 from tests.alarms.stage import Watched
 from tests.scheduler_handler import serve

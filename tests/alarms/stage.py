@@ -13,11 +13,11 @@ from io import StringIO
 from math import inf
 from typing import Any
 
-from canary import handler as canary
 from common.runs.outcome import Outcome
 from executor import handler as executor
 from executor.batch import execute_batch
 from executor.stages import Message
+from minute8.canary import handler as canary
 from scheduler import handler as scheduler
 from scheduler.tick import Scheduler
 from scripts.cloudwatch.alarms import INSUFFICIENT_DATA, composite_state, state_of

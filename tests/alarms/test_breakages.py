@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from cli.doctor.deployment import Deployment
-from cli.doctor.queues import without_record
-from cli.doctor.truth import check_tables
 from common.platform.findings import Level
 from common.platform.planning_checks import check_mark
 from common.timing.fires import fires
+from minute8.cli.doctor.deployment import Deployment
+from minute8.cli.doctor.queues import without_record
+from minute8.cli.doctor.truth import check_tables
 from tests.alarms.breakages import (
     TEN,
     TWENTY,

@@ -11,11 +11,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from canary import handler
 from common.config import LIVE
 from common.errors import NotFound
 from common.platform.tenants import Tenants
 from common.storage.table import Table
+from minute8.canary import handler
 from scripts import canary
 from scripts.cloudwatch.metrics import Metric, samples_in
 from scripts.demo.stage import Stage

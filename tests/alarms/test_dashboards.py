@@ -9,13 +9,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import yaml
 
-from canary import handler as canary
-from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common import telemetry
 from common.planning.execution import Execution
 from common.platform.alarms import ALARMS
 from executor.completion import Result
 from executor.recorder import Report
+from minute8.canary import handler as canary
+from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.cloudwatch.metrics import Metric
 from tests.alarms import template

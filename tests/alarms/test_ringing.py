@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from cli.doctor.inventory import QUIET_ALARMS
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.storage import keys
 from common.timing.slots import places
 from common.truth.truth import Truth
+from minute8.cli.doctor.inventory import QUIET_ALARMS
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
 from tests.alarms.stage import Watched

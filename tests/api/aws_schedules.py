@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from eventbridge.api.endpoint import ADVICE_HEADER
+from minute8.eventbridge.api.endpoint import ADVICE_HEADER
 from tests.worlds import ARN
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import httpx
 
-from api import handler
+from minute8.api import handler
 from tests.api.alarm_board import AlarmBoard
 from tests.api.letters import LetterBox
 from tests.worlds import World

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from api import handler
-from api.auth.tokens import Tokens
-from api.services import Deployment, Services
 from common.history import run_lists
 from common.history.failed_runs import fingerprint
 from common.planning.execution import Execution
@@ -21,6 +18,9 @@ from common.platform.dead_letters import DeadLetters
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.storage import keys
+from minute8.api import handler
+from minute8.api.auth.tokens import Tokens
+from minute8.api.services import Deployment, Services
 from tests.api import issuer
 from tests.api.alarm_board import AlarmBoard
 from tests.api.calls import Caller, Office

@@ -11,9 +11,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from api.auth.issuer_keys import IssuerKeys
-from api.auth.tokens import Tokens, TokenSettings
 from common.config import Config
+from minute8.api.auth.issuer_keys import IssuerKeys
+from minute8.api.auth.tokens import Tokens, TokenSettings
 
 ISSUER = "https://login.example.com/"
 AUDIENCE = "minute8"

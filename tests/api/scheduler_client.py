@@ -10,8 +10,8 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from api import handler
 from common.platform.signing_masters import Masters, StoredMasters
+from minute8.api import handler
 from tests.api.calls import send
 from tests.manual_clock import ManualClock
 

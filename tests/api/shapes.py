@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.shapes import SHAPES
 from common.declared import faults
+from minute8.api.shapes import SHAPES
 
 
 def check_shape(name: str, answer: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
-from minute8_client import (
+from minute8.client import (
     AlreadyExists,
     AsyncClient,
     AsyncOperator,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.routes import jobs
 from common.clock import PAGE_CPU_S
+from minute8.api.routes import jobs
 from tests.api.calls import Office
 from tests.worlds import job
 

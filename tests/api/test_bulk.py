@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from api import handler
-from api.routes import bulk
 from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
-from minute8_client import Client, InvalidInput
-from minute8_client.jobs import MAX_BULK, MAX_LINES
+from minute8.api import handler
+from minute8.api.routes import bulk
+from minute8.client import Client, InvalidInput
+from minute8.client.jobs import MAX_BULK, MAX_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event
 from tests.api.shapes import check_shape
 from tests.api.test_refusals import INVALID, MALFORMED
@@ -337,8 +337,8 @@ def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
 def test_the_client_sends_as_many_requests_as_it_needs(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minute8_client.jobs.MAX_LINES", 3)
-    monkeypatch.setattr("minute8_client.jobs.MAX_BULK", 1_000)
+    monkeypatch.setattr("minute8.client.jobs.MAX_LINES", 3)
+    monkeypatch.setattr("minute8.client.jobs.MAX_BULK", 1_000)
     transport = HandlerTransport([503])
     with Client(
         "https://api.test", office.alice.key or "", transport=transport, sleep=lambda _: None

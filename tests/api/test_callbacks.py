@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minute8_client import Client
+from minute8.client import Client
 from tests.api.calls import Answer, HandlerTransport, Office
 from tests.worlds import at, job
 

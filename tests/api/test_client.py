@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from common.registration.definition import JobDefinition
-from minute8_client import (
+from minute8.client import (
     AlreadyExists,
     Client,
     Forbidden,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from api import console
-from api.app import resolve
-from api.http.problems import MethodNotAllowed, NoSuchRoute
+from minute8.api import console
+from minute8.api.app import resolve
+from minute8.api.http.problems import MethodNotAllowed, NoSuchRoute
 
 PAGE = b"<!doctype html><title>Minute8</title>"
 SCRIPT = b"export const a = 1;"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from api.services import DEAD_LETTERS_S
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.tenants.audit import Audit
+from minute8.api.services import DEAD_LETTERS_S
 from tests.api.calls import Office
 from tests.api.letters import URL, LetterBox
 from tests.cli.conftest import Desk

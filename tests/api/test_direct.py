@@ -11,12 +11,11 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-import direct
-import minute8_client
-from api import handler
-from api.services import Services
-from direct import in_process
-from minute8_client import (
+from minute8 import client as http_client
+from minute8 import direct
+from minute8.api import handler
+from minute8.api.services import Services
+from minute8.client import (
     Forbidden,
     InvalidInput,
     NotFound,
@@ -27,6 +26,7 @@ from minute8_client import (
     Unavailable,
     Unreachable,
 )
+from minute8.direct import in_process
 from tests.api.calls import Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import World, job
@@ -200,8 +200,8 @@ def test_a_fault_of_minute8_is_not_hidden(session: Session, monkeypatch: pytest.
 
 def test_every_method_of_the_client_is_there() -> None:
     for local, remote in (
-        (direct.Client, minute8_client.Client),
-        (direct.AsyncClient, minute8_client.AsyncClient),
+        (direct.Client, http_client.Client),
+        (direct.AsyncClient, http_client.AsyncClient),
     ):
         assert [name for name in dir(remote) if not hasattr(local, name)] == []
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from minute8_client import Client
+from minute8.client import Client
 from tests.api.calls import Caller, HandlerTransport, Office
 from tests.worlds import ARN, job
 
@@ -110,7 +110,7 @@ def test_an_export_goes_on_by_cursor_and_holds_each_job_once(
 ) -> None:
     furnish(office)
     all_jobs = list(client(office.alice).export_jobs())
-    monkeypatch.setattr(f"api.routes.bulk.{bound}", 2 if bound == "MAX_LINES" else 500)
+    monkeypatch.setattr(f"minute8.api.routes.bulk.{bound}", 2 if bound == "MAX_LINES" else 500)
     with client(office.alice) as minute8:
         assert list(minute8.export_jobs()) == all_jobs
     first = office.alice("GET", URL)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from api.http.paging import write_cursor
 from common.history import failed_runs
 from common.history.failed_runs import fingerprint
 from common.runs.outcome import Outcome
-from minute8_client import Client
+from minute8.api.http.paging import write_cursor
+from minute8.client import Client
 from tests.api.calls import HandlerTransport, Office
 from tests.worlds import job
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from api import handler
 from common.config import config
 from common.platform.tenants import Tenants
 from common.storage import aws
 from common.storage.table import Table
+from minute8.api import handler
 from tests.api.calls import Caller
 from tests.worlds import World, job
 

@@ -7,15 +7,15 @@ import tracemalloc
 
 import pytest
 
-from api.http.problems import TooLarge
-from api.http.requests import DEEPEST, Request
-from api.routes.bulk import MAX_BULK, MAX_LINES
 from common.errors import MAX_PROBLEMS, InvalidInput
 from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
 from common.platform.credential import Credential
 from common.registration.definition import Limits, parse_definition
-from eventbridge.shapes import SCHEDULE
-from eventbridge.shapes import check as check_shape
+from minute8.api.http.problems import TooLarge
+from minute8.api.http.requests import DEEPEST, Request
+from minute8.api.routes.bulk import MAX_BULK, MAX_LINES
+from minute8.eventbridge.shapes import SCHEDULE
+from minute8.eventbridge.shapes import check as check_shape
 from tests.api.calls import Office
 from tests.worlds import job
 

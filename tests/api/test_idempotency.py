@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from common.storage.table import Query
-from minute8_client import Client
+from minute8.client import Client
 from tests.api.calls import HandlerTransport, Office
 from tests.worlds import job
 

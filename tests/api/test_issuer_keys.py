@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from api.auth.discovery import fetching
-from api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys
-from api.auth.tokens import Tokens
-from api.http.problems import IssuerUnreachable
 from common.errors import InvalidInput, Unauthenticated
+from minute8.api.auth.discovery import fetching
+from minute8.api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys
+from minute8.api.auth.tokens import Tokens
+from minute8.api.http.problems import IssuerUnreachable
 from tests.api.calls import Caller
 from tests.api.conftest import open_office
 from tests.api.issuer import NOW, jwk, key_set, settings, token

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from api import console
-from api.auth.issuer_pages import AGAIN_S, FRESH_S, IssuerPages, KnownIssuerPages
+from minute8.api import console
+from minute8.api.auth.issuer_pages import AGAIN_S, FRESH_S, IssuerPages, KnownIssuerPages
 from tests.api.issuer import ISSUER, settings
 
 CLIENT = {"JWT_CONSOLE_CLIENT": "console", "JWT_CONSOLE_SCOPE": "openid minute8"}

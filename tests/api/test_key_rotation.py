@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from api.auth.issuer_keys import AGAIN_S, FRESH_S, IssuerKeys
-from api.auth.tokens import Tokens
 from common.errors import Unauthenticated
 from common.platform.signing_masters import TRUSTED_FOR_S, Masters, StoredMasters
+from minute8.api.auth.issuer_keys import AGAIN_S, FRESH_S, IssuerKeys
+from minute8.api.auth.tokens import Tokens
 from tests.api.issuer import NOW, key_set, settings, token
 
 # As in docs/deploying.md: a new key is published for so long before it signs.

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from api.views import job_view
 from common.registration import manual
 from common.runs.outcome import Outcome
 from common.timing.fires import next_fires
+from minute8.api.views import job_view
 from tests.api.calls import Office
 from tests.worlds import job
 
@@ -182,7 +182,7 @@ def test_a_list_searches_for_one_fire_time_behind_the_skips(
         searched.append(args[2])
         return next_fires(*args, **excluded)
 
-    monkeypatch.setattr("api.views.next_fires", counted)
+    monkeypatch.setattr("minute8.api.views.next_fires", counted)
     assert job_view(replace(job_, skips=skips), now, ())["next_fire_at"] == shown
     assert searched == [1]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from api.routes import bulk
 from common.errors import Busy, Conflict
 from common.jobs.store import JobStore
 from common.registration.manual import ManualCommands
 from common.runs.outcome import Outcome
-from minute8_client import Client
+from minute8.api.routes import bulk
+from minute8.client import Client
 from tests.api.calls import Caller, HandlerTransport, Office
 from tests.worlds import job
 

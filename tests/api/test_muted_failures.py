@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-import direct
-from api import handler
 from common.history.failed_runs import fingerprint
 from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit
-from direct import in_process
-from minute8_client import AsyncClient, NotFound
+from minute8 import direct
+from minute8.api import handler
+from minute8.client import AsyncClient, NotFound
+from minute8.direct import in_process
 from tests.api.calls import AsyncHandlerTransport, Office
 from tests.worlds import job
 

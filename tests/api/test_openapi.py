@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from api.app import ROUTES
-from api.http.openapi import document
-from api.http.problems import KINDS
-from api.http.routing import NDJSON, Route
-from api.shapes import SHAPES
-from api.shapes.definitions import JobPatch
 from common.registration.definition import JobDefinition
 from common.version import VERSION
+from minute8.api.app import ROUTES
+from minute8.api.http.openapi import document
+from minute8.api.http.problems import KINDS
+from minute8.api.http.routing import NDJSON, Route
+from minute8.api.shapes import SHAPES
+from minute8.api.shapes.definitions import JobPatch
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
 from tests.api.shapes import check_shape, fields_of

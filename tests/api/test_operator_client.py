@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from minute8_client import (
+from minute8.client import (
     AlreadyExists,
     Client,
     Conflict,

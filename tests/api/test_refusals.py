@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from api import handler
-from api.http.problems import KINDS
-from api.http.requests import read_json
+from minute8.api import handler
+from minute8.api.http.problems import KINDS
+from minute8.api.http.requests import read_json
 from tests.api.calls import Office, event, send
 from tests.api.walk import ODD_IDS
 from tests.worlds import ARN, job

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.http import refusals
+from minute8.api.http import refusals
 from tests.api.calls import Office
 
 

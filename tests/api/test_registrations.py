@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from api import handler, registrations
-from api.registrations import APPLIED, DELETE, PUT, REFUSED, RUN, Registrations
 from common.storage import keys
+from minute8.api import handler, registrations
+from minute8.api.registrations import APPLIED, DELETE, PUT, REFUSED, RUN, Registrations
 from tests.api.calls import Office
 from tests.stand_ins import PublishedEvents
 from tests.worlds import job

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from api.http.representation import MIN_COMPRESSED_BYTES, compressed, is_known, takes_gzip
+from minute8.api.http.representation import MIN_COMPRESSED_BYTES, compressed, is_known, takes_gzip
 from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import job

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from api.app import ROUTES
-from api.http.problems import MethodNotAllowed, NoSuchRoute
+from minute8.api.app import ROUTES
+from minute8.api.http.problems import MethodNotAllowed, NoSuchRoute
 
 
 def test_every_route_finds_itself() -> None:

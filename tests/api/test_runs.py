@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from api.http.paging import write_cursor
 from common.runs.outcome import Outcome
+from minute8.api.http.paging import write_cursor
 from tests.api.calls import Office
 from tests.worlds import job
 

@@ -15,10 +15,10 @@ from common.planning.removal_requests import BODY
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import MAX_TRANSACTION_BYTES
-from eventbridge import group_deletion
-from eventbridge.group_deletion import GroupDeletions
-from eventbridge.groups import GroupRequest
-from eventbridge.origin import KNOWN_FOR_S
+from minute8.eventbridge import group_deletion
+from minute8.eventbridge.group_deletion import GroupDeletions
+from minute8.eventbridge.groups import GroupRequest
+from minute8.eventbridge.origin import KNOWN_FOR_S
 from scheduler.removal import removal_of_groups
 from tests.api.aws_schedules import ROLE, Aws, refusal, schedule
 from tests.api.calls import Office

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from common.storage import keys
-from eventbridge.api.operation import SchedulerRequest
-from eventbridge.api.schedules import ScheduleWrite
-from eventbridge.names import AwsAccount, job_id_of
-from eventbridge.origin import KNOWN_FOR_S
+from minute8.eventbridge.api.operation import SchedulerRequest
+from minute8.eventbridge.api.schedules import ScheduleWrite
+from minute8.eventbridge.names import AwsAccount, job_id_of
+from minute8.eventbridge.origin import KNOWN_FOR_S
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, advice, refusal, schedule, target, without_metadata
 from tests.api.calls import Office
 from tests.worlds import ARN, at, job

@@ -24,9 +24,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api import handler
-from api.app import ROUTES
-from api.http.openapi import document
+from minute8.api import handler
+from minute8.api.app import ROUTES
+from minute8.api.http.openapi import document
 from tests.api.calls import Office, event
 from tests.api.conftest import open_office, serve, settle
 from tests.api.walk import ROLE_OF, Call, calls_of_document

@@ -17,13 +17,13 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import handler
 from common.errors import Conflict, Unauthenticated
 from common.platform.api_keys import new_key
 from common.platform.signing_masters import Masters, StoredMasters, is_access_key_id
 from common.storage import keys
-from eventbridge.api.endpoint import parsed_query, possible_paths
-from eventbridge.api.signature import (
+from minute8.api import handler
+from minute8.eventbridge.api.endpoint import parsed_query, possible_paths
+from minute8.eventbridge.api.signature import (
     SKEW_S,
     SignatureRefused,
     SignedRequest,

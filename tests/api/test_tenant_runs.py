@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api.http.paging import write_cursor
 from common.history.run_lists import RunFilter
 from common.runs.outcome import Outcome
+from minute8.api.http.paging import write_cursor
 from tests.api.calls import Caller, Office
 from tests.worlds import job
 

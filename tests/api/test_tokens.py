@@ -10,11 +10,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from api.auth.tokens import ALGORITHMS, LEEWAY_S, TokenSettings, is_token
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
 from common.platform.api_keys import new_key
 from common.platform.tenants import Tenants
+from minute8.api.auth.tokens import ALGORITHMS, LEEWAY_S, TokenSettings, is_token
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
 from tests.api.issuer import (

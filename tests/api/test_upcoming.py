@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from api.routes import upcoming as upcoming_routes
 from common.history import upcoming
 from common.planning import platform_density
 from common.preview.preview import preview
 from common.timing import density
 from common.timing.density import due_times
 from common.timing.schedule import Schedule
+from minute8.api.routes import upcoming as upcoming_routes
 from tests.api.calls import Caller, Office
 from tests.worlds import at, job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from minute8_client import AsyncClient, AsyncOperator, Client, Job, MadeKey, Operator, Run, TenantSummary
+from minute8.client import AsyncClient, AsyncOperator, Client, Job, MadeKey, Operator, Run, TenantSummary
 
 
 def blocking(minute8: Client, platform: Operator) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from api.app import ROUTES
-from api.http.openapi import document
 from common.history.failed_runs import fingerprint
 from common.platform.api_keys import hash_of, new_key
 from common.platform.credential import OPERATOR, ROLES, Role
+from minute8.api.app import ROUTES
+from minute8.api.http.openapi import document
 from tests.worlds import job
 
 # A body for every shape that a route takes. A new shape needs an example here.

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from cli.clock_picture import Cell, ClockPicture, clock_pictures
 from common.timing.durations import parse_instant
 from common.timing.schedule import CronTiming, Schedule
+from minute8.cli.clock_picture import Cell, ClockPicture, clock_pictures
 
 IMAGE = Path(__file__).parents[2] / "docs" / "images" / "clock-changes.svg"
 ZONE = "America/New_York"

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import minute8_client
-from cli import platform, session
-from cli.main import app
 from common import telemetry
 from common.storage import aws
-from minute8_client import Client, Operator
+from minute8 import client as http_client
+from minute8.cli import platform, session
+from minute8.cli.main import app
+from minute8.client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
 from tests.api.conftest import few_at_once as few_at_once
 from tests.api.conftest import open_office
@@ -69,7 +69,7 @@ def desk(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     def over_the_handler(url: str, key: str) -> Client:
         return Client(url, key, transport=transport, sleep=lambda s: no_sleep(s))
 
-    monkeypatch.setattr(minute8_client, "Client", over_the_handler)
+    monkeypatch.setattr(http_client, "Client", over_the_handler)
 
     def operator_over_the_handler(url: str, key: str) -> Operator:
         return Operator(url, key, transport=transport, sleep=lambda _: None)

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from cli.commands.apply import CHANGES, differing, with_defaults
-from cli.fire_changes import COMPARED_FIRES, consequences, move_of
-from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import stored
 from common.timing.excluded_days import Dates
+from minute8.cli.commands.apply import CHANGES, differing, with_defaults
+from minute8.cli.fire_changes import COMPARED_FIRES, consequences, move_of
+from minute8.cli.job_files import BadFile, read_files, yaml_documents, yaml_text
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, at, job
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli import session
+from minute8.cli import session
 from tests.cli.conftest import Desk
 from tests.platform.leftovers import deletions_of
 from tests.worlds import job

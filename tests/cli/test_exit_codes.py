@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli.options import ExitCode
+from minute8.cli.options import ExitCode
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 

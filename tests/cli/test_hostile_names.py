@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import cli
-from cli.output import console, say, visible
 from common.runs.outcome import Outcome
+from minute8 import cli
+from minute8.cli.output import console, say, visible
 from tests.cli.conftest import OBEYED, Desk
 from tests.docs.test_commands import COMMANDS
 from tests.worlds import ARN, job

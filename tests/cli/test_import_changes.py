@@ -16,17 +16,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.commands.transfer import READERS
-from cli.sources import cronjob_yaml
-from cli.sources.source_job import Defaults, SourceJob, literal, payload_of
 from common.errors import InvalidInput
 from common.jobs.placeholders import check_payload, render
 from common.jobs.stored_text import StoredText
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import fires
-from eventbridge.moving import importing
-from eventbridge.schedule_input import PAYLOAD_FORMATS
+from minute8.cli.commands.transfer import READERS
+from minute8.cli.sources import cronjob_yaml
+from minute8.cli.sources.source_job import Defaults, SourceJob, literal, payload_of
+from minute8.eventbridge.moving import importing
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import ARN, at
 
 TARGET = {"kind": "lambda", "arn": ARN}

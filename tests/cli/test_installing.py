@@ -19,6 +19,7 @@ from tests.docs.test_architecture import ROOT
 _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
 # Only functions send spans, so the wheel leaves this folder out (setup.py).
 _NOT_INSTALLED = "common.tracing."
+_OWN = ("minute8", "common", "executor")
 # A deployment with an issuer of tokens has it beside the API.
 _TOKENS_ONLY = {"pyjwt", "cryptography"}
 
@@ -26,11 +27,13 @@ _TOKENS_ONLY = {"pyjwt", "cryptography"}
 def test_imports_of_the_client_and_the_command_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     client = _names(project["dependencies"])
-    assert _imported_by("minute8_client") == client
-    command = _imported_by("minute8_client", "cli", "common", "eventbridge")
+    assert _imported_by("minute8.client") == client
+    command = _imported_by("minute8.client", "minute8.cli", "common", "minute8.eventbridge")
     extras = {extra: client | _names(names) for extra, names in project["optional-dependencies"].items()}
     assert command - _FUNCTIONS_ONLY == extras["cli"]
-    without_http = _imported_by("minute8_client", "direct", "api", "common", "eventbridge")
+    without_http = _imported_by(
+        "minute8.client", "minute8.direct", "minute8.api", "common", "minute8.eventbridge"
+    )
     # boto3 is the caller's own, with botocore in it. The importer, which shows its progress, is the command's.
     unneeded = {*_TOKENS_ONLY, "botocore", "rich"}
     assert without_http - unneeded == extras["direct"] - {"boto3"}
@@ -42,16 +45,21 @@ def _names(requirements: list[str]) -> set[str]:
 
 def _imported_by(*packages: str) -> set[str]:
     """The distributions of the foreign modules that these packages import."""
-    graph = grimp.build_graph(*packages, include_external_packages=True, exclude_type_checking_imports=True)
-    for module in [module for module in graph.modules if module.startswith(_NOT_INSTALLED)]:
-        graph.remove_module(module)
+    graph = grimp.build_graph(*_OWN, include_external_packages=True, exclude_type_checking_imports=True)
     foreign = {
         module
         for module in graph.modules
-        if module.split(".")[0] not in packages and graph.find_modules_that_directly_import(module)
+        if module.split(".")[0] not in _OWN
+        and any(_is_in(importing, packages) for importing in graph.find_modules_that_directly_import(module))
     }
     distributions = packages_distributions()
     return {name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])}
+
+
+def _is_in(module: str, packages: tuple[str, ...]) -> bool:
+    return f"{module}.".startswith(tuple(f"{package}." for package in packages)) and not module.startswith(
+        _NOT_INSTALLED
+    )
 
 
 # As if the shell were detected: tests may have no parent shell.
@@ -63,7 +71,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     """A home without settings, and a `minute8` on the PATH."""
     command = tmp_path / "bin" / "minute8"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m minute8 "$@"\n')
     command.chmod(0o755)
     path = f"{command.parent}:/usr/bin:/bin"
     return {"HOME": str(tmp_path), "PATH": path, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"}
@@ -113,7 +121,7 @@ def test_the_installed_command_runs_this_checkout(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "minute8"
     command.symlink_to(ROOT / "scripts" / "minute8")
-    (tmp_path / "cli").mkdir()
-    (tmp_path / "cli" / "__init__.py").write_text("raise RuntimeError('foreign')")
+    (tmp_path / "minute8").mkdir()
+    (tmp_path / "minute8" / "__init__.py").write_text("raise RuntimeError('foreign')")
     done = subprocess.run([command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == f"minute8 {VERSION}\n", done.stderr

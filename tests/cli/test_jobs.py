@@ -10,12 +10,12 @@ import httpx
 import pytest
 from msgspec import structs
 
-from cli.commands import jobs
-from cli.job_options import OPTIONS
 from common.jobs.spec import Retry
 from common.registration.definition import JobDefinition
 from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
 from common.registration.target_definitions import MODELS
+from minute8.cli.commands import jobs
+from minute8.cli.job_options import OPTIONS
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 

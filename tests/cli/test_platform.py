@@ -181,7 +181,7 @@ def test_both_answer_the_same(desk: Desk) -> None:
 
 
 def test_the_audit_goes_on_over_pages_also_on_the_tables(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.platform_tables._ENTRIES_IN_PAGE", 2)
+    monkeypatch.setattr("minute8.cli.platform_tables._ENTRIES_IN_PAGE", 2)
     of_alice = desk("audit", "alice", "--json").json
     assert len(of_alice) >= 5
     assert len({entry["entry_id"] for entry in of_alice}) == len(of_alice)

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from cli.rest_of_list import with_option
 from executor.targets import Outcome
+from minute8.cli.rest_of_list import with_option
 from tests.cli.conftest import Desk
 from tests.worlds import job
 

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.commands import check
 from common.planning.execution import Execution
 from common.planning.quarantine import Quarantine
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.truth.truth import Truth
+from minute8.cli.commands import check
 from tests.cli.conftest import Desk
 from tests.flows import test_export
 from tests.runbook.pages import commands

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cli.commands.runs import watched
 from common.history.failed_runs import fingerprint
 from common.runs.outcome import Outcome
+from minute8.cli.commands.runs import watched
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -138,7 +138,7 @@ def test_watching_shows_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(desk.office.world.clock, "sleep", lambda _: None)
     monkeypatch.setattr(
-        "cli.commands.runs.watched",
+        "minute8.cli.commands.runs.watched",
         lambda client, job_id, rounds, wait: watched(
             client, job_id, rounds, lambda: desk.office.world.run_until(next(moments))
         ),

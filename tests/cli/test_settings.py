@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli.session import Settings, read_settings, settings_file
+from minute8.cli.session import Settings, read_settings, settings_file
 
 PROFILES = """
 [profiles.default]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cli.commands.transfer import READERS, format_of
-from cli.sources import foreign
-from cli.sources.source_job import Defaults, SourceJob
 from common.ids import check_id
 from common.registration.definition import Limits, parse_definition
-from eventbridge.schedule_input import PAYLOAD_FORMATS
+from minute8.cli.commands.transfer import READERS, format_of
+from minute8.cli.sources import foreign
+from minute8.cli.sources.source_job import Defaults, SourceJob
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import ARN
 
 TARGET = {"kind": "lambda", "arn": ARN}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.commands.stats import bar_cell
 from common.runs.outcome import Outcome
+from minute8.cli.commands.stats import bar_cell
 from tests.cli.conftest import Desk
 from tests.worlds import job
 

@@ -12,10 +12,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.commands import transfer
-from cli.options import ExitCode
 from common.platform.tenants import Tenants
-from eventbridge.moving.account import Account
+from minute8.cli.commands import transfer
+from minute8.cli.options import ExitCode
+from minute8.eventbridge.moving.account import Account
 from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -115,8 +115,8 @@ def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
         tenants.edit("alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now())
         return steps
 
-    monkeypatch.setattr("cli.commands.transfer.planned", planned_then_changed)
-    monkeypatch.setattr("cli.commands.transfer._JOBS_IN_REQUEST", 1)
+    monkeypatch.setattr("minute8.cli.commands.transfer.planned", planned_then_changed)
+    monkeypatch.setattr("minute8.cli.commands.transfer._JOBS_IN_REQUEST", 1)
     imported = desk("import", "-", "--target", ARN, stdin=CRONTAB)
     assert (imported.code, imported.out.splitlines()[-1]) == (2, "1 new, 1 refused")
 
@@ -156,7 +156,7 @@ def test_odd_files(desk: Desk) -> None:
 
 
 def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.commands.transfer._JOBS_IN_REQUEST", 20)
+    monkeypatch.setattr("minute8.cli.commands.transfer._JOBS_IN_REQUEST", 20)
     real = list(workload.real_workload(ARN))[::15]
     assert len(real) == 46
     text = "\n".join(

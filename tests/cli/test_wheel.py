@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -18,8 +19,50 @@ from common.version import VERSION
 from scripts.wheel import FOLDERS, build, copy_source
 from tests.docs.test_architecture import ROOT
 
-# How a process of the command imports its own modules.
-_INFOLDERS = "import sys, minute8; sys.path.insert(0, minute8.__path__[0] + '/folders');"
+# What foreign packages beside it may be called: folders of the checkout, and of `minute8`.
+_FOREIGN = ("api", "cli", "common", "direct", "eventbridge", "executor", "scheduler")
+# A platform's own file: whoever installs the wheel has its types.
+_TYPED = """
+from typing import Any, assert_type
+import minute8
+from minute8 import AsyncClient, Client
+from minute8.client import Job, NotFound, Run
+from minute8 import direct
+
+def over_http(client: Client, session: Any) -> None:
+    assert_type(client.put_job("a", {}), Job)
+    assert_type(list(client.jobs()), list[Job])
+    with direct.Client(session, "acme", stage="prod", role="read") as own:
+        assert_type(own.wait_for_run("execution"), Run)
+    minute8.Nobody  # type: ignore[attr-defined]
+    minute8.Operator("https://api.test", "key", transport=1)  # type: ignore[arg-type]
+    own.pause_job(name="report")  # type: ignore[call-arg]
+
+async def awaiting(client: AsyncClient, own: direct.AsyncClient) -> str:
+    try:
+        return (await client.get_job("a"))["job_id"] + (await own.get_job("a"))["owner"]
+    except NotFound as problem:
+        return problem.detail
+"""
+# Answers as the API does, without tables.
+_PICKLED = """
+import json, pickle, sys, boto3
+from minute8 import direct
+from minute8.client import NotFound
+from minute8.direct import in_process
+
+def answer(services, credential, event):
+    is_known = event["rawPath"].endswith("/report")
+    body = {"job_id": "report"} if is_known else {"type": "not-found", "detail": "no such job", "status": 404}
+    return {"statusCode": 200 if is_known else 404, "headers": {}, "body": json.dumps(body)}
+
+in_process.resolve_for, in_process._services = answer, lambda session, stage: None
+own = direct.Client(boto3.Session("a", "b", region_name="us-east-1"), "acme", stage="prod", actor="x")
+try:
+    own.get_job("another")
+except NotFound as raised:
+    sys.stdout.buffer.write(pickle.dumps([own.get_job("report"), raised]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +80,7 @@ def client_alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with `minute8[cli]`, and foreign packages of its own names beside it."""
     directory = tmp_path_factory.mktemp("command")
-    for name in ("common", "cli", "eventbridge"):
+    for name in _FOREIGN:
         (directory / name).mkdir()
         (directory / name / "__init__.py").write_text("raise RuntimeError('foreign code was imported')\n")
     python = _environment(directory, wheel, extra="cli")
@@ -47,38 +90,50 @@ def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def without_http(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with `minute8[direct]`, and foreign packages of our folders' names beside it."""
+    """The Python of an environment with `minute8[direct]`, and foreign packages of our folders' names in it."""
     directory = tmp_path_factory.mktemp("direct")
     python = _environment(directory, wheel, extra="direct")
-    for name in ("api", "common", "direct", "eventbridge"):
+    for name in _FOREIGN:
         (_site_packages(python) / name).mkdir()
         (_site_packages(python) / name / "__init__.py").write_text("raise RuntimeError('foreign')\n")
     return python
 
 
-def test_its_only_names_are_minute8_and_minute8_client(wheel: Path) -> None:
+def test_its_only_name_is_minute8(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         tops = {name.split("/")[0] for name in content.namelist()}
-    assert tops == {"minute8", "minute8_client", f"minute8-{VERSION}.dist-info"}
+    assert tops == {"minute8", f"minute8-{VERSION}.dist-info"}
 
 
-def test_its_modules_are_the_files_of_the_checkout(wheel: Path) -> None:
+def test_its_modules_are_the_files_of_the_checkout_with_common_inside(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
-        sources = {name: content.read(name) for name in content.namelist() if name.endswith(".py")}
+        sources = {name: content.read(name).decode() for name in content.namelist() if name.endswith(".py")}
     of_checkout = {
-        f"{'' if folder.startswith('minute8') else 'minute8/folders/'}{path.relative_to(ROOT)}": path.read_bytes()
+        re.sub("^common/", "minute8/_common/", name): (ROOT / name).read_text()
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*.py")
-        if ROOT / "common" / "tracing" not in path.parents  # only functions send spans
+        # Only functions have these.
+        if not (name := str(path.relative_to(ROOT))).startswith(
+            ("common/tracing/", "minute8/canary/", "minute8/notifier/")
+        )
     }
-    assert sources == of_checkout
+    assert sources.keys() == of_checkout.keys()
+    changed = {name: text for name, text in sources.items() if text != of_checkout[name]}
+    for name, text in changed.items():
+        assert text.replace("minute8._common", "common") == of_checkout[name]
+    for name, text in sources.items():
+        imported = [
+            node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        words = {word for node in imported for word in ast.unparse(node).replace(",", " ").split()}
+        assert not [word for word in words if word.split(".")[0] in ("common", "scheduler", "executor")], name
 
 
 def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
     installed = _run(
         client_alone,
         "-c",
-        "from minute8_client import *; import httpx; print(Client.__name__, AsyncClient.__name__)",
+        "import httpx; from minute8 import AsyncClient, Client; print(Client.__name__, AsyncClient.__name__)",
     )
     assert installed.stdout == "Client AsyncClient\n", installed.stderr
     result = _run(client_alone, "-m", "minute8", "--version")
@@ -91,22 +146,50 @@ def test_the_client_without_http_needs_its_extra_alone(without_http: Path) -> No
         "import boto3, sys; from minute8 import direct\n"
         "session = boto3.Session('a', 'b', region_name='us-east-1')\n"
         "print(direct.Client(session, 'acme', stage='prod'), direct.AsyncClient(session, 'acme', stage='prod'))\n"
-        "assert not {'api', 'common', 'direct', 'eventbridge'} & set(sys.modules)"
+        f"assert not {set(_FOREIGN)} & set(sys.modules)"
     )
     tried = _run(without_http, "-c", code)
-    assert tried.stdout.count("minute8.folders.direct.") == 2, tried.stderr
+    assert tried.stdout.count("<minute8.direct.") == 2, tried.stderr
+
+
+def test_what_it_returns_and_raises_survives_a_pickle_into_another_process(without_http: Path) -> None:
+    pickled = subprocess.run([without_http, "-I", "-c", _PICKLED], cwd="/", capture_output=True, check=False)
+    assert pickled.returncode == 0, pickled.stderr
+    code = (
+        "import pickle, sys; job, problem = pickle.load(sys.stdin.buffer); "
+        f"print(job, problem.detail, type(problem).__module__, {set(_FOREIGN)} & set(sys.modules))"
+    )
+    loaded = subprocess.run(
+        [without_http, "-I", "-c", code], input=pickled.stdout, capture_output=True, check=False
+    )
+    assert loaded.stdout.decode() == "{'job_id': 'report'} no such job minute8.client.errors set()\n", (
+        loaded.stderr
+    )
+
+
+def test_a_strict_type_checker_knows_every_type_of_it(without_http: Path, tmp_path: Path) -> None:
+    (tmp_path / "services.py").write_text(_TYPED)
+    options = ["--strict", "--no-incremental", "--python-executable", str(without_http)]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "services.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.stdout == "Success: no issues found in 1 source file\n", checked.stdout
 
 
 def test_every_module_of_the_api_can_be_imported_beside_foreign_ones(without_http: Path) -> None:
     code = (
-        "from minute8.own_modules import own_module; import importlib, pkgutil\n"
-        "for top in ('api', 'direct'):\n"
-        "    for module in pkgutil.walk_packages(own_module(top).__path__, f'minute8.folders.{top}.'):\n"
+        "import importlib, pkgutil; from minute8 import api, direct\n"
+        "for top in (api, direct):\n"
+        "    for module in pkgutil.walk_packages(top.__path__, f'{top.__name__}.'):\n"
         # PyJWT and cryptography are beside the API where it accepts tokens.
         "        if not module.name.endswith('issuer_keys'):\n"
         "            importlib.import_module(module.name)\n"
-        "from minute8.folders.api.app import ROUTES\n"
-        "from minute8.folders.common.registration.icalendar_dates import all_day_dates; import datetime\n"
+        "from minute8.api.app import ROUTES\n"
+        "from minute8._common.registration.icalendar_dates import all_day_dates; import datetime\n"
         "text = 'BEGIN:VCALENDAR\\r\\nEND:VCALENDAR\\r\\n'\n"
         "day = datetime.date(2026, 1, 1)\n"
         "print(len(ROUTES), all_day_dates(text, day, day).events)"
@@ -132,10 +215,9 @@ def test_the_command_works_next_to_a_foreign_common(command: Path) -> None:
 
 def test_every_module_of_it_can_be_imported(command: Path) -> None:
     code = (
-        f"{_INFOLDERS}\n"
-        "import pkgutil, importlib, minute8_client, cli, common, eventbridge\n"
-        "for package in (minute8, minute8_client, cli, common, eventbridge):\n"
-        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "import pkgutil, importlib, minute8\n"
+        "for module in pkgutil.walk_packages(minute8.__path__, 'minute8.'):\n"
+        "    if not module.name.startswith(('minute8.api.', 'minute8.direct')):\n"
         "        importlib.import_module(module.name)\n"
     )
     done = _run(command, "-c", code)
@@ -144,8 +226,8 @@ def test_every_module_of_it_can_be_imported(command: Path) -> None:
 
 def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: Path) -> None:
     code = (
-        f"{_INFOLDERS} from datetime import date;"
-        "from common.registration.icalendar_dates import all_day_dates;"
+        "from datetime import date;"
+        "from minute8._common.registration.icalendar_dates import all_day_dates;"
         "text = 'BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nDTSTART;VALUE=DATE:20261224\\r\\n"
         "END:VEVENT\\r\\nEND:VCALENDAR\\r\\n';"
         "print(*all_day_dates(text, date(2026, 1, 1), date(2026, 12, 31)).dates)"
@@ -169,12 +251,13 @@ def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> N
     assert version.stdout == "minute8 7.8.9\n", version.stderr
     preview = _run(python, command, "preview", "0 9 * * *", "--json", "--from", "2026-11-21T00:00:00Z")
     assert "2026-11-21T09:00:00Z" in preview.stdout, preview.stderr
-    loaded_module = _run(
-        python, "-c", "import minute8.own_modules as m; print(m.own_module('direct.in_process').__file__)"
+    modules = _run(
+        python,
+        "-c",
+        "import minute8.client as m, common as c; print(m.Client.__name__, m.__file__, c.__file__)",
     )
-    assert loaded_module.stdout == f"{source / 'direct' / 'in_process.py'}\n", loaded_module.stderr
-    client = _run(python, "-c", "import minute8_client as m; print(m.Client.__name__, m.__file__)")
-    assert client.stdout == f"Client {source / 'minute8_client' / '__init__.py'}\n", client.stderr
+    files = f"{source / 'minute8' / 'client' / '__init__.py'} {source / 'common' / '__init__.py'}"
+    assert modules.stdout == f"Client {files}\n", modules.stderr
 
 
 @pytest.mark.parametrize(
@@ -184,7 +267,7 @@ def test_an_editable_install_runs_the_checkout_as_it_is_now(tmp_path: Path) -> N
         (["--help"], {"httpx", "pydantic", "botocore", "croniter", "icalendar", "holidays", "yaml"}),
         (
             ["jobs", "list"],
-            {"botocore", "croniter", "icalendar", "holidays", "yaml", "minute8_client.asynchronous"},
+            {"botocore", "croniter", "icalendar", "holidays", "yaml", "minute8.client.asynchronous"},
         ),
     ],
 )

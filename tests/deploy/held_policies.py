@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from cli.doctor.deployment import Deployment
-from cli.doctor.policies import policies
-from cli.doctor.template import DeployedTemplate, Resource
 from common.platform.findings import Finding
+from minute8.cli.doctor.deployment import Deployment
+from minute8.cli.doctor.policies import policies
+from minute8.cli.doctor.template import DeployedTemplate, Resource
 from tests.deploy.statements import as_list
 from tests.manual_clock import ManualClock
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from api import handler as api
 from common.platform.dead_letters import REGISTRATIONS
 from executor.completion import Outcomes
-from notifier.notifier import Notifier
+from minute8.api import handler as api
+from minute8.notifier.notifier import Notifier
 from scheduler import handler, removal
 from scheduler.planner import SharePlanner
 from scheduler.tick import Scheduler

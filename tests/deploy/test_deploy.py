@@ -26,9 +26,9 @@ from botocore.exceptions import (
 from botocore.loaders import Loader
 from moto import mock_aws
 
-from cli.doctor import inventory
 from common.platform.findings import Level, failed
 from common.storage import aws
+from minute8.cli.doctor import inventory
 from scripts import (
     build_layer,
     build_package,
@@ -248,7 +248,7 @@ def test_the_region_is_the_one_that_the_command_uses(
             assert table["DeletionProtectionEnabled"] is True
     package, command, canary, doctor = commands
     assert canary == ["-m", "scripts.canary", "--stage", "prod"]
-    assert doctor == ["-m", "cli", "--url", "https://abc.example", "doctor", "--stage", "prod"]
+    assert doctor == ["-m", "minute8", "--url", "https://abc.example", "doctor", "--stage", "prod"]
     assert (package[0], command[0]) == ("package", "deploy")
     assert package[1:] == command[1:]
     assert command[command.index("--region") + 1] == "eu-central-1"
@@ -463,7 +463,14 @@ def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> N
     created = re.compile(r'(?:_create_client|before_any_call|\bclient)\(\s*"(\w+)"')
     code = [
         path.read_text()
-        for name in ("common", "executor", "api", "eventbridge", "notifier", "scheduler")
+        for name in (
+            "common",
+            "executor",
+            "scheduler",
+            "minute8/api",
+            "minute8/eventbridge",
+            "minute8/notifier",
+        )
         for path in (build_layer.ROOT / name).rglob("*.py")
     ]
     called = {service for text in code for service in created.findall(text)}

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from api.http.refusals import log_refused
 from common import config, telemetry
 from common.platform.credential import Credential
 from common.runs.outcome import Outcome
@@ -23,6 +22,7 @@ from executor import handler as executor_handler
 from executor.batch import execute_batch
 from executor.recorder import Report
 from executor.stages import Message
+from minute8.api.http.refusals import log_refused
 from scheduler import handler
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job

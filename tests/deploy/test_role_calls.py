@@ -16,7 +16,7 @@ import yaml
 from common.projection import windows
 from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
-from eventbridge.group_deletion import GroupDeletions
+from minute8.eventbridge.group_deletion import GroupDeletions
 from scheduler import removal
 from tests import worlds
 from tests.api import (

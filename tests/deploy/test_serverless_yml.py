@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.doctor import inventory
-from cli.doctor.inventory import PERMISSIONS
 from common.platform.alarms import ALARMS, CANARY_ALARM, EXPORTER_ALARM
 from common.storage import keys
 from common.version import VERSION
+from minute8.cli.doctor import inventory
+from minute8.cli.doctor.inventory import PERMISSIONS
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -355,7 +355,11 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     assert packed[False] < 810_000
     assert packed[True] < 1_720_000  # compiled modules
     with zipfile.ZipFile(archives / "canary.zip") as code:
-        assert set(code.namelist()) == {"canary/__init__.py", "canary/handler.py"}
+        assert set(code.namelist()) == {
+            "minute8/__init__.py",
+            "minute8/canary/__init__.py",
+            "minute8/canary/handler.py",
+        }
     for name in ("minute8", "deps", "jwt", "otlp"):
         assert _not_compiled(archives / f"{name}.zip") == [], name
     assert (archives / "deps.zip").stat().st_size < 10_000_000

@@ -1,12 +1,12 @@
-"""Rules of the folders, besides the import contracts of .importlinter (`make lint`)."""
+"""Rules of the folders, besides the import contracts in pyproject.toml (`make lint`)."""
 
 from __future__ import annotations
 
 import ast
-import configparser
 import os
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,7 @@ HANDLERS = (
     "scheduler.handler",
     "executor.handler",
     "executor.completion",
-    "api.handler",
+    "minute8.api.handler",
 )
 # Imported with the first event, or not at all. The contracts cannot see when something is imported.
 LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
@@ -26,7 +26,7 @@ OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     (
         "executor.handler",
-        72,
+        73,
         {"croniter", "common.jobs.store", "common.timing.zones", "common.tenants.web_address"},
     ),
     ("executor.completion", 54, {"croniter", "common.jobs.store", "common.planning.due_index"}),
@@ -35,11 +35,7 @@ _FOLDERS = (
     "common",
     "scheduler",
     "executor",
-    "notifier",
-    "api",
-    "cli",
-    "eventbridge",
-    "minute8_client",
+    "minute8",
     "scripts",
 )
 _BRANCHES = (ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case, ast.Lambda)
@@ -75,9 +71,8 @@ def test_importing_a_handler_loads_few_modules_of_ours(handler: str, most: int, 
 
 
 def test_pure_files_do_not_ask_for_the_time() -> None:
-    contracts = configparser.ConfigParser()
-    contracts.read(ROOT / ".importlinter")
-    pure = contracts["importlinter:contract:pure"]["source_modules"].split()
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [pure] = [contract["source_modules"] for contract in contracts if contract["id"] == "pure"]
     assert len(pure) > 10
     for module in pure:
         path = ROOT / (module.replace(".", "/") + ".py")
@@ -86,7 +81,14 @@ def test_pure_files_do_not_ask_for_the_time() -> None:
 
 def test_package_files_of_rooms_stay_empty() -> None:
     """A package that imports its modules would load all of them at each cold start."""
-    for folder in ("common", "scheduler", "executor", "notifier", "api", "eventbridge"):
+    for folder in (
+        "common",
+        "scheduler",
+        "executor",
+        "minute8/notifier",
+        "minute8/api",
+        "minute8/eventbridge",
+    ):
         for path in (ROOT / folder).rglob("__init__.py"):
             if path.parent.name not in ("targets", "shapes"):
                 assert path.read_text() == "", path.relative_to(ROOT)

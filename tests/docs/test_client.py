@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-import direct
-import minute8_client
 from common.version import VERSION
 from examples.job_per_customer import register_all
-from minute8_client import AsyncClient, Client
+from minute8 import client as http_client
+from minute8 import direct
+from minute8.client import AsyncClient, Client
 from tests.api.calls import AsyncHandlerTransport, HandlerTransport
 from tests.api.conftest import open_office
 from tests.worlds import ARN, World
@@ -33,7 +33,7 @@ def minute8(world: World, monkeypatch: pytest.MonkeyPatch) -> Client:
 def test_the_documents_examples_run(
     minute8: Client, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(minute8_client, "Client", lambda url, key: minute8)
+    monkeypatch.setattr(http_client, "Client", lambda url, key: minute8)
     monkeypatch.setattr(minute8, "close", lambda: None)
     first, _, without_http, second = EXAMPLES
     exec(first, {})
@@ -58,9 +58,7 @@ def test_the_asynchronous_example_runs(
     transport = AsyncHandlerTransport()
     for name in ("acme", "globex"):
         Client("https://api.test", key, transport=transport.handler).put_job(f"report-{name}", definition())
-    monkeypatch.setattr(
-        minute8_client, "AsyncClient", lambda url, _: AsyncClient(url, key, transport=transport)
-    )
+    monkeypatch.setattr(http_client, "AsyncClient", lambda url, _: AsyncClient(url, key, transport=transport))
     exec(EXAMPLES[1], {})
     assert capsys.readouterr().out == "report-acme active\nreport-globex active\n"
 
@@ -68,7 +66,7 @@ def test_the_asynchronous_example_runs(
 def test_the_document_names_every_exception() -> None:
     exceptions = {
         name
-        for name, value in vars(minute8_client).items()
+        for name, value in vars(http_client).items()
         if isinstance(value, type) and issubclass(value, Exception)
     }
     assert exceptions == set(re.findall(r"`([A-Z]\w+)`", DOCUMENT)) & exceptions

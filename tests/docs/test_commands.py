@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import typer
 
-from cli.commands.table import ENTRIES
-from cli.main import app
+from minute8.cli.commands.table import ENTRIES
+from minute8.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

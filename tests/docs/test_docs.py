@@ -55,7 +55,7 @@ def test_make_commands_exist(name: str) -> None:
 def test_variables_are_read_by_the_code(name: str) -> None:
     code = "\n".join(
         path.read_text()
-        for folder in ("common", "api", "cli", "direct", "eventbridge", "minute8_client", "scripts", "tests")
+        for folder in ("common", "minute8", "scripts", "tests")
         for path in (ROOT / folder).rglob("*.py")
     )
     for variable in _VARIABLE.findall((ROOT / name).read_text()):
@@ -78,7 +78,7 @@ def test_each_promise_links_to_a_test() -> None:
 
 
 def test_each_route_is_documented() -> None:
-    from api.app import ROUTES
+    from minute8.api.app import ROUTES
 
     text = (ROOT / "docs" / "api.md").read_text()
     missing = [f"{route.method} {route.path}" for route in ROUTES if route.path not in text]

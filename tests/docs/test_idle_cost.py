@@ -10,10 +10,10 @@ from io import StringIO
 import pytest
 import yaml
 
-from canary.handler import JOB_ID, TENANT, line
-from cli.doctor.inventory import FEEDS
 from common import telemetry
 from common.config import config
+from minute8.canary.handler import JOB_ID, TENANT, line
+from minute8.cli.doctor.inventory import FEEDS
 from scheduler import handler
 from scripts.canary import definition
 from scripts.cloudwatch.alarms import metrics_of

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from msgspec import NODEFAULT, Struct, structs
 
-from api.shapes.definitions import Job
 from common.declared import read, schemas
 from common.ids import PACE_KEY_CHARS
 from common.jobs.placeholders import RENDERED_BYTES
@@ -27,6 +26,7 @@ from common.tenants.tenant import Quotas
 from common.tenants.web_address import URL_CHARS
 from common.timing.cron import MAX_CHARS
 from common.timing.durations import MAX_DURATION_S
+from minute8.api.shapes.definitions import Job
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "job.md").read_text()
 SECTIONS: dict[str, type[Struct]] = {

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from api.http import requests, routing
-from api.routes import bulk
 from common import ids
 from common.jobs import placeholders
 from common.platform import api_keys
@@ -24,6 +22,8 @@ from common.runs import records
 from common.storage import wire
 from common.tenants import web_address
 from common.timing import cron
+from minute8.api.http import requests, routing
+from minute8.api.routes import bulk
 
 LIMITS = (Path(__file__).parents[2] / "docs/limits.md").read_text()
 KIB = 1024

@@ -14,13 +14,7 @@ FOLDERS = (
     "common",
     "scheduler",
     "executor",
-    "notifier",
-    "api",
-    "canary",
-    "cli",
-    "direct",
-    "eventbridge",
-    "minute8_client",
+    "minute8",
     "scripts",
     "benchmarks",
     "examples",
@@ -79,7 +73,8 @@ PUBLIC_FIELDS = frozenset(["found", "left", "others", "wanted"])
 def is_public(name: str, path: Path) -> bool:
     """Whether the name is a field in a file that declares bodies of the API."""
     is_of_the_api = (
-        path.is_relative_to(ROOT / "api" / "shapes") or path == ROOT / "minute8_client" / "shapes.py"
+        path.is_relative_to(ROOT / "minute8" / "api" / "shapes")
+        or path == ROOT / "minute8" / "client" / "shapes.py"
     )
     return is_of_the_api and name in PUBLIC_FIELDS
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.doctor.inventory import QUIET_ALARMS
 from common.platform.alarms import ALARMS, CANARY_ALARM
+from minute8.cli.doctor.inventory import QUIET_ALARMS
 from scripts.cloudwatch.alarms import period_of
 from tests.docs.test_docs import ROOT
 from tests.runbook.faults import FAULTS

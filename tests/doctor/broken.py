@@ -6,9 +6,9 @@ from uuid import UUID
 
 import httpx
 
-from cli.doctor.inventory import FUNCTIONS
 from common.platform.findings import Level
 from common.platform.signing_masters import parameter_name
+from minute8.cli.doctor.inventory import FUNCTIONS
 from tests.doctor.breaks import (
     Break,
     at_version,

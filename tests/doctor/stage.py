@@ -14,8 +14,14 @@ import boto3
 import httpx
 from botocore.exceptions import ClientError
 
-from cli.doctor.deployment import SERVICES, Deployment
-from cli.doctor.inventory import (
+from common.planning.due_index import DueIndex, Mark
+from common.platform.alarms import ALARMS
+from common.platform.signing_masters import parameter_name
+from common.storage.table import Table
+from common.tenants.audit_seals import SEALING, SealRound
+from common.version import VERSION
+from minute8.cli.doctor.deployment import SERVICES, Deployment
+from minute8.cli.doctor.inventory import (
     EXPORT_EXPRESSION,
     FEEDS,
     FUNCTIONS,
@@ -25,13 +31,7 @@ from cli.doctor.inventory import (
     TICK_EXPRESSION,
     TTL_ATTRIBUTE,
 )
-from cli.doctor.policies import restoring
-from common.planning.due_index import DueIndex, Mark
-from common.platform.alarms import ALARMS
-from common.platform.signing_masters import parameter_name
-from common.storage.table import Table
-from common.tenants.audit_seals import SEALING, SealRound
-from common.version import VERSION
+from minute8.cli.doctor.policies import restoring
 from tests.manual_clock import ManualClock
 from tests.scheduler_handler import put_position
 from tests.worlds import at, make_tables

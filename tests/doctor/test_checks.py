@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from moto import mock_aws
 
-from cli.doctor.examine import CHECKS, examine
 from common.planning.due_index import Mark
 from common.platform.alarms import ALARMS, Alarms
 from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
+from minute8.cli.doctor.examine import CHECKS, examine
 from tests.doctor.breaks import Break
 from tests.doctor.broken import BROKEN, FAILED, WARNING
 from tests.doctor.stage import Patient

@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 from typer.testing import CliRunner
 
-from cli import session
-from cli.doctor import command
-from cli.main import app
+from minute8.cli import session
+from minute8.cli.doctor import command
+from minute8.cli.main import app
 from tests.doctor.stage import Patient
 
 

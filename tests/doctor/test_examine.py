@@ -7,8 +7,8 @@ from threading import Event
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from cli.doctor.examine import Check, examine
 from common.platform.findings import Finding, Level, ok
+from minute8.cli.doctor.examine import Check, examine
 from tests.doctor.broken import FAILED
 from tests.doctor.stage import Patient
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.examine import examine
-from cli.doctor.fix import RepairResult, fix
-from cli.doctor.queues import without_record
 from common.planning.execution import Execution
 from common.planning.packs import Wake
 from common.platform.findings import Level
 from common.storage import keys
+from minute8.cli.doctor.examine import examine
+from minute8.cli.doctor.fix import RepairResult, fix
+from minute8.cli.doctor.queues import without_record
 from tests.doctor.breaks import unrecorded
 from tests.doctor.broken import BROKEN
 from tests.doctor.stage import Patient

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cli.doctor.examine import CHECKS, examine
-from cli.doctor.fix import fix
-from cli.doctor.inventory import RUNTIME, TICK_EXPRESSION
-from cli.doctor.template import DeployedTemplate
 from common.platform.findings import Finding, Level
+from minute8.cli.doctor.examine import CHECKS, examine
+from minute8.cli.doctor.fix import fix
+from minute8.cli.doctor.inventory import RUNTIME, TICK_EXPRESSION
+from minute8.cli.doctor.template import DeployedTemplate
 from tests.doctor.stage import ACCOUNT, EXECUTOR_TIMEOUT_S, REGION, VARIABLES, Patient
 
 OWN = [check for check in CHECKS if check.name in ("settings", "strangers")]

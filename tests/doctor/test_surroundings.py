@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.doctor.examine import CHECKS, examine
-from cli.doctor.surroundings import clock_off_s
 from common.platform.findings import Level
+from minute8.cli.doctor.examine import CHECKS, examine
+from minute8.cli.doctor.surroundings import clock_off_s
 from tests.doctor.broken import FAILED, WARNING
 from tests.doctor.stage import Patient
 

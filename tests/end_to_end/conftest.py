@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minute8_client import Operator
+from minute8.client import Operator
 from scripts.embedded import Embedded, deploy, kill, start
 from scripts.embedded.deployment import client
 from tests.end_to_end.leaving import deletion_begun

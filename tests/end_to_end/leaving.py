@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cli.doctor.inventory import FEEDS
 from common.clock import SystemClock
 from common.platform.dead_letters import DeadLetters
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import Client, Operator
+from minute8.cli.doctor.inventory import FEEDS
+from minute8.client import Client, Operator
 from scripts import newcomer
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client

@@ -16,7 +16,7 @@ import boto3
 import httpx
 import pytest
 
-from minute8_client import (
+from minute8.client import (
     Client,
     Minute8Problem,
     Operator,
@@ -46,7 +46,7 @@ def minute8(environment: dict[str, str]) -> Command:
 
     def run(*words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "cli", *words],
+            [sys.executable, "-m", "minute8", *words],
             cwd=ROOT,
             env=os.environ | environment | more,
             capture_output=True,
@@ -102,7 +102,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(
     command = [
         sys.executable,
         "-m",
-        "cli",
+        "minute8",
         "runs",
         "watch",
         "watched",

@@ -17,7 +17,7 @@ import pytest
 from common.jobs.spec import RUNBOOK_CHARS
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import Client, InvalidInput
+from minute8.client import Client, InvalidInput
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.executor.servers import serving

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from notifier.daily_report import HOUR_S, SENT_AFTER_S
+from minute8.notifier.daily_report import HOUR_S, SENT_AFTER_S
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.waiting import wait_until
@@ -83,7 +83,7 @@ def test_the_report_of_the_day_arrives(embedded: Embedded, aws: Any, reader: str
 
 def test_the_command_shows_it(embedded: Embedded) -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "cli", "report", "--stage", "test"],
+        [sys.executable, "-m", "minute8", "report", "--stage", "test"],
         cwd=ROOT,
         env=os.environ | newcomer.environment_of(embedded, "test"),
         stdout=subprocess.PIPE,

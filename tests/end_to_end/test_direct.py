@@ -10,10 +10,10 @@ from typing import Any
 import boto3
 import pytest
 
-import direct
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import NotFound, Unreachable
+from minute8 import direct
+from minute8.client import NotFound, Unreachable
 from scripts.embedded import Embedded
 from scripts.embedded.as_account import credentials
 from scripts.precheck import DEPLOY_POLICY

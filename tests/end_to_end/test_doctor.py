@@ -48,7 +48,7 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
         command = [
             sys.executable,
             "-m",
-            "cli",
+            "minute8",
             "--url",
             embedded.api_url,
             "doctor",
@@ -92,7 +92,18 @@ def test_a_deployment_is_well_until_something_is_broken(
         wait_until(lambda: "permissions planner" in doctor()[1], "the role's policy still counts")
         code, problems = doctor()
         fixed = subprocess.run(
-            [sys.executable, "-m", "cli", "doctor", "--stage", "test", *PATIENT, "--fix", "--yes", "--json"],
+            [
+                sys.executable,
+                "-m",
+                "minute8",
+                "doctor",
+                "--stage",
+                "test",
+                *PATIENT,
+                "--fix",
+                "--yes",
+                "--json",
+            ],
             cwd=ROOT,
             env=os.environ | embedded.env() | {"MINUTE8_URL": embedded.api_url or ""},
             capture_output=True,

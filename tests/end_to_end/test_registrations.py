@@ -10,10 +10,10 @@ from typing import Any
 import boto3
 import pytest
 
-import direct
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import NotFound
+from minute8 import direct
+from minute8.client import NotFound
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded

@@ -11,8 +11,8 @@ from time import monotonic, time
 import httpx
 import pytest
 
-from minute8_client import Client
-from minute8_client.errors import QuotaExceeded, TenantSuspended, Unavailable
+from minute8.client import Client
+from minute8.client.errors import QuotaExceeded, TenantSuspended, Unavailable
 from scripts.cloudwatch.alarms import composite_state, state_of
 from scripts.cloudwatch.metrics import Metrics
 from scripts.embedded import Embedded

@@ -13,14 +13,14 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.doctor.inventory import FUNCTIONS
 from common.errors import Busy
 from common.storage import keys
 from common.storage.table import Table
 from common.tenants.secrets import SECRET, SecretKey
 from common.tenants.webhook_secrets import ENCRYPTED, KIND, NAME, signature
 from common.timing.instants import rfc3339
-from minute8_client import Client, Conflict
+from minute8.cli.doctor.inventory import FUNCTIONS
+from minute8.client import Client, Conflict
 from scripts import newcomer
 from scripts.embedded import Embedded
 from scripts.embedded.as_account import credentials
@@ -38,7 +38,7 @@ TOKEN = "ghp_0123456789abcdef"
 def minute8(environment: dict[str, str], *words: str, stdin: str = "") -> str:
     """What the command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "cli", *words],
+        [sys.executable, "-m", "minute8", *words],
         cwd=ROOT,
         env=os.environ | environment,
         input=stdin,

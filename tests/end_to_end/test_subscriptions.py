@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from common.timing.instants import rfc3339
-from minute8_client import Client
+from minute8.client import Client
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.executor.servers import ReceivedRequest, serving
@@ -30,7 +30,7 @@ def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, a
     environment = newcomer.environment_of(embedded, "test")
 
     def minute8(*words: str) -> str:
-        command = [sys.executable, "-m", "cli", *words]
+        command = [sys.executable, "-m", "minute8", *words]
         done = subprocess.run(
             command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minute8_client import Client, Operator
+from minute8.client import Client, Operator
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded
 from tests.end_to_end.leaving import LEAVING, failing_job, open_tenant

@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from cli.commands.transfer import _applied, planned
-from cli.sources.source_job import Defaults
 from common.storage.metering import Meter
-from eventbridge.moving import importing, written
-from eventbridge.moving.account import Account
-from eventbridge.moving.exporting import exported
-from minute8_client import Client
+from minute8.cli.commands.transfer import _applied, planned
+from minute8.cli.sources.source_job import Defaults
+from minute8.client import Client
+from minute8.eventbridge.moving import importing, written
+from minute8.eventbridge.moving.account import Account
+from minute8.eventbridge.moving.exporting import exported
 from scripts.measure.prices import PRICES
 from tests.api.calls import HandlerTransport, Office
 from tests.api.conftest import open_office

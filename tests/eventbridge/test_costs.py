@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eventbridge.mapping import definition_of
+from minute8.eventbridge.mapping import definition_of
 from tests.api import calls, scheduler_client
 from tests.api.calls import Office
 from tests.api.conftest import open_office

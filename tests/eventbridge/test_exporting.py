@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from cli.sources.source_job import Defaults
 from common.registration.defined_job import same_json
 from common.registration.definition import JobDefinition
-from eventbridge.import_lines import check_schedule
-from eventbridge.mapping import definition_of
-from eventbridge.moving import exporting, importing, written
-from eventbridge.moving.exporting import Exported, creatable, exported
-from eventbridge.unmapping import with_changes
+from minute8.cli.sources.source_job import Defaults
+from minute8.eventbridge.import_lines import check_schedule
+from minute8.eventbridge.mapping import definition_of
+from minute8.eventbridge.moving import exporting, importing, written
+from minute8.eventbridge.moving.exporting import Exported, creatable, exported
+from minute8.eventbridge.unmapping import with_changes
 from tests.api.calls import Office
 from tests.eventbridge.test_import import SCHEDULES, Aws
 from tests.worlds import ARN, at, job

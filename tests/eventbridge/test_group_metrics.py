@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from eventbridge.group_metrics import Attempt, counted, named_groups, write_metrics
-from eventbridge.names import job_id_of
+from minute8.eventbridge.group_metrics import Attempt, counted, named_groups, write_metrics
+from minute8.eventbridge.names import job_id_of
 from scripts.parameters import refusals
 
 GROUPS = "acme/billing, acme/default,other/a..b"

@@ -16,10 +16,10 @@ from common.registration.defined_job import build_job
 from common.registration.definition import Limits, parse_definition
 from common.registration.registry import split_initial_state
 from common.storage.wire import from_wire, item_to_wire
-from eventbridge import shapes
-from eventbridge.mapping import definition_of
-from eventbridge.names import job_id_of, job_id_prefixes
-from eventbridge.origin import (
+from minute8.eventbridge import shapes
+from minute8.eventbridge.mapping import definition_of
+from minute8.eventbridge.names import job_id_of, job_id_prefixes
+from minute8.eventbridge.origin import (
     changed_parts,
     is_known,
     origin_of,
@@ -28,8 +28,8 @@ from eventbridge.origin import (
     with_hashes,
     with_known,
 )
-from eventbridge.schedule_input import PAYLOAD_FORMATS
-from eventbridge.shapes import check
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
+from minute8.eventbridge.shapes import check
 
 NOW = 1_795_305_600
 NAMES = st.text("abYZ09-_.", min_size=1, max_size=64)

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cli.commands.transfer import _line
-from cli.sources.source_job import Defaults
 from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.registration.schedule_definition import MAX_EXCLUDED_DATES
 from common.storage import keys, transactions
 from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire
 from common.tenants.tenant import Quotas
-from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
-from eventbridge.moving import importing
-from eventbridge.origin import MAX_BYTES
+from minute8.cli.commands.transfer import _line
+from minute8.cli.sources.source_job import Defaults
+from minute8.eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
+from minute8.eventbridge.moving import importing
+from minute8.eventbridge.origin import MAX_BYTES
 from tests.api.calls import Office
 from tests.worlds import ARN, job
 

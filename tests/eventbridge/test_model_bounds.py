@@ -14,7 +14,7 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from eventbridge.groups import MAX_GROUPS
+from minute8.eventbridge.groups import MAX_GROUPS
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal
 from tests.api.calls import Office
 from tests.worlds import ARN
@@ -184,7 +184,7 @@ def test_a_member_is_taken_or_refused_as_the_model_says(aws: Aws, case: Case) ->
 
 def test_each_documented_error_is_one_of_ours(aws: Aws) -> None:
     """The names and statuses of the model's errors are those of our table."""
-    from eventbridge.api.endpoint import _ERRORS
+    from minute8.eventbridge.api.endpoint import _ERRORS
 
     statuses = {name: status.value for status, name in _ERRORS.values()} | {"InternalServerException": 500}
     for shape in MODEL.error_shapes:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cli.sources.source_job import Defaults, SourceJob
 from common.ids import is_id
 from common.registration.definition import Limits, parse_definition
-from eventbridge.moving import importing
-from eventbridge.moving.rules import rule_job_id
+from minute8.cli.sources.source_job import Defaults, SourceJob
+from minute8.eventbridge.moving import importing
+from minute8.eventbridge.moving.rules import rule_job_id
 from tests.worlds import ARN
 
 RULE_ARN = "arn:aws:events:eu-west-1:123456789012:rule/nightly"

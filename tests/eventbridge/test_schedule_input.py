@@ -9,8 +9,8 @@ import pytest
 
 from common.errors import InvalidInput
 from common.registration.definition import Limits, parse_definition
-from eventbridge.schedule_input import MAX_BYTES, PAYLOAD_FORMATS, input_text, is_json, max_bytes
 from executor.targets.events import event_body, message_body
+from minute8.eventbridge.schedule_input import MAX_BYTES, PAYLOAD_FORMATS, input_text, is_json, max_bytes
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
 AT = 1_795_230_000

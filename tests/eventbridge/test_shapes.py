@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
-from eventbridge import shapes
-from eventbridge.api.endpoint import OPERATIONS
-from eventbridge.groups import MAX_TAGS
-from eventbridge.shapes import (
+from minute8.eventbridge import shapes
+from minute8.eventbridge.api.endpoint import OPERATIONS
+from minute8.eventbridge.groups import MAX_TAGS
+from minute8.eventbridge.shapes import (
     Boolean,
     Integer,
     ListOf,

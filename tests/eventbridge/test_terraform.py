@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from eventbridge.moving import written
+from minute8.eventbridge.moving import written
 from tests.api.conftest import new_pair
 from tests.api.scheduler_client import scheduler_client, sign_at
 from tests.cli.conftest import Desk

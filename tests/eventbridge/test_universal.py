@@ -9,8 +9,8 @@ import pytest
 
 from common.errors import InvalidInput
 from common.registration.definition import Limits, parse_definition
-from eventbridge.names import AwsAccount
-from eventbridge.universal import from_universal, is_universal
+from minute8.eventbridge.names import AwsAccount
+from minute8.eventbridge.universal import from_universal, is_universal
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
 ACCOUNT = AwsAccount("eu-west-1", "123456789012")

@@ -14,8 +14,8 @@ from botocore.stub import Stubber
 from common.errors import InvalidInput
 from common.storage import aws_operations
 from common.storage.aws_operations import check_parameters, names_in, operation_of, service_name
-from eventbridge.mapping import definition_of
 from executor.targets import aws_services
+from minute8.eventbridge.mapping import definition_of
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
 SCHEDULE = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/nightly"

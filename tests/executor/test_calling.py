@@ -17,11 +17,11 @@ from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
 from common.storage.wire import from_wire, to_wire
-from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import PayloadReader, Sending
 from executor.secrets import JobSecrets
 from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from common.storage import aws
-from eventbridge.mapping import definition_of
 from executor.targets import aws_services, clients
+from minute8.eventbridge.mapping import definition_of
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.process import ROOT

@@ -14,9 +14,9 @@ import pytest
 from common.planning.execution import Execution
 from common.tenants.webhook_secrets import new_secret, signature
 from common.timing.schedule import CronTiming, Schedule
-from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import event
 from executor.targets.events import event_body
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import at, plain_job
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "targets.md").read_text()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from api.views import run_view
 from common.planning.execution import Execution, trace_id, traceparent
 from common.runs.run import Run
 from executor.targets import events, http_endpoint, lambda_function
+from minute8.api.views import run_view
 from tests.executor.contexts import call_function, event
 from tests.worlds import World, at, job
 

@@ -21,8 +21,8 @@ from common.storage import keys
 from common.storage.table import Query
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
-from eventbridge.group_deletion import GroupDeletions
-from eventbridge.groups import DELETING, GroupRequest, ScheduleGroups
+from minute8.eventbridge.group_deletion import GroupDeletions
+from minute8.eventbridge.groups import DELETING, GroupRequest, ScheduleGroups
 from tests.faults.interleaving import every_order, play
 from tests.faults.stage import Stage, staged
 from tests.worlds import World
@@ -132,7 +132,7 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
         "jobs",
         keys.CALENDAR_PREFIX,
     ),
-    "groups": (groups_of, "eventbridge.groups.MAX_GROUPS", "jobs", keys.SCHEDULE_GROUP_PREFIX),
+    "groups": (groups_of, "minute8.eventbridge.groups.MAX_GROUPS", "jobs", keys.SCHEDULE_GROUP_PREFIX),
     "subscriptions": (
         subscriptions_of,
         "common.registration.subscriptions.MAX_SUBSCRIPTIONS",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from api.views import run_view
 from common.errors import InvalidInput
 from common.runs.holders import MAX_PLACES
 from common.runs.outcome import Outcome
@@ -14,6 +13,7 @@ from common.runs.run import Run
 from common.storage import keys
 from executor.permits import LOOK_AFTER_S
 from executor.recorder import service_level
+from minute8.api.views import run_view
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"

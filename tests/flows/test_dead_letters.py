@@ -14,9 +14,9 @@ from common.errors import InvalidInput
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
-from eventbridge.group_metrics import counted, named_groups
-from eventbridge.origin import origin_of
 from executor import handler, run_end
+from minute8.eventbridge.group_metrics import counted, named_groups
+from minute8.eventbridge.origin import origin_of
 from tests.worlds import Killed, World, job
 
 DUE = "2026-11-21T03:15:00Z"

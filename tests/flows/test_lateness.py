@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from api.views import run_view
 from common.planning.execution import Execution
 from common.runs.claims import MAX_LOST_CALLS, Claim
 from common.runs.outcome import Outcome
@@ -17,6 +16,7 @@ from common.runs.states import DISPATCHED
 from common.storage import outgoing
 from executor.stages import CallDelay
 from executor.targets import Kind
+from minute8.api.views import run_view
 from tests.worlds import Killed, World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")

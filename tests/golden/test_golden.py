@@ -26,7 +26,7 @@ from common.storage.transactions import Transaction
 from common.storage.wire import Expression, from_wire, item_to_wire
 from common.tenants import webhook_secrets
 from common.tenants.secrets import SecretKey
-from eventbridge.origin import changed_parts, request_in, texts_of_request
+from minute8.eventbridge.origin import changed_parts, request_in, texts_of_request
 from tests.worlds import job, open_world
 
 HERE = Path(__file__).parent

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 
-from api.http.paging import read_cursor, write_cursor
 from common.errors import Busy
 from common.history import job_directory, next_fires
 from common.history.job_directory import JobDirectory, ListedJob
@@ -22,6 +21,7 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
+from minute8.api.http.paging import read_cursor, write_cursor
 from tests.worlds import World, at, job, open_world
 
 NAMES = ["", "Daily report", "Ärger mit 😀", "x" * 200]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
 from common.history.run_lists import MAX_RETRIES, RunFilter, RunLists
 from common.runs.run import Run
+from minute8.api import views
 from tests.history.table import NOW, Tenancy
 
 JOBS, ATTEMPTS = 100, 100

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from msgspec import convert, to_builtins
 
-from api.views import run_view
 from common.errors import Conflict
 from common.history.job_directory import JobDirectory
 from common.history.projected_summary import ProjectedSummaries
@@ -24,6 +23,7 @@ from common.runs.run import Run
 from common.storage import keys
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
+from minute8.api.views import run_view
 from tests.worlds import World, at, job, open_world
 
 RANGE = at("2026-11-21T03:00:00Z")

@@ -20,7 +20,7 @@ from common.runs.outcome import Outcome
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
-from notifier.notifier import Notifier, notifier
+from minute8.notifier.notifier import Notifier, notifier
 from tests.stand_ins import StoredOnDemand
 from tests.worlds import World
 

@@ -35,7 +35,7 @@ from common.runs.run import Run
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.timing.instants import DAY_S, compact_time, rfc3339
-from notifier import problem_reader
+from minute8.notifier import problem_reader
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.worlds import Killed, World, at, job, open_world
 

@@ -18,7 +18,7 @@ from common.projection.tenants import ProjectedTenants, TenantTotals
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth.contradiction import RUN_STUCK
-from notifier.daily_report import DailyReports
+from minute8.notifier.daily_report import DailyReports
 from scheduler import handler
 from tests.api.letters import URL, LetterBox
 from tests.scheduler_handler import serve

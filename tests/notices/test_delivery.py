@@ -23,9 +23,9 @@ from common.tenants.webhook_secrets import DECRYPTED_FOR_S, WebhookSecrets, new_
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
-from notifier import delivery
-from notifier.delivery import Delivery
-from notifier.notifier import notifier
+from minute8.notifier import delivery
+from minute8.notifier.delivery import Delivery
+from minute8.notifier.notifier import notifier
 from tests.executor.contexts import ACCOUNT
 from tests.executor.servers import Server, serving, trusting
 from tests.manual_clock import ManualClock

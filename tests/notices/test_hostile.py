@@ -18,8 +18,8 @@ from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
 from common.timing.schedule import AtTiming, Schedule
-from notifier import problem_reader
-from notifier.notifier import MAX_TENANT_SEND_S
+from minute8.notifier import problem_reader
+from minute8.notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job, plain_job

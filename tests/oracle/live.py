@@ -18,7 +18,7 @@ import httpx
 
 from common.platform.tenants import Tenants
 from common.storage.table import Table
-from minute8_client import Client
+from minute8.client import Client
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from tests.oracle import truth

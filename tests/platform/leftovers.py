@@ -32,7 +32,7 @@ from common.tenants.audit_seals import AuditSeals
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
-from eventbridge.groups import ScheduleGroups
+from minute8.eventbridge.groups import ScheduleGroups
 from tests.worlds import TABLES, World, at, job
 
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]

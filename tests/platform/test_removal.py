@@ -10,7 +10,7 @@ import pytest
 
 from common.planning.chores import Chore, ChoreRunner, Done, Position
 from common.platform.deletion import Deletion, Deletions
-from eventbridge.group_deletion import STEP
+from minute8.eventbridge.group_deletion import STEP
 from scheduler import handler
 from scheduler.removal import removal_of_groups, removal_of_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of

@@ -9,11 +9,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.clock_picture import clock_pictures
-from cli.commands.preview import answer_line, draw_rows, preview
 from common.errors import InvalidInput
 from common.preview.preview import preview as look_ahead
 from common.timing.durations import parse_instant
+from minute8.cli.clock_picture import clock_pictures
+from minute8.cli.commands.preview import answer_line, draw_rows, preview
 from tests.cli.clock_change_picture import IMAGE, image
 from tests.timing.reference import cron
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from canary.handler import JOB_ID, TENANT
+from minute8.canary.handler import JOB_ID, TENANT
 from tests.runbook.site import Site
 
 _GARBAGE: Final = "not written by Minute8"

@@ -162,7 +162,7 @@ def _event(call: tuple[str, str, str], body: bytes) -> dict[str, object]:
 def main() -> None:
     # The deployed function's layer does not contain them.
     sys.modules.update(dict.fromkeys(("holidays", "icalendar")))  # type: ignore[arg-type]
-    from api import handler
+    from minute8.api import handler
 
     (call, body) = BODIES[sys.argv[1]]
     for earlier, earlier_body in BEFORE.get(sys.argv[1], list)():

@@ -98,7 +98,7 @@ def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
 @pytest.mark.parametrize(
     ("handler", "built"),
     [
-        ("api.handler", "_services"),
+        ("minute8.api.handler", "_services"),
         ("scheduler.handler", "scheduler"),
         ("executor.completion", "_outcomes"),
     ],

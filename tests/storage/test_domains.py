@@ -12,7 +12,7 @@ import pytest
 
 from common.storage import aws
 from common.storage.domains import DOMAINS, domain_of, is_of_aws, partition_of
-from eventbridge.names import AwsAccount
+from minute8.eventbridge.names import AwsAccount
 
 _LIST = json.loads((Path(botocore.__file__).parent / "data" / "partitions.json").read_text())["partitions"]
 _REGIONS = {

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.app import ROUTES
-from api.http.requests import DEEPEST
 from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
+from minute8.api.app import ROUTES
+from minute8.api.http.requests import DEEPEST
 from tests.api.calls import Office
 from tests.api.conftest import open_office, settle
 from tests.api.walk import BODIES, ROLE_OF, calls_of_document

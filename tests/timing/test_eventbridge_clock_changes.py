@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import pytest
 
-from cli.clock_picture import clock_pictures
 from common.history.explain import CLOCK_CHANGE, schedule_reasons
 from common.preview.preview import next_clock_change, preview
 from common.registration.schedule_text import parse_schedule
@@ -18,6 +17,7 @@ from common.timing.durations import parse_instant
 from common.timing.fires import count_fires, fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule
+from minute8.cli.clock_picture import clock_pictures
 from tests.timing import eventbridge_reference as reference
 
 HOUR_S = 3600

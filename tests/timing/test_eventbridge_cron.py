@@ -20,7 +20,7 @@ from common.timing.schedule import EVENTBRIDGE, CronTiming, Schedule
 from common.timing.slots import places, places_of
 from common.timing.windows import WINDOW_S
 from common.timing.zones import changes
-from eventbridge.mapping import as_minute8
+from minute8.eventbridge.mapping import as_minute8
 from tests.timing import eventbridge_reference as reference
 
 EXAMPLES = int(os.environ.get("MINUTE8_TIMING_EXAMPLES", "100"))

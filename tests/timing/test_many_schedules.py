@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.views import schedule_view
 from common.errors import InvalidInput
 from common.history.explain import schedule_reasons
 from common.jobs.ended import fires_again
@@ -25,6 +24,7 @@ from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 from common.timing.slots import places, places_of
 from common.timing.zones import changes
+from minute8.api.views import schedule_view
 from tests.timing import calendar_reference
 from tests.timing.test_moved_days import ZONES
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.runs.states import SUCCEEDED
-from minute8_client import Client, Minute8Problem
+from minute8.client import Client, Minute8Problem
 from scripts import stack, versions
 from scripts.demo.stage import Stage
 from scripts.demo.witness import ENDED

@@ -19,7 +19,15 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PLAYER: Final = Path(__file__).with_name("player.py")
 # What a player imports of a checkout.
-_FOLDERS: Final = ("common", "scheduler", "executor", "eventbridge", ":(glob)tests/*.py", "tests/simulation")
+_FOLDERS: Final = (
+    "common",
+    "scheduler",
+    "executor",
+    "minute8/__init__.py",
+    "minute8/eventbridge",
+    ":(glob)tests/*.py",
+    "tests/simulation",
+)
 
 
 @dataclass(frozen=True)

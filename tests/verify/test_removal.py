@@ -23,8 +23,8 @@ from botocore.exceptions import ClientError
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
 
-from cli.doctor.inventory import FUNCTIONS, TABLES
 from common.config import LIVE
+from minute8.cli.doctor.inventory import FUNCTIONS, TABLES
 from scripts import deploy as aws_deploy
 from scripts import precheck, signing_masters
 from scripts.demo.stage import Stage

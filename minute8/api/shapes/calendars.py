@@ -1,0 +1,54 @@
+"""Calendars."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from common.declared import Check
+from common.registration.calendar_sources import check_dates, check_source
+from minute8.api.shapes.base import Instant, NextCursor, RequestBody, ResponseBody, Revision
+
+
+class NewCalendar(RequestBody):
+    """A calendar's dates. The command `minute8` makes them of iCalendar files and countries."""
+
+    examples: ClassVar = [{"dates": ["2026-12-24", "2026-12-25"]}]
+
+    dates: Annotated[
+        list[str],
+        Check(check_dates),
+        Meta(
+            description="Local dates. A job that names the calendar does not fire on them, in its own time zone.",
+            examples=[["2026-12-24"]],
+        ),
+    ]
+    source: Annotated[
+        dict[str, Any] | None,
+        Check(check_source),
+        Meta(description="A small note of where the dates are from."),
+    ] = None
+
+
+class CalendarView(ResponseBody):
+    """Dates on which the jobs that name the calendar do not fire."""
+
+    name: Annotated[str, Meta(description="The calendar's name, which jobs use.")]
+    dates: Annotated[
+        list[str],
+        Meta(
+            description="Local dates in ascending order, each excluded as a whole day in the job's time zone."
+        ),
+    ]
+    source: Annotated[dict[str, Any], Meta(description="The note of the dates' origin.")]
+    revision: Revision
+    created_at: Instant
+    updated_at: Instant
+
+
+class CalendarPage(ResponseBody):
+    """Some calendars, in the order of their names."""
+
+    calendars: Annotated[list[CalendarView], Meta(description="The calendars of this page.")]
+    next_cursor: NextCursor

@@ -1,0 +1,284 @@
+"""`minute8 apply`: jobs as code. A plan like a diff, with its consequences; then what the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal, NoReturn
+
+import typer
+from msgspec import to_builtins
+
+from common.errors import InvalidInput
+from common.jobs.spec import Retry
+from common.planning.execution import job_key
+from common.registration.kept_anchors import anchored_as
+from common.registration.schedule_text import parse_schedule
+from common.timing.fires import next_fires
+from common.timing.max_runs import limited
+from common.timing.schedule import Schedule
+from minute8.cli.fire_changes import (
+    Consequences,
+    DatesOf,
+    consequences,
+    dates_by_name,
+    resolved_schedule,
+    show_fires,
+)
+from minute8.cli.job_files import BadFile, WrittenJob, read_files
+from minute8.cli.options import ExitCode, with_options
+from minute8.cli.output import confirm, console, field_text, print_json, problem_lines, say, schedule_words
+from minute8.cli.session import session
+from minute8.client import Client, Minute8Problem
+
+_TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
+    "lambda": {"invocation": "RequestResponse"},
+    "http": {"method": "POST", "headers": {}},
+    "event_bus": {"source": "minute8.job", "detail_type": "Scheduled Job"},
+}
+Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
+SIGNS: Final[Mapping[Action, str]] = {
+    "create": "+",
+    "change": "~",
+    "pause": "~",
+    "resume": "~",
+    "delete": "-",
+    "refused": "!",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens to one job. `fields` are the changed fields with their old and new values."""
+
+    action: Action
+    job_id: str
+    where: str = ""
+    why: str = ""
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    changes: Consequences = field(default_factory=Consequences)
+
+
+def with_defaults(name: str, value: Any) -> Any:
+    """A field as the API stores it: what is left out of `retry` and `target` has its default."""
+    if name == "retry":
+        return to_builtins(Retry()) | (value or {})
+    if name == "target" and isinstance(value, Mapping):
+        return _TARGET_DEFAULTS.get(str(value.get("kind")), {}) | dict(value)
+    return value
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
+    """The fields that differ. Fields of an object are listed one by one: `schedule.cron`."""
+    fields: list[tuple[str, Any, Any]] = []
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping) and name != "payload":
+            fields += [(f"{name}.{inner}", *values) for inner, *values in differing(old, new)]
+        elif old != new or type(old) is not type(new):
+            fields.append((name, old, new))
+    return tuple(fields)
+
+
+def schedule_of(
+    definition: Mapping[str, Any], job_key: str, now: int, stored: Mapping[str, Any] | None = None
+) -> Schedule | None:
+    """The schedule of a definition; an interval that is in the `stored` job keeps its anchor. None if unreadable.
+
+    The fire times of an active stored job that have come count for its `max_runs`.
+    """
+    written = definition.get("schedule", {})
+    try:
+        schedule, counted = parse_schedule(written, job_key=job_key, now=now), 0
+        if stored is not None:
+            before = resolved_schedule(stored["schedule_resolved"])
+            schedule = anchored_as(before, stored["schedule"], schedule, written)
+            if (most := stored["schedule"].get("max_runs")) and stored["state"] == "active":
+                counted = most - len(next_fires(before, now, most))
+        return limited(schedule, written, counted, now)
+    except InvalidInput:
+        return None
+
+
+# The exit code of a dry run that found changes.
+CHANGES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What may be changed, and whether to ask."""
+
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are in no file.")] = False
+    prefix: Annotated[
+        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins with this.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False
+    past: Annotated[bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")] = (
+        False
+    )
+
+    def prunes(self, job_id: str) -> bool:
+        """Whether a job that is in no file is deleted."""
+        return (self.prune or self.prefix is not None) and job_id.startswith(self.prefix or "")
+
+
+@with_options
+def apply(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files or folders of jobs, YAML or JSON; - is stdin.")],
+    options: ApplyOptions,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON; does not ask.")] = False,
+) -> None:
+    """Make the jobs what the files say: create, change, pause, resume, and with --prune delete them."""
+    try:
+        written = read_files(paths)
+    except BadFile as error:
+        _fail(str(error))
+    now = int(session(ctx).clock.now())
+    try:
+        with session(ctx).client() as client:
+            steps = planned(client, written, now, options)
+            _show(steps, as_json)
+            if any(step.action == "refused" for step in steps):
+                _fail("nothing was applied: some jobs are refused")
+            if options.dry_run:
+                raise typer.Exit(CHANGES if steps else 0)
+            deleted = sum(step.action == "delete" for step in steps)
+            if deleted and not options.yes and not as_json:
+                confirm(f"Delete {deleted} jobs?", abort=True)
+            _apply(client, steps, {job.job_id: job for job in written}, options.past)
+    except Minute8Problem as error:
+        if error.status in (400, 413, 422):  # 2 would say that there are changes
+            _fail("; ".join(problem_lines(error)))
+        raise
+
+
+def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
+    """The steps that make the stored jobs what is written."""
+    plan = _Plan(client, client.tenant()["tenant_id"], now, dates_by_name(client))
+    stored = {job["job_id"]: job for job in client.export_jobs()}
+    results = client.bulk_put((job.line for job in written), dry_run=True, past=options.past)
+    steps: list[Step] = []
+    for job, result in zip(written, results, strict=True):
+        if result["result"] == "refused":
+            problem = result["problem"]
+            why = "; ".join(problem_lines(Minute8Problem(problem["status"], dict(problem))))
+            steps.append(Step("refused", job.job_id, job.where, why))
+        elif result["result"] != "unchanged" or _other_state(job, stored[job.job_id]):
+            steps.append(plan.step(job, stored.get(job.job_id), result.get("changed", [])))
+    named = {job.job_id for job in written}
+    pruned = [job_id for job_id in stored if job_id not in named and options.prunes(job_id)]
+    return steps + list(map(plan.deletion, pruned))
+
+
+def _other_state(job: WrittenJob, stored: Mapping[str, Any]) -> bool:
+    return job.state is not None and job.state != stored.get("state", "active")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is compared as of `now`."""
+
+    client: Client
+    tenant: str
+    now: int
+    dates_of: DatesOf
+
+    def step(self, job: WrittenJob, stored: Mapping[str, Any] | None, changed: Sequence[str]) -> Step:
+        """What happens to a written job, whose fields in `changed` are not those of the stored one."""
+        key = job_key(self.tenant, job.job_id)
+        if stored is None:
+            after = _fires(schedule_of(job.definition, key, self.now), job.state)
+            changes = consequences(None, after, self.now, self.dates_of)
+            return Step(
+                "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
+            )
+        stored_job = self.client.get_job(job.job_id)
+        before = resolved_schedule(stored_job["schedule_resolved"])
+        after = schedule_of(job.definition, key, self.now, stored_job) if "schedule" in changed else before
+        was = stored.get("state", "active")
+        becomes = job.state or was
+        changes = consequences(_fires(before, was), _fires(after, becomes), self.now, self.dates_of)
+        fields = differing(
+            {name: stored[name] for name in changed},
+            {name: with_defaults(name, job.definition.get(name)) for name in changed},
+        )
+        if becomes != was:
+            fields = (*fields, ("state", was, becomes))
+        action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
+        return Step(action, job.job_id, job.where, "", fields, changes)
+
+    def deletion(self, job_id: str) -> Step:
+        """What the deletion of a job means."""
+        job = self.client.get_job(job_id)
+        before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
+        changes = consequences(before, None, self.now, self.dates_of)
+        return Step("delete", job_id, why=schedule_words(job["schedule"]), changes=changes)
+
+
+def _fires(schedule: Any, state: str | None) -> Any:
+    return None if state == "paused" else schedule
+
+
+def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
+    """Jobs first, then their states, then deletions: if it stops, applying again completes it."""
+    refused = []
+    for action in (
+        "create",
+        "change",
+    ):  # what somebody else created meanwhile was never shown, so it is not replaced
+        lines = [written[step.job_id].line for step in steps if step.action == action]
+        results = client.bulk_put(lines, past=past, only_new=action == "create")
+        refused += [line for line in results if line["result"] == "refused"]
+    for line in refused:
+        problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
+        say(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}")
+    if refused:
+        raise typer.Exit(ExitCode.FAILED)
+    for step in steps:
+        state = next((new for name, _, new in step.fields if name == "state"), None)
+        if state == "paused":
+            client.pause_job(step.job_id, written[step.job_id].note)
+        elif state == "active":
+            client.resume_job(step.job_id)
+        elif step.action == "delete":
+            client.delete_job(step.job_id)
+
+
+def _show(steps: Sequence[Step], as_json: bool) -> None:
+    if as_json:
+        print_json([_view(step) for step in steps])
+        return
+    out = console()
+    for step in steps:
+        words = "; ".join(filter(None, (step.why, step.where if step.action == "refused" else "")))
+        out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True)
+        for name, old, new in step.fields:
+            out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True)
+        show_fires(out, step.changes)
+    actions = [step.action for step in steps]
+    counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
+    out.print(counts.replace("to refused", "refused") or "no changes")
+
+
+def _value(value: Any) -> str:
+    return "-" if value is None else field_text(value)
+
+
+def _view(step: Step) -> dict[str, Any]:
+    return {
+        "action": step.action,
+        "job_id": step.job_id,
+        "where": step.where,
+        "why": step.why,
+        "fields": [{"field": name, "before": old, "after": new} for name, old, new in step.fields],
+        **step.changes.view(),
+    }
+
+
+def _fail(message: str) -> NoReturn:
+    say(f"minute8: {message}")
+    raise typer.Exit(ExitCode.FAILED)

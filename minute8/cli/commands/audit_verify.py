@@ -1,0 +1,130 @@
+"""`minute8 audit verify`: whether the audit is as it was sealed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import typer
+
+from common.platform.audit_anchors import Anchor, AnchorBucket, compare_anchors, deleted_tenants
+from common.platform.audit_comparison import ChainState, entry_at, verified
+from common.storage import keys
+from common.storage.table import Query
+from common.tenants.audit import Audit
+from common.tenants.audit_seals import SealRound
+from common.tenants.states import ACTIVE, DELETED, SUSPENDED
+from common.timing.instants import rfc3339
+from minute8.cli import output
+from minute8.cli.doctor.deployment import Deployment, connect
+from minute8.cli.options import AsJson, ExitCode
+from minute8.cli.output import console, plural, print_json, say
+from minute8.cli.session import api_url, session
+
+_PLATFORM: Final = "the platform"
+# Of an owner; --json has all.
+_MAX_NAMED: Final = 5
+
+
+def verify(
+    ctx: typer.Context,
+    stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant's audit.")] = None,
+    bucket: Annotated[
+        str | None, typer.Option(help="The bucket of auditExport: compare the exported seals, too.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the audit with its seals: what was altered, deleted, inserted or reordered. Needs AWS credentials.
+
+    Without --bucket, somebody who can write the table could have written all seals again. Exits with 0 if all agrees.
+    """
+    current = session(ctx)
+    deployment = connect(stage, current.clock, api_url(current.url, current.profile))
+    audit = Audit(deployment.tenants_table())
+    now, anchors, is_locked = current.clock.now(), defaultdict[str, list[Anchor]](list), True
+    if bucket:
+        exported = AnchorBucket(deployment.client("s3"), bucket, f"{deployment.named()}/audit")
+        is_locked = exported.is_locked()
+        for anchor in exported.anchors():
+            anchors[anchor.owner].append(anchor)
+    deleted = deleted_tenants(audit) if anchors else {}
+    states: list[ChainState] = []
+    last = SealRound.read(deployment.due_table())
+    round_at = last.complete_at if last else 0
+    for owner in [tenant] if tenant else _owners(deployment, anchors):
+        state = verified(audit, owner, now, round_at)
+        deleted_at = _believed(deployment, owner, deleted.get(owner))
+        state.tamperings += compare_anchors(state, anchors.get(owner, ()), deleted_at, now)
+        states.append(state)
+    if as_json:
+        print_json({"owners": [_view(state) for state in states], "bucket_locked": is_locked})
+    else:
+        _print(states)
+    if not is_locked:
+        say(f"minute8: {bucket} keeps no object for a time: set its object lock")
+    if not is_locked or any(state.tamperings for state in states):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _owners(deployment: Deployment, anchors: dict[str, list[Anchor]]) -> Iterator[str]:
+    """The platform, its tenants, and those that only the bucket knows. A tenant that is being deleted is left out."""
+    yield keys.OPERATORS
+    listed = {item["sk"]: item for item in deployment.tenants_table().query(Query(keys.TENANTS))}
+    for tenant in sorted(listed.keys() | anchors.keys() - {keys.OPERATORS}):
+        if listed.get(tenant, {}).get("state", ACTIVE) in (ACTIVE, SUSPENDED):
+            yield tenant
+
+
+def _believed(deployment: Deployment, owner: str, deleted_at: float | None) -> float | None:
+    """When it was deleted. The platform never is, nor a tenant that has lived since before: that is forged."""
+    if deleted_at is None or owner == keys.OPERATORS:
+        return None
+    item = deployment.tenants_table().get(keys.tenant(owner)) or {"state": DELETED}
+    is_living = item.get("state", ACTIVE) in (ACTIVE, SUSPENDED)
+    return None if is_living and item.get("created_at", 0) <= deleted_at else deleted_at
+
+
+def _print(states: list[ChainState]) -> None:
+    rows = [
+        (
+            _name(state),
+            state.entries,
+            state.seals,
+            state.older,
+            state.unsealed,
+            "as sealed" if not state.tamperings else f"{plural(len(state.tamperings), 'difference')}",
+        )
+        for state in states
+    ]
+    columns = ("AUDIT OF", "SEALED", "SEALS", "BEFORE THE CHAIN", "NOT YET SEALED", "RESULT")
+    console().print(output.table(columns, rows))
+    for state in states:
+        for tampering in state.tamperings[:_MAX_NAMED]:
+            line = f"{_name(state)}: {tampering.name}: {_of(tampering.of)}: {tampering.detail}"
+            console().print(line, soft_wrap=True)
+        if more := len(state.tamperings[_MAX_NAMED:]):
+            console().print(f"{_name(state)}: and {more} more (--json)")
+
+
+def _name(state: ChainState) -> str:
+    return _PLATFORM if state.owner == keys.OPERATORS else state.owner
+
+
+def _of(of: str) -> str:
+    """An entry with its time, or a seal."""
+    return f"{of} of {rfc3339(at)}" if (at := entry_at(of)) else of
+
+
+def _view(state: ChainState) -> dict[str, Any]:
+    return {
+        "owner": state.owner,
+        "entries": state.entries,
+        "seals": state.seals,
+        "before_chain": state.older,
+        "not_sealed": state.unsealed,
+        "differences": [
+            {"name": item.name, "of": item.of, "detail": item.detail} for item in state.tamperings
+        ],
+    }

@@ -1,0 +1,441 @@
+"""`minute8 jobs`: a tenant's jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.text import Text
+
+from common.timing.instants import relative, when
+from minute8.cli import output
+from minute8.cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
+from minute8.cli.options import AsJson, JobId, complete_states, complete_tags, with_options
+from minute8.cli.output import (
+    console,
+    field_text,
+    print_json,
+    say,
+    schedule_words,
+    seconds,
+    state,
+    target_words,
+    why,
+)
+from minute8.cli.rest_of_list import listed
+from minute8.cli.session import session
+from minute8.client import Client, definition_in
+from minute8.client.shapes import CorruptJob, Fire, Job, JobHealth
+
+app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
+
+# A page with health takes a query for each job.
+_LISTED_JOBS: Final = 100
+_MAX_PAGE_JOBS: Final = 200
+Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
+_PRINTED_FIRES = 3
+_SCHEDULE_WORD_FIELDS = ("cron", "every", "at", "timezone")
+Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """How a job is created, apart from its definition's fields."""
+
+    file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False
+    note: Annotated[str | None, typer.Option(help="The reason for the pause.")] = None
+    past: Past = False
+
+    def definition(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The definition of the file with the changes. Raises typer.BadParameter."""
+        definition = merged(read_job_file(self.file) if self.file else {}, changes)
+        state = {"state": "paused"} if self.paused else {}
+        if self.note is not None and (definition | state).get("state") != "paused":
+            raise typer.BadParameter(
+                "--note is the reason for a pause: give --paused too", param_hint="--note"
+            )
+        return definition | state | ({"note": self.note} if self.note is not None else {})
+
+
+@app.command()
+@with_job_options
+def create(
+    ctx: typer.Context,
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
+    *,
+    new: NewJob,
+    as_json: AsJson = False,
+    changes: dict[str, Any],
+) -> None:
+    """Create a job, from options, from a file, or from a file with some of it changed."""
+    definition = new.definition(changes)
+    with session(ctx).client() as client:
+        job = client.create_job(definition, job_id, past=new.past)
+        coming = [] if as_json else client.next_fires(job["job_id"], _PRINTED_FIRES)["fires"]
+    _print_done(ctx, job, "created", as_json)
+    if not as_json:
+        _print_schedule(job, coming, session(ctx).clock.now())
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilters:
+    """Which jobs."""
+
+    job_state: Annotated[
+        str | None,
+        typer.Option("--state", help="Only active or only paused jobs.", autocompletion=complete_states),
+    ] = None
+    tag: Annotated[
+        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
+    ] = None
+    name_prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None
+    kind: Annotated[str | None, typer.Option(help="Only jobs with a target of this kind, such as http.")] = (
+        None
+    )
+    search: Annotated[
+        str | None, typer.Option("--search", "-q", help="Words of id, name and tags, or their beginnings.")
+    ] = None
+    failing: Annotated[bool, typer.Option("--failing", help="Only jobs whose last run failed.")] = False
+    sort: Annotated[str | None, typer.Option(help="By id, name, next, last or failures.")] = None
+
+    def query(self) -> dict[str, Any]:
+        return {
+            "q": self.search,
+            "kind": self.kind,
+            "failing": self.failing,
+            "sort": self.sort,
+            "state": self.job_state,
+            "tag": self.tag,
+            "name_prefix": self.name_prefix,
+            "target": self.target,
+        }
+
+
+@app.command("list")
+@with_options
+def list_jobs(
+    ctx: typer.Context,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="List at most this many; else 100, with --json all."),
+    ] = None,
+    *,
+    filters: JobFilters,
+    health: Annotated[
+        bool | None,
+        typer.Option(
+            help="Show the last outcomes, the newest last: . succeeded, x failed, s skipped, o other."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the jobs: the next fire time or how late it is, and the last outcomes."""
+    now = session(ctx).clock.now()
+    with_health = not as_json if health is None else health
+    jobs: list[tuple[Job, JobHealth | None]]
+    limit = limit or (None if as_json else _LISTED_JOBS)
+    query = filters.query() | ({"limit": min(limit + 1, _MAX_PAGE_JOBS)} if limit else {})
+    with session(ctx).client() as client:
+        corrupt: list[CorruptJob] = []
+        read = _pages(client, query, with_health, corrupt)
+        jobs = listed(ctx, read, limit, "jobs") if limit else list(read)
+    for damaged in corrupt:
+        text = f"{damaged['job_id']} is corrupt: {damaged['problem']}; put it again, or delete it"
+        say(f"minute8: {text}")
+    if as_json:
+        print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
+        return
+    rows = [_row(job, job_health, now) for job, job_health in jobs]
+    columns = ("JOB", "STATE", "NEXT", *(("LAST", "OUTCOMES") if with_health else ()), "SCHEDULE", "")
+    console().print(output.table(columns, rows) if rows else "no jobs")
+
+
+def _pages(
+    client: Client, query: Mapping[str, Any], with_health: bool, corrupt: list[CorruptJob]
+) -> Iterator[tuple[Job, JobHealth | None]]:
+    """The jobs with their health, page by page; `corrupt` gets those that cannot be read."""
+    cursor = None
+    while True:
+        page = client.jobs_page(cursor=cursor, health=with_health, **{"limit": _MAX_PAGE_JOBS, **query})
+        corrupt += page["corrupt"]
+        yield from ((job, page["health"][job["job_id"]] if with_health else None) for job in page["jobs"])
+        if (cursor := page["next_cursor"]) is None:
+            return
+
+
+def _row(job: Job, health: JobHealth | None, now: float) -> tuple[Any, ...]:
+    """The cells of a job in the list of jobs."""
+    return (
+        job["job_id"],
+        state(job["state"]),
+        next_or_late(job, health, now),
+        *((last_outcome(health, now), outcomes(health)) if health else ()),
+        schedule_words(job["schedule"]),
+        job["note"] or job["name"],
+    )
+
+
+@app.command()
+def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Show a job, its next fire time and its latest run."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        job = client.get_job(job_id)
+        health = None if as_json else client.job_health(job_id)
+    if as_json:
+        print_json(job)
+        return
+    out = console()
+    out.print(
+        job["job_id"], state(job["state"]), *([f"- {job['note']}"] if job["note"] else []), soft_wrap=True
+    )
+    rows = [
+        ("next", next_or_late(job, health, now, when)),
+        *_health_rows(health, now),
+        ("schedule", schedule_words(job["schedule"])),
+        ("in words", job.get("schedule_words", "")),
+        *(
+            (name, field_text(value))
+            for name, value in job["schedule"].items()
+            if name not in _SCHEDULE_WORD_FIELDS
+        ),
+        ("target", target_words(job["target"])),
+        ("payload", field_text(job["payload"])),
+        ("time limit", output.seconds(job["timeout_s"])),
+        (
+            "completion",
+            f"by a callback within {output.seconds(job['callback_timeout_s'])}"
+            if job.get("completion") == "callback"
+            else "",
+        ),
+        ("retry", ", ".join(f"{name} {value}" for name, value in job["retry"].items())),
+        ("start deadline", output.seconds(job["start_deadline_s"])),
+        ("catch-up", job["catch_up"]),
+        ("overlap", job["overlap"]),
+        ("pause after", f"{job['pause_after_failures']} failures" if job["pause_after_failures"] else "-"),
+        ("alert", _part_words(job.get("alert"))),
+        ("concurrency", _part_words(job.get("concurrency"))),
+        ("on crash", job["on_crash"]),
+        ("after completion", job["after_completion"]),
+        ("owner", job["owner"]),
+        ("runbook", job["runbook"]),
+        ("name", job["name"]),
+        ("tags", ", ".join(job["tags"])),
+        ("created", when(job["created_at"], now)),
+        ("revision", f"{job['revision']}, changed {when(job['updated_at'], now)}"),
+    ]
+    out.print(output.table(("", ""), [row for row in rows if str(row[1]) not in ("", "-")]))
+
+
+def _part_words(part: Mapping[str, object] | None) -> str:
+    """The fields of an object that a job may have."""
+    return ", ".join(f"{name} {value}" for name, value in (part or {}).items() if value)
+
+
+def _health_rows(health: JobHealth | None, now: float) -> list[tuple[str, object]]:
+    if health is None:
+        return []
+    last = health["last_run"]
+    words = f"{last['status']} {relative(last['fire_at'], now)} {why(last)}".strip() if last else "none"
+    return [
+        ("last run", words),
+        ("outcomes", outcomes(health) if last else ""),
+        ("failures in a row", health["failures_in_row"] or ""),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConditions:
+    """When a change is accepted."""
+
+    revision: Revision = None
+    past: Past = False
+
+
+@app.command()
+@with_job_options
+def edit(
+    ctx: typer.Context,
+    job_id: JobId,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
+    ] = None,
+    *,
+    conditions: WriteConditions,
+    as_json: AsJson = False,
+    changes: dict[str, Any],
+) -> None:
+    """Change a job by options, from a file (which creates a missing job), or, without either, in your editor."""
+    with session(ctx).client() as client:
+        if file:
+            definition = merged(read_job_file(file), changes)
+            job = client.put_job(job_id, definition, conditions.revision, past=conditions.past)
+        else:
+            job = _edited(client, job_id, changes, conditions)
+    _print_done(ctx, job, "changed", as_json)
+
+
+@app.command()
+def pause(
+    ctx: typer.Context,
+    job_id: JobId,
+    note: Annotated[str, typer.Option(help="The reason; shown with the job and each skipped run.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Pause a job: none of its executions starts, not even queued ones."""
+    with session(ctx).client() as client:
+        job = client.pause_job(job_id, note)
+    _print_done(ctx, job, "paused", as_json)
+
+
+@app.command()
+def resume(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Let a paused job run again, from now on."""
+    with session(ctx).client() as client:
+        job = client.resume_job(job_id)
+    _print_done(ctx, job, "resumed", as_json)
+
+
+@app.command()
+def delete(
+    ctx: typer.Context,
+    job_id: JobId,
+    revision: Revision = None,
+    yes: Annotated[bool, typer.Option("--yes", help="For scripts: nothing is asked anyway.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a job. Its runs stay to be looked at, until they expire."""
+    with session(ctx).client() as client:
+        client.delete_job(job_id, revision)
+    if as_json:
+        print_json({"job_id": job_id, "deleted": True})
+    else:
+        console().print(f"{job_id} deleted", soft_wrap=True)
+
+
+@app.command("next")
+def next_fires(
+    ctx: typer.Context,
+    job_id: JobId,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=100, help="The number of fire times.")
+    ] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show when a job fires next."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        coming = client.next_fires(job_id, count)
+    if as_json:
+        print_json(coming)
+        return
+    if not coming["fires"]:
+        console().print("it is paused" if coming["state"] == "paused" else "never again")
+        return
+    zone = [] if coming["timezone"] == "UTC" else [coming["timezone"]]
+    rows = [
+        (
+            relative(fire["due_at"], now),
+            fire["due_at"],
+            *([_local(fire, coming["timezone"])] if zone else []),
+            "skipped" if fire["skipped"] else "",
+        )
+        for fire in coming["fires"]
+    ]
+    console().print(output.table(("IN", "UTC", *zone, ""), rows))
+
+
+def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: WriteConditions) -> Job:
+    """Read, change, and write only if the job did not change in between."""
+    job = client.get_job(job_id)
+    revision, past = conditions.revision or job["revision"], conditions.past
+    if "payload" in changes:  # a patch would merge it with the stored one
+        from common.jobs.payload_patch import merge_patch
+
+        rest = {name: value for name, value in changes.items() if name != "payload"}
+        definition = merge_patch(definition_in(job), as_patch(rest, job["target"]["kind"]))
+        return client.put_job(job_id, definition | {"payload": changes["payload"]}, revision, past=past)
+    if changes:
+        return client.patch_job(job_id, as_patch(changes, job["target"]["kind"]), revision, past=past)
+    definition = definition_in(job)
+    edited = edited_in_editor(definition)
+    if edited == definition:
+        raise typer.Exit(0)
+    return client.put_job(job_id, edited, revision, past=past)
+
+
+def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
+    """The schedule in words, its next times as the API plans them, and what may surprise about it."""
+    from common.preview.preview import preview, resolved_as_given  # only here: slow to load
+
+    named = ("calendars", "include_calendars")  # the API has taken their dates out
+    of_all = job["schedule_resolved"]
+    resolved = {name: value for name, value in of_all.items() if name not in named}
+    if schedules := of_all.get("schedules"):
+        resolved["schedules"] = [
+            {name: value for name, value in part.items() if name not in named} for part in schedules
+        ]
+    ahead = preview(resolved_as_given(resolved), now=int(now) + 1, count=1)
+    out = console()
+    out.print(job["schedule_words"], soft_wrap=True)
+    for fire in coming:
+        local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
+        text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
+        out.print(text, soft_wrap=True)
+    for warning in ahead.warnings:
+        out.print(f"! {warning}", soft_wrap=True)
+
+
+def _local(fire: Fire, zone: str) -> str:
+    return datetime.fromisoformat(fire["due_at"]).astimezone(ZoneInfo(zone)).isoformat()
+
+
+def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+        return
+    coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
+    line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
+    console().print(line, soft_wrap=True)
+
+
+_MARKS = {
+    "succeeded": (".", "green"),
+    "dispatched": (".", "green"),
+    "failed": ("x", "bold red"),
+    "skipped": ("s", "yellow"),
+}
+
+
+def next_or_late(
+    job: Job,
+    health: JobHealth | None,
+    now: float,
+    shown: Callable[[str | int | None, float], str] = relative,
+) -> Text:
+    """When it fires next; or how late it is, if a due instant has passed without a run."""
+    if health and (overdue := health["overdue"]):
+        return Text(f"late by {seconds(overdue['late_s'])}, due {overdue['due_at']}", style="bold red")
+    return Text(shown(job["next_due_at"], now))
+
+
+def last_outcome(health: JobHealth, now: float) -> str:
+    """Such as `failed 3 min ago (4 in a row)`."""
+    if not (last := health["last_run"]):
+        return "-"
+    in_row = f" ({health['failures_in_row']} in a row)" if health["failures_in_row"] > 1 else ""
+    return f"{last['status']} {relative(last['fire_at'], now)}{in_row}"
+
+
+def outcomes(health: JobHealth) -> Text:
+    """One character for each of the newest runs, the newest last."""
+    marks = [_MARKS.get(run["status"], ("o", "cyan")) for run in reversed(health["outcomes"])]
+    return Text.assemble(*marks)

@@ -1,0 +1,254 @@
+"""Manual commands: run now, retry, cancel, backfill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from common.jobs.backfill import MAX_LISTED
+from common.timing.instants import relative, rfc3339
+from minute8.cli.job_options import read_json
+from minute8.cli.options import AsJson, ExitCode, JobId, Yes, with_options
+from minute8.cli.output import confirm, console, plural, print_json, say, show_list, why
+from minute8.cli.session import session
+from minute8.cli.time_range import since_at
+from minute8.client import Client
+from minute8.client.runs import ENDED, JOBS_PAYLOAD
+
+_POLL_S = 1.0
+
+ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
+
+
+def run_now(
+    ctx: typer.Context,
+    job_id: JobId,
+    payload: Annotated[
+        str | None, typer.Option(help="JSON or @file.json: a payload for this run in place of the job's.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end; exit code 1 if it failed or was skipped.")
+    ] = False,
+    wait_s: Annotated[
+        float, typer.Option("--wait-for", min=1, help="Wait for at most this many seconds.")
+    ] = 300,
+    as_json: AsJson = False,
+) -> None:
+    """Run a job now, paused or not."""
+    sent_payload = JOBS_PAYLOAD if payload is None else read_json(payload, "--payload")
+    with session(ctx).client() as client:
+        started = client.run_job(job_id, payload=sent_payload)
+        if not wait:
+            _print_done(started, "is queued", as_json)
+            return
+        try:
+            ended = client.wait_for_run(started["execution_id"], wait_s)
+        except KeyboardInterrupt:
+            say(f"it goes on; minute8 runs show {started['execution_id']}")
+            raise
+    status = ended["status"]
+    _print_done(
+        ended, f"{status if status in ENDED else f'has not ended: {status}'} {why(ended)}".strip(), as_json
+    )
+    if status not in ("succeeded", "dispatched"):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def skip(
+    ctx: typer.Context,
+    job_id: JobId,
+    number: Annotated[
+        int,
+        typer.Option(
+            "--count", "-n", min=1, max=50, help="The number of fire times to skip, within 366 days."
+        ),
+    ] = 1,
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a job's next fire times beforehand; the job stays active. Repeated, it skips the same fire times."""
+    with session(ctx).client() as client:
+        skipped = client.skip_fires(job_id, number, note)
+    if as_json:
+        print_json(skipped)
+        return
+    for run in skipped["runs"]:
+        console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True)
+
+
+def unskip(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Undo skips: let the fire times run that were cancelled beforehand, the next 50 at most."""
+    with session(ctx).client() as client:
+        restored = client.unskip_fires(job_id)
+    if as_json:
+        print_json(restored)
+        return
+    lines = [f"{at} runs" for at in restored["fires"]]
+    console().print(
+        "\n".join(lines) or "nothing to undo: no skipped fire time is more than a minute away",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:
+    """Give a failed run one more attempt, also beyond its policy's."""
+    with session(ctx).client() as client:
+        _print_done(client.retry_run(execution_id), "is tried again", as_json)
+
+
+def cancel(
+    ctx: typer.Context,
+    execution_id: ExecutionId,
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Stop an execution that waits at once; have the target of one that has begun stop, if it can be told."""
+    with session(ctx).client() as client:
+        run = client.cancel_run(execution_id, note)
+        _print_done(run, "is to stop: its target is told" if "stop" in run else "is cancelled", as_json)
+
+
+Url = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_URL", help="The callback's, from the event.")]
+Token = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_TOKEN", help="The callback's, from the event.")]
+
+
+def call_back(
+    status: Annotated[str, typer.Argument(help="running, succeeded or failed.")],
+    *,
+    url: Url,
+    token: Token,
+    percent: Annotated[int | None, typer.Option(help="How far it is, if it goes on.")] = None,
+    text: Annotated[str | None, typer.Option(help="What it does, or the result or error of its end.")] = None,
+) -> None:
+    """Tell Minute8, as the target of a run with callbacks, that it goes on or how it ended. Needs no key.
+
+    Exits with 1 if the work is to stop.
+    """
+    address, _, rest = url.partition("/v1/runs/")
+    names = {"running": "text", "succeeded": "result", "failed": "error"}
+    fields = {names.get(status, "text"): text, "percent": percent}
+    with Client(address, "") as client:
+        answer = client.call_back(
+            rest.removesuffix("/callback"),
+            token,
+            status,
+            **{name: value for name, value in fields.items() if value is not None},
+        )
+    stops = ", and is to stop" if answer["stop"] else ""
+    console().print(f"{answer['execution_id']} is {answer['status']}{stops}", soft_wrap=True)
+    if answer["stop"]:
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRange:
+    """The fire times to run, and how many at a time."""
+
+    from_at: Annotated[str, typer.Option("--from", help="The first fire time of the range.")]
+    to_at: Annotated[str, typer.Option("--to", help="The end of the range; not part of it.")]
+    concurrency: Annotated[int, typer.Option(min=1, max=100, help="Run this many at a time.")] = 1
+
+    def request(self, now: float) -> dict[str, Any]:
+        """The body of the request. Raises InvalidInput."""
+        return {
+            "start_at": rfc3339(since_at(self.from_at, now, "--from")),
+            "end_at": rfc3339(since_at(self.to_at, now, "--to")),
+            "concurrency": self.concurrency,
+        }
+
+
+@with_options
+def backfill(
+    ctx: typer.Context,
+    job_id: JobId,
+    span: BackfillRange,
+    dry_run: Annotated[bool, typer.Option(help="Only count; start nothing.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill."""
+    request = span.request(session(ctx).clock.now())
+    with session(ctx).client() as client:
+        counted = client.start_backfill(job_id, request | {"dry_run": True})
+        if dry_run or not counted["total"]:
+            print_json(counted) if as_json else console().print(plural(counted["total"], "execution"))
+            return
+        if not yes and not as_json:
+            question = f"Run {job_id} {counted['total']} times, {span.concurrency} at a time?"
+            confirm(question, abort=True)
+        started = client.start_backfill(job_id, request)
+        if as_json:
+            print_json(started)
+            return
+        line = f"backfill {started['backfill_id']} of {job_id} has begun; jobs cancel-backfill ends it"
+        console().print(line, soft_wrap=True)
+        _watch(ctx, job_id, started)
+
+
+def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """List a job's backfills of the last 90 days, the newest first."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        listed = client.backfills(job_id)
+    show_list(
+        listed,
+        as_json,
+        ("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""),
+        lambda backfill: (
+            backfill["backfill_id"],
+            relative(backfill["created_at"], now),
+            backfill["start_at"],
+            backfill["end_at"],
+            f"{backfill['sent']} of {backfill['total']}",
+            "cancelled" if backfill["cancelled_at"] else "",
+        ),
+        "no backfills",
+    )
+    if not as_json and len(listed) >= MAX_LISTED:
+        rest = f"minute8 runs list {job_id} --trigger backfill"
+        say(f"minute8: there may be more backfills; the runs of all: {rest}")
+
+
+def cancel_backfill(
+    ctx: typer.Context,
+    job_id: JobId,
+    backfill_id: Annotated[str, typer.Argument(help="The backfill's id.")],
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel the rest of a backfill. Its runs that have started go on to their end."""
+    with session(ctx).client() as client:
+        cancelled = client.cancel_backfill(job_id, backfill_id, note)
+    if as_json:
+        print_json(cancelled)
+    else:
+        console().print(f"backfill {backfill_id} of {job_id} is cancelled", soft_wrap=True)
+
+
+def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
+    """Wait until all are enqueued and have ended, or Ctrl-C."""
+    run_suffix = f"b-{started['backfill_id']}"
+    ended: dict[str, str] = {}
+    try:
+        from rich.progress import Progress  # only a backfill that is watched needs it
+
+        with session(ctx).client() as client, Progress(console=console()) as progress:
+            bar = progress.add_task(f"backfill {started['backfill_id']}", total=started["total"])
+            while len(ended) < started["total"]:
+                session(ctx).clock.sleep(_POLL_S)
+                for run in client.runs(job_id, trigger="backfill"):
+                    if run["execution_id"].endswith(run_suffix) and run["status"] in ENDED:
+                        ended[run["execution_id"]] = run["status"]
+                progress.update(bar, completed=len(ended))
+    except KeyboardInterrupt:
+        console().print(f"it goes on by itself: {len(ended)} of {started['total']} have ended")
+        return
+    failed = sum(status == "failed" for status in ended.values())
+    console().print(f"{plural(len(ended), 'run')} ended, {failed} of them failed")
+
+
+def _print_done(run: Any, done: str, as_json: bool) -> None:
+    print_json(run) if as_json else console().print(f"{run['execution_id']} {done}", soft_wrap=True)

@@ -1,0 +1,280 @@
+"""Commands of the platform's operator: `planning`, `holds`, `unrecorded` and `dead-letters`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from common.timing.instants import relative, rfc3339, when
+from minute8.cli import output
+from minute8.cli.options import AsJson, Yes, with_options
+from minute8.cli.output import confirm, console, print_json, say, seconds
+from minute8.cli.platform import Platform, Stage, operator_api, platform
+from minute8.cli.session import session
+from minute8.cli.time_range import since_at
+from minute8.client.shapes import DeadLetter, DeadLettersDone, Hold, PlatformPlanning, RanUnrecorded
+
+
+def planning(
+    ctx: typer.Context,
+    windows: Annotated[
+        int, typer.Option(min=1, max=144, help="The number of windows to show, the newest ones.")
+    ] = 12,
+    as_json: AsJson = False,
+) -> None:
+    """Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key."""
+    with operator_api(ctx) as api:
+        planned = api.planning(windows=windows)
+    if as_json:
+        print_json(planned)
+        return
+    _print_planning(planned, session(ctx).clock.now())
+
+
+def _print_planning(planned: PlatformPlanning, now: float) -> None:
+    out = console()
+    rows = [
+        (
+            window["start_at"],
+            seconds(window["took_s"]),
+            _ready(window["ahead_s"]),
+            window["executions"],
+            window["missed"],
+            window["planners"] or "-",
+        )
+        for window in planned["windows"]
+    ]
+    for finding in planned["findings"]:
+        since = f", since {when(finding['since_at'], now)}" if finding.get("since_at") else ""
+        out.print(f"{finding['level']}: {finding['found']}{since}", soft_wrap=True)
+        if finding["remedy"]:
+            out.print(f"→ {finding['remedy']}", soft_wrap=True)
+    if rows:
+        out.print(output.table(("WINDOW", "TOOK", "READY", "EXECUTIONS", "MISSED", "PLANNERS"), rows))
+    for aside in planned["set_aside"]:
+        line = f"{aside['kind']} {aside['name']}, {when(aside['seen_at'], now)}: {aside['reason']}"
+        out.print(line, soft_wrap=True)
+
+
+def _ready(ahead_s: float) -> str:
+    return f"{seconds(ahead_s)} before" if ahead_s >= 0 else f"{seconds(-ahead_s)} late"
+
+
+holds_app = typer.Typer(
+    no_args_is_help=True, help="Targets that no tenant's run calls; needs an operator key."
+)
+
+Pattern = Annotated[str, typer.Argument(help="A pattern of ARNs or hosts, in quotes; '*' is everything.")]
+
+
+@holds_app.command("list")
+def list_holds(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
+    """List what is held."""
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.holds(), as_json)
+
+
+@holds_app.command()
+def add(
+    ctx: typer.Context,
+    pattern: Pattern,
+    note: Annotated[str, typer.Option(help="Why; the skipped runs show it.")] = "",
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Skip the runs of all tenants that would call a target, everywhere within seconds."""
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.hold_target(pattern, note), as_json)
+
+
+@holds_app.command()
+def release(ctx: typer.Context, pattern: Pattern, stage: Stage = None, as_json: AsJson = False) -> None:
+    """Let a held target be called again."""
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.release_target(pattern), as_json)
+
+
+def _print_holds(ctx: typer.Context, holds: list[Hold], as_json: bool) -> None:
+    now = session(ctx).clock.now()
+    output.show_list(
+        holds,
+        as_json,
+        ("HELD", "SINCE", "BY", "NOTE"),
+        lambda hold: (hold["pattern"], relative(hold["held_at"], now), hold["by"], hold["note"]),
+        "nothing is held",
+    )
+
+
+unrecorded_app = typer.Typer(
+    no_args_is_help=True,
+    help="Executions that were enqueued and have no record; needs an operator key or AWS credentials.",
+)
+DueSince = Annotated[str | None, typer.Option(help="Only those due in the last 2h, 7d…, or since a time.")]
+# A request runs at most this many: common/platform/run_again.py.
+_MAX_IN_REQUEST = 100
+
+
+@unrecorded_app.command("list")
+def list_unrecorded(
+    ctx: typer.Context, since: DueSince = None, stage: Stage = None, as_json: AsJson = False
+) -> None:
+    """List what ticks have found without a record, and what has none now."""
+    now = session(ctx).clock.now()
+    with platform(ctx, stage) as api:
+        executions = list(api.unrecorded(from_at=_from(since, now)))
+    if as_json:
+        print_json(executions)
+        return
+    rows = [
+        (
+            execution["due_at"],
+            relative(execution["due_at"], now),
+            relative(execution["sent_at"], now),
+            execution["execution_id"],
+        )
+        for execution in executions
+    ]
+    console().print(
+        output.table(("DUE", "", "SENT AGAIN", "EXECUTION"), rows)
+        if rows
+        else "every planned execution has a record"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnrecordedFilters:
+    """Which executions: the named ones, or all since a time."""
+
+    execution_ids: Annotated[list[str] | None, typer.Argument(help="Ids of the list.")] = None
+    everything: Annotated[bool, typer.Option("--all", help="Run all that are listed.")] = False
+    since: DueSince = None
+
+
+@unrecorded_app.command()
+@with_options
+def run(
+    ctx: typer.Context,
+    filters: UnrecordedFilters,
+    stage: Stage = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send executions again that have no record. They are the same executions: each runs once."""
+    now = session(ctx).clock.now()
+    if bool(filters.execution_ids) == filters.everything:
+        raise typer.BadParameter("give the ids of executions, or --all")
+    with platform(ctx, stage) as api:
+        ids = list(filters.execution_ids or ())
+        if filters.everything:
+            listed = api.unrecorded(from_at=_from(filters.since, now))
+            ids = [execution["execution_id"] for execution in listed]
+            if ids and not yes and not as_json:
+                confirm(f"Run {len(ids)} executions that have no record?", abort=True)
+        results = list(run_unrecorded(api, ids))
+    sent = [execution_id for result in results for execution_id in result["sent"]]
+    recorded = [execution_id for result in results for execution_id in result["recorded"]]
+    if as_json:
+        print_json({"sent": sent, "recorded": recorded})
+        return
+    for execution_id in recorded:
+        console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True)
+    for execution_id in sent:
+        console().print(f"sent again: {execution_id}", soft_wrap=True)
+    console().print(f"{len(sent)} executions are in the queue again")
+
+
+def run_unrecorded(api: Platform, execution_ids: Sequence[str]) -> Iterator[RanUnrecorded]:
+    """Run them in as many requests as needed."""
+    for start in range(0, len(execution_ids), _MAX_IN_REQUEST):
+        yield api.run_unrecorded(execution_ids[start : start + _MAX_IN_REQUEST])
+
+
+def _from(since: str | None, now: float) -> str | None:
+    return rfc3339(since_at(since, now)) if since else None
+
+
+dead_letters_app = typer.Typer(
+    no_args_is_help=True, help="Messages that were given up; needs an operator key."
+)
+
+Queue = Annotated[str, typer.Argument(help="executions, planning, outcomes or registrations.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without them all, 100 at a time.")]
+
+
+@dead_letters_app.command("list")
+def list_letters(
+    ctx: typer.Context,
+    queue: Annotated[
+        str | None,
+        typer.Argument(help="executions, planning, outcomes or registrations; else all are counted."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count the given-up messages of each queue, or list those of one queue."""
+    with operator_api(ctx) as api:
+        if queue is None:
+            counts = api.dead_letter_counts()
+            if as_json:
+                print_json(counts)
+                return
+            console().print(
+                output.table(("QUEUE", "LETTERS"), [(count["queue"], count["letters"]) for count in counts])
+            )
+            return
+        page = api.dead_letters(queue)
+    if as_json:
+        print_json(page)
+        return
+    _print_letters(ctx, page["letters"])
+    if page["more"]:
+        say(
+            f"minute8: there may be more, once these are sent again or deleted: minute8 dead-letters list {queue}"
+        )
+
+
+@dead_letters_app.command()
+def redrive(ctx: typer.Context, queue: Queue, message_ids: Ids = None, as_json: AsJson = False) -> None:
+    """Send given-up messages to their queue again; unreadable messages stay."""
+    with operator_api(ctx) as api:
+        _print_result(ctx, api.redrive(queue, message_ids or None), as_json)
+
+
+@dead_letters_app.command()
+def discard(
+    ctx: typer.Context,
+    queue: Queue,
+    message_ids: Ids = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete given-up messages; asks first."""
+    if not yes:
+        confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
+    with operator_api(ctx) as api:
+        _print_result(ctx, api.discard(queue, message_ids or None), as_json)
+
+
+def _print_result(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+        return
+    _print_letters(ctx, done["left"])
+    more = "; call it again for more" if done["more"] else ""
+    console().print(f"{done['done']} done, {len(done['left'])} left{more}")
+
+
+def _print_letters(ctx: typer.Context, letters: list[DeadLetter]) -> None:
+    now = session(ctx).clock.now()
+    rows = [
+        (
+            letter["message_id"],
+            relative(letter["sent_at"], now),
+            letter["problem"] or ", ".join(letter["about"]),
+        )
+        for letter in letters
+    ]
+    if rows:
+        console().print(output.table(("MESSAGE", "SENT", "ABOUT"), rows))

@@ -1,0 +1,176 @@
+"""`minute8 doctor`: the command and its report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.text import Text
+
+from common.platform.findings import Finding, Level, Repair, failed
+from common.timing.instants import rfc3339
+from minute8.cli import output
+from minute8.cli.doctor.deployment import Deployment, connect
+from minute8.cli.doctor.examine import examine
+from minute8.cli.doctor.fix import RepairResult, fix, reexamined, repairs
+from minute8.cli.options import AsJson, with_options
+from minute8.cli.output import confirm, console, plural, print_json
+from minute8.cli.session import api_url, session
+
+_STYLES = {Level.FAILED: "bold red", Level.WARNING: "yellow", Level.NOT_CHECKED: "cyan", Level.OK: "green"}
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorOptions:
+    """What counts as healthy, and whether to repair."""
+
+    strict: Annotated[bool, typer.Option(help="Exit with 1 on warnings too.")] = False
+    timeout: Annotated[float, typer.Option(min=1, help="Wait for each check at most this many seconds.")] = 30
+    fixes: Annotated[
+        bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False
+
+    def is_healthy(self, findings: Sequence[Finding]) -> bool:
+        levels = {finding.level for finding in findings}
+        return Level.FAILED not in levels and not (self.strict and Level.WARNING in levels)
+
+
+@with_options
+def doctor(
+    ctx: typer.Context,
+    stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
+    *,
+    options: DoctorOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.
+
+    Exits with 0 if nothing has failed (with --strict: and there are no warnings), else with 1.
+    """
+    if as_json and options.fixes and not options.yes:
+        raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
+    current = session(ctx)
+    deployment = connect(stage, current.clock, api_url(current.url, current.profile))
+    report: _Report = (_JsonReport if as_json else _TextReport)(deployment, options)
+    findings = examine(deployment, options.timeout) if deployment.exists() else [_no_stage(deployment)]
+    results: list[RepairResult] = []
+    if options.fixes:
+        report.begin_repairs(findings)
+        results = fix(deployment, findings, report.agrees, report.repaired)
+        if any(result.was_tried for result in results):
+            findings = reexamined(deployment, results, options.timeout)
+    report.finish(findings, results)
+    raise typer.Exit(0 if options.is_healthy(findings) else 1)
+
+
+def _no_stage(deployment: Deployment) -> Finding:
+    where = f"in {deployment.region} of account {deployment.account}"
+    finding = failed(
+        f"there is no Minute8 of stage {deployment.stage!r} {where}",
+        "--stage, AWS_REGION and AWS_PROFILE say where to look; `make deploy` makes one",
+    )
+    return Finding(finding.level, finding.message, finding.remedy, "deployment")
+
+
+class _Report(Protocol):
+    """The command's output: for people, or as JSON."""
+
+    def __init__(self, deployment: Deployment, options: DoctorOptions) -> None: ...
+    def begin_repairs(self, findings: Sequence[Finding]) -> None: ...
+    def agrees(self, finding: Finding, repair: Repair) -> bool: ...
+    def repaired(self, result: RepairResult) -> None: ...
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonReport:
+    """Prints one JSON object at the end. Repairs were agreed to by `--yes`."""
+
+    deployment: Deployment
+    options: DoctorOptions
+
+    def begin_repairs(self, findings: Sequence[Finding]) -> None: ...
+
+    def agrees(self, finding: Finding, repair: Repair) -> bool:
+        return True
+
+    def repaired(self, result: RepairResult) -> None: ...
+
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
+        view: dict[str, Any] = {
+            "stage": self.deployment.stage,
+            "region": self.deployment.region,
+            "account": self.deployment.account,
+            "checked_at": rfc3339(int(self.deployment.clock.now())),
+            "ok": self.options.is_healthy(findings),
+            "findings": [
+                {
+                    "check": finding.check,
+                    "level": finding.level,
+                    "found": finding.message,
+                    "remedy": finding.remedy,
+                }
+                for finding in findings
+            ],
+        }
+        if self.options.fixes:
+            view["repairs"] = [
+                {"check": result.check, "told": result.description, "result": result.result}
+                for result in results
+            ]
+        print_json(view)
+
+
+@dataclass(frozen=True, slots=True)
+class _TextReport:
+    """Prints a table of findings, worst first, and each repair before and after it is made."""
+
+    deployment: Deployment
+    options: DoctorOptions
+
+    def begin_repairs(self, findings: Sequence[Finding]) -> None:
+        self._print(findings)
+
+    def agrees(self, finding: Finding, repair: Repair) -> bool:
+        line = f"\n{finding.check}: {finding.message}\n→ {repair.description}"
+        console().print(line, soft_wrap=True)
+        return self.options.yes or confirm("Do it?")
+
+    def repaired(self, result: RepairResult) -> None:
+        console().print(f"{result.check}: {result.result}", soft_wrap=True)
+
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
+        if not self.options.fixes:
+            self._print(findings)
+            self._point_to_repairs(findings)
+        elif any(result.was_tried for result in results):
+            self._print(findings)
+        else:
+            console().print("nothing was repaired" if results else "there is nothing that --fix can repair")
+
+    def _print(self, findings: Sequence[Finding]) -> None:
+        deployment = self.deployment
+        counts = Counter(finding.level for finding in findings)
+        totals = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
+        where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
+        console().print(f"{where}: {totals}")
+        worst_first = sorted(findings, key=lambda finding: list(Level).index(finding.level))
+        rows = [
+            (
+                Text(finding.level, style=_STYLES[finding.level]),
+                finding.check,
+                f"{finding.message}\n→ {finding.remedy}" if finding.remedy else finding.message,
+            )
+            for finding in worst_first
+        ]
+        console().print(output.table(("", "CHECK", "FOUND"), rows))
+
+    def _point_to_repairs(self, findings: Sequence[Finding]) -> None:
+        if possible := repairs(self.deployment, findings):
+            has = f"has {plural(len(possible), 'repair')}; it shows each and asks first"
+            command = f"`minute8 doctor --stage {self.deployment.stage} --fix`"
+            console().print(f"{command} {has}", soft_wrap=True)

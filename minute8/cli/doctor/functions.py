@@ -1,0 +1,200 @@
+"""The functions, and what their roles allow.
+
+A deployment of an unchanged template does not put back what was changed by hand: CloudFormation compares templates, and
+not what exists. So the doctor puts a role's policies back, as the template of the deployed stack has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.version import VERSION
+from minute8.cli.doctor.deployment import Deployment
+from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
+from minute8.cli.doctor.policies import restoring
+
+# Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+_CONCURRENT_EXECUTIONS: Final = {"scheduler": 1, "planner": 5, "executor": 5, "outcomes": 5, "api": 4}
+_INVOKES_PER_POLLER: Final = 10
+
+
+def function(deployment: Deployment, name: str) -> Iterator[Finding]:
+    """Whether it exists, accepts invocations, and runs the latest deployment."""
+    configuration = deployment.function(name)
+    if configuration is None:
+        yield failed(f"there is no function {deployment.named(name)}", RESTORE)
+        return
+    if configuration["State"] == "Failed":
+        yield failed(f"it takes no invocations: {configuration.get('StateReason', 'state Failed')}", DEPLOY)
+    elif configuration["State"] != "Active":
+        yield warning(
+            f"it is {configuration['State'].lower()}: its next invocation waits", "look again in a minute"
+        )
+    update = configuration.get("LastUpdateStatus", "Successful")
+    if update == "Failed":
+        reason = configuration.get("LastUpdateStatusReason", "no reason is given")
+        yield failed(f"its last update failed, so it runs what was there before: {reason}", DEPLOY)
+    elif update != "Successful":
+        yield warning("its update is under way", "look again in a minute")
+    if configuration["Runtime"] != RUNTIME:
+        yield warning(f"it runs on {configuration['Runtime']} instead of {RUNTIME}", DEPLOY)
+    reserved = (
+        deployment.client("lambda")
+        .get_function_concurrency(FunctionName=deployment.named(name))
+        .get("ReservedConcurrentExecutions")
+    )
+    if reserved == 0:
+        switch_on = f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}"
+        client = deployment.client("lambda")
+        repair = Repair(
+            switch_on, lambda: client.delete_function_concurrency(FunctionName=deployment.named(name))
+        )
+        yield failed("its reserved concurrency is 0: it is switched off", switch_on, repair)
+    yield from _believed_timeout(deployment, configuration)
+    if name == "executor":
+        yield from _recursion(deployment)
+        yield from _reserved_too_little(deployment, reserved)
+    limit = f", at most {reserved} at once" if reserved else ""
+    memory_mb, timeout_s = configuration["MemorySize"], configuration["Timeout"]
+    yield ok(f"active, {configuration['Runtime']}, {memory_mb} MB, {timeout_s} s{limit}")
+
+
+def _reserved_too_little(deployment: Deployment, reserved: int | None) -> Iterator[Finding]:
+    """Whether the executor may start as many batches at once as its queue asks for."""
+    requested = _requested_concurrency(deployment)
+    if not reserved or reserved >= requested:
+        return
+    name, put = deployment.named("executor"), deployment.client("lambda").put_function_concurrency
+    reserve = f"aws lambda put-function-concurrency --reserved-concurrent-executions {requested} --function-name {name}"
+    yield warning(
+        f"its reserved concurrency is {reserved}, and its queue starts up to {requested} at once:"
+        " batches are throttled and executions late",
+        reserve,
+        Repair(reserve, lambda: put(FunctionName=name, ReservedConcurrentExecutions=requested)),
+    )
+
+
+def _recursion(deployment: Deployment) -> Iterator[Finding]:
+    """Whether the executor may send to its own queue. If not, Lambda stops a backfill or a retry after 16 rounds."""
+    name = deployment.named("executor")
+    answer = deployment.client("lambda").get_function_recursion_config(FunctionName=name)
+    if answer["RecursiveLoop"] != "Allow":
+        allow = f"aws lambda put-function-recursion-config --recursive-loop Allow --function-name {name}"
+        put = deployment.client("lambda").put_function_recursion_config
+        yield failed(
+            "Lambda stops it after 16 rounds through its queue: its RecursiveLoop is not Allow",
+            allow,
+            Repair(allow, lambda: put(FunctionName=name, RecursiveLoop="Allow")),
+        )
+
+
+def _believed_timeout(deployment: Deployment, configuration: dict[str, object]) -> Iterator[Finding]:
+    """Whether a function knows the executor's time limit, which decides which time limits of jobs it accepts."""
+    environment = configuration.get("Environment", {})
+    assert isinstance(environment, dict)
+    believed = environment.get("Variables", {}).get("EXECUTOR_TIMEOUT_S")
+    executor = deployment.function("executor") if believed else None
+    if executor and int(believed) > executor["Timeout"]:
+        yield failed(
+            f"it takes the executor's time limit for {believed} s, and it is {executor['Timeout']} s:"
+            " longer calls are cut off",
+            DEPLOY,
+        )
+
+
+def version(deployment: Deployment) -> Iterator[Finding]:
+    """Whether all functions run one deployment, the last one, and whether this command is of its version."""
+    deployed: dict[str, list[str]] = {}
+    deployments: dict[str, list[str]] = {}
+    rolled_back: list[str] = []
+    for name in FUNCTIONS:
+        if configuration := deployment.function(name):
+            variables = configuration.get("Environment", {}).get("Variables", {})
+            deployed.setdefault(variables.get("VERSION", "none"), []).append(name)
+            deployments.setdefault(variables.get("DEPLOYMENT", ""), []).append(name)
+            if variables.get("DEPLOYMENT", "") != deployment.latest(name).get("DEPLOYMENT", ""):
+                rolled_back.append(name)
+    if len(deployments) > 1:
+        runs = "; ".join(f"{', '.join(names)}: {digest or 'none'}" for digest, names in deployments.items())
+        yield failed(f"the functions run different deployments: {runs}", DEPLOY)
+    elif rolled_back:
+        yield warning(
+            f"{', '.join(rolled_back)} run an earlier deployment than the stack's: they were rolled back",
+            "`make deploy` goes forward",
+        )
+    if len(deployed) > 1:
+        versions = "; ".join(f"{', '.join(names)}: {number}" for number, names in deployed.items())
+        yield failed(f"the functions run different versions: {versions}", DEPLOY)
+    elif deployed and VERSION not in deployed:
+        yield warning(
+            f"the deployment's version is {next(iter(deployed))}, this command's is {VERSION}",
+            "deploy this version, or install the command of that one: docs/upgrading.md",
+        )
+    yield ok(f"{VERSION}, here and there")
+
+
+def concurrency(deployment: Deployment) -> Iterator[Finding]:
+    """Whether the account's concurrency is enough for the stage's parameters. A new account can have 10."""
+    client = deployment.client("lambda")
+    limit = client.get_account_settings()["AccountLimit"]
+    needed = 0
+    for name, executions in _CONCURRENT_EXECUTIONS.items():
+        if deployment.function(name) is None:
+            continue
+        own = client.get_function_concurrency(FunctionName=deployment.named(name))
+        if own.get("ReservedConcurrentExecutions") is None:
+            needed += _requested_concurrency(deployment) if name == "executor" else executions
+    account, common = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    if common < needed:
+        yield warning(
+            f"the functions of this stage can use {needed} of the account's concurrency at once, and of its {account}"
+            f" only {common} are not reserved: calls are throttled and executions late",
+            "ask AWS for a higher quota of Lambda's concurrent executions, or lower maximumConcurrency",
+        )
+    yield ok(f"{account} in the account, {common} not reserved; this stage asks for {needed}")
+
+
+def _requested_concurrency(deployment: Deployment) -> int:
+    """The number of executors that the queue's mapping may start at once, or starts with if it has no parameters."""
+    (feed,) = (feed for feed in FEEDS if feed.function == "executor")
+    for mapping in deployment.mappings(feed):
+        if maximum := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
+            return int(maximum)
+        if pollers := mapping.get("ProvisionedPollerConfig", {}).get("MaximumPollers"):
+            return _INVOKES_PER_POLLER * int(pollers)
+    return _CONCURRENT_EXECUTIONS["executor"]
+
+
+def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
+    """Whether the role allows what the function does, by IAM's own simulator; boundaries and SCPs count too."""
+    configuration = deployment.function(name)
+    if configuration is None:
+        yield failed(f"there is no function {deployment.named(name)}", RESTORE)
+        return
+    checked, restore = 0, restoring(deployment, configuration["Role"].rpartition("/")[2])
+    for resource, actions in PERMISSIONS[name.title()].items():
+        if arn := deployment.arn(resource):
+            checked += len(actions)
+            if refused := sorted(actions - allowed(deployment, configuration["Role"], sorted(actions), arn)):
+                yield repairable(f"its role may not {', '.join(refused)} on {arn}", restore)
+    if name == "executor":
+        for own in FUNCTIONS:
+            arn = deployment.function_arn(own)
+            if allowed(deployment, configuration["Role"], ["lambda:InvokeFunction"], arn):
+                yield repairable(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", restore)
+    yield ok(f"its role may do all of its {checked} things")
+
+
+def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> set[str]:
+    """The actions that the role may do to the resource."""
+    answer = deployment.client("iam").simulate_principal_policy(
+        PolicySourceArn=role, ActionNames=actions, ResourceArns=[arn]
+    )
+    return {
+        result["EvalActionName"]
+        for result in answer["EvaluationResults"]
+        if result["EvalDecision"] == "allowed"
+    }

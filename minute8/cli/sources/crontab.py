@@ -1,0 +1,269 @@
+"""Crontabs: `CRON_TZ`, `@daily` and so on. A command becomes the payload of the target given on the command line.
+
+Both day fields of an expression: in some crons both must match, and in Minute8 either.
+In Vixie cron, and in cronie, Debian's and FreeBSD's, both must match if one of the fields begins with `*`.
+https://github.com/cronie-crond/cronie/blob/master/src/entry.c (DOM_STAR, DOW_STAR)
+In Kubernetes' cron a `*` with a step over 1 does not count as one.
+https://github.com/robfig/cron/blob/v3/parser.go (starBit)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
+
+_VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
+# The first words of commands in a system crontab (/etc/crontab, cron.d), whose entries have a column for the user.
+_USERS: Final = frozenset(
+    (
+        "root",
+        "nobody",
+        "daemon",
+        "www-data",
+        "backup",
+        "mail",
+        "postgres",
+        "mysql",
+        "nginx",
+        "apache",
+        "ubuntu",
+    )
+)
+# Above its fields such a crontab says "# m h dom mon dow user command".
+_USER_COLUMN: Final = re.compile(r"^#.*\bdow\s+user(?:-name)?\b|^#.*\* user-name\b", re.MULTILINE)
+_ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
+# Variables about the machine or mail, which mean nothing to a target.
+_CRONS_OWN = frozenset(
+    {"SHELL", "MAILTO", "MAILFROM", "HOME", "LOGNAME", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"}
+)
+_WHY = {
+    "TZ": "the command's zone only; cron reads the times in the machine's, which --timezone or CRON_TZ names",
+    "RANDOM_DELAY": "is left out: the schedule's jitter_s spreads the runs of a job",
+}
+_NICKNAMES = {"@midnight": "@daily", "@annually": "@yearly"}
+_SLUG_CHARS = 60
+
+
+def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
+    """Each entry. The effect of a variable is noted with the first entry after it."""
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    entries = [match for _, line in lines if not _VARIABLE.match(line) and (match := _ENTRY.match(line))]
+    has_users = bool(_USER_COLUMN.search(text)) or (
+        bool(entries) and all(match[2].split()[0] in _USERS for match in entries)
+    )
+    commands = Counter(_without_user(match[2], has_users) for match in entries)
+    crontab = _Crontab(defaults, defaults.timezone, has_users, commands)
+    for number, line in lines:
+        if variable := _VARIABLE.match(line):
+            crontab.set_variable(variable[1], _unquoted(variable[2]), number)
+        else:
+            yield crontab.job(f"line {number}", line)
+
+
+def _unquoted(value: str) -> str:
+    """Without the quotes around the whole value: cron keeps those inside (crontab(5))."""
+    is_quoted = len(value) > 1 and value[0] in "\"'" and value[-1] == value[0]
+    return value[1:-1] if is_quoted else value
+
+
+def _without_user(command: str, has_users: bool) -> str:
+    return command.partition(" ")[2].strip() if has_users else command
+
+
+@dataclass(slots=True)
+class _Crontab:
+    """The variables so far, the ids in use, and the notes for the next entry."""
+
+    defaults: Defaults
+    zone: str | None
+    has_users: bool
+    # How many entries have each command.
+    commands: Counter[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    seen: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    noted_zone: str | None = ""
+
+    def set_variable(self, name: str, value: str, line_number: int) -> None:
+        if name == "CRON_TZ":
+            self.zone = value or self.defaults.timezone
+        elif name not in _CRONS_OWN and name != "RANDOM_DELAY":
+            self.environment[name] = value
+        if name in _WHY or name in _CRONS_OWN:
+            self.notes.append(f"{name} of line {line_number}: {_WHY.get(name, 'is left out')}")
+
+    def job(self, where: str, line: str) -> SourceJob:
+        if self.zone != self.noted_zone and self.zone is None:
+            self.notes.append(
+                "no zone is named, so the times are read as UTC; cron reads them in the machine's zone"
+            )
+        self.noted_zone = self.zone
+        try:
+            job_id, family, definition = self._definition(line)
+        except NoEquivalent as refusal:
+            return SourceJob(where, refusal=str(refusal), notes=self._taken_notes())
+        return SourceJob(where, job_id, definition, notes=self._taken_notes(), family=family)
+
+    def _taken_notes(self) -> tuple[str, ...]:
+        notes = tuple(self.notes)
+        self.notes.clear()
+        return notes
+
+    def _definition(self, line: str) -> tuple[str, str, dict[str, Any]]:
+        """The entry's id, what the ids of all entries with its command begin with, and its definition.
+
+        Raises NoEquivalent.
+        """
+        entry = _ENTRY.match(line)
+        if not entry:
+            raise NoEquivalent(f"not a crontab line: {line.strip()[:100]!r}")
+        cron = entry[1]
+        if cron == "@reboot":
+            raise NoEquivalent("@reboot: nothing reboots here")
+        if not self.defaults.target:
+            raise NoEquivalent("a command needs a target that runs it: --target")
+        cron = re.sub(r"\s+", " ", cron)
+        converted = vixie_cron(_NICKNAMES.get(cron, cron))
+        fields = zip(cron.split(), converted.split(), strict=False)
+        if beyond := [field for field, number in fields if "/" in field and number.isdecimal()]:
+            self.notes.append(
+                f"{', '.join(beyond)}: cron takes the first value of a step that leads out of its range"
+            )
+        text = _without_user(entry[2], self.has_users)
+        if self.has_users:
+            self.notes.append(f"the column of the user, {entry[2].split()[0]!r}, is left out")
+        command, stdin = _split_stdin(text)
+        payload: dict[str, object] = {"command": command}
+        if stdin is not None:
+            payload["stdin"] = stdin
+            self.notes.append(
+                "what follows the first % is the standard input; a percent sign of a command is \\%"
+            )
+        if self.environment:
+            payload["environment"] = dict(self.environment)
+        definition = {
+            "schedule": {"cron": converted} | ({"timezone": self.zone} if self.zone else {}),
+            "target": self.defaults.target,
+            "payload": payload_of(payload),
+        }
+        family = _family(command)
+        several = self.commands[text] > 1
+        return self._id_in(family, definition["schedule"] if several else None), family, definition
+
+    def _id_in(self, family: str, schedule: Mapping[str, str] | None) -> str:
+        """An id without a place in the file: the schedule tells entries with the same command apart."""
+        base = f"{family}-{_digest(' '.join(schedule.values()))[:4]}" if schedule else family
+        self.seen[base] += 1
+        return base if self.seen[base] == 1 else f"{base}-{self.seen[base]}"
+
+
+def _split_stdin(command: str) -> tuple[str, str | None]:
+    """crontab(5): the text after the first % is the standard input, other % are line breaks, and \\% is a %."""
+    first, *rest = re.split(r"(?<!\\)%", command)
+    unescaped = [part.replace("\\%", "%") for part in rest]
+    # cron ends it with a line break: https://github.com/cronie-crond/cronie/blob/master/src/do_command.c
+    return first.replace("\\%", "%").strip(), "\n".join(unescaped).rstrip("\n") + "\n" if rest else None
+
+
+def _family(command: str) -> str:
+    """The same for the same command, so that a crontab can be imported again after its times change."""
+    words = re.sub(r"[^A-Za-z0-9._-]+", "-", command).strip("-._")[:_SLUG_CHARS].strip("-._")
+    return f"{words or 'job'}-{_digest(command)[:6]}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+_ALL_DAYS: Final = set(range(1, 32))
+_ITEM: Final = re.compile(r"(?:(?P<free>[*?])|(?P<low>\d+)(?:-(?P<high>\d+))?)(?:/(?P<step>\d+))?", re.ASCII)
+_WEEKDAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_WEEKS: Final = [set(range(first, min(first + 7, 32))) for first in range(1, 32, 7)]
+
+
+def vixie_cron(cron: str) -> str:
+    """A crontab's expression for Minute8. Raises NotHere."""
+    return _with_steps_in_range(_with_both_days(cron, re.compile(r"\*")))
+
+
+def kubernetes_cron(cron: str) -> str:
+    """A CronJob's expression for Minute8. Raises NotHere."""
+    return _with_both_days(cron, re.compile(r"(?:.*,)?[*?](?:/1)?(?:,|$)"))
+
+
+def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
+    fields = cron.split()
+    if len(fields) != 5:
+        return cron
+    minute, hour, day, month, weekday = fields
+    if {day, weekday} & {"*", "?"} or not (starred.match(day) or starred.match(weekday)):
+        return cron  # either field matches, in both
+    month_days, week_days = _numbers(day, 1, 31), _week_days(weekday)
+    if not month_days or not week_days:
+        return cron  # the API refuses it with the reason
+    if month_days == _ALL_DAYS:
+        return f"{minute} {hour} * {month} {weekday}"
+    if len(week_days) == 7:
+        return f"{minute} {hour} {day} {month} *"
+    weeks = [number for number, week in enumerate(_WEEKS, 1) if week <= month_days]
+    if set().union(*(_WEEKS[number - 1] for number in weeks)) != month_days:
+        raise NoEquivalent(
+            f"{cron!r}: its day of month and its day of week both have to match there, since one begins with `*`; "
+            "here either is enough. Accepted: `*` in one of the two, or days of whole weeks such as 1-7"
+        )
+    nth = ",".join(f"{number}#{week}" for week in weeks for number in sorted(week_days))
+    return f"{minute} {hour} * {month} {nth}"
+
+
+# The lowest and highest number of each field.
+_RANGES: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+
+
+def _with_steps_in_range(cron: str) -> str:
+    """Items whose step leads out of their range, such as `*/60` of minutes: cron takes their first number alone."""
+    fields = cron.split()
+    if len(fields) != 5:
+        return cron
+    return " ".join(
+        ",".join(_in_range(item, low, high) for item in field.split(","))
+        for field, (low, high) in zip(fields, _RANGES, strict=True)
+    )
+
+
+def _in_range(text: str, low: int, high: int) -> str:
+    item = _ITEM.fullmatch(text)
+    if not item or not item["step"] or (not item["free"] and not item["high"]):
+        return text
+    first, last = (low, high) if item["free"] else (int(item["low"]), int(item["high"]))
+    return str(first) if first <= last and int(item["step"]) > last - first else text
+
+
+def _week_days(field: str) -> set[int]:
+    for number, name in enumerate(_WEEKDAY_NAMES):
+        field = re.sub(name, str(number), field, flags=re.IGNORECASE)
+    return {number % 7 for number in _numbers(field, 0, 7)}
+
+
+def _numbers(field: str, low: int, high: int) -> set[int]:
+    """The numbers of a field; empty if cron cannot read it."""
+    numbers: set[int] = set()
+    for item in map(_ITEM.fullmatch, field.split(",")):
+        step = int(item["step"] or 1) if item else 0
+        if not item or step < 1:
+            return set()
+        first = low if item["free"] else int(item["low"])
+        last = high if item["free"] or (item["step"] and not item["high"]) else int(item["high"] or first)
+        if not low <= first <= last <= high:
+            return set()
+        numbers.update(range(first, last + 1, step))
+    return numbers
