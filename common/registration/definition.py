@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -83,8 +83,13 @@ class JobDefinition(Policies, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = None
 
 
-def parse_definition(raw: object, limits: Limits) -> JobDefinition:
+def parse_definition(
+    raw: object, limits: Limits, check_target: Callable[[Mapping[str, Any]], None] = lambda target: None
+) -> JobDefinition:
     """Validate what a client sent, except the meaning of the schedule (`schedule_text.parse_schedule` does that).
+
+    Checks go from cheap to dear: `check_target` says whether the tenant may call the target at all, before its payload
+    is compared with the model of a service, which takes megabytes and tenths of a second.
 
     Raises:
         InvalidInput: with the first problem, and the others in `also`.
@@ -104,6 +109,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         )
     target = definition.target
     stored_target = target_definitions.stored(target)
+    check_target(stored_target)
     payloads = PayloadChecks(stored_target, limits.payload_formats, limits.payload_bytes)
     payloads.check(definition.payload)
     for place, patch in definition.schedule.patches():

@@ -15,7 +15,6 @@ from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
-from common.registration import target_definitions
 from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins
@@ -188,12 +187,11 @@ class JobValidator:
 
     def validated(self, raw: object) -> JobDefinition:
         """The validated definition of what a client wrote. Raises InvalidInput."""
-        definition = parse_definition(raw, self.limits)
+        definition = parse_definition(raw, self.limits, lambda target: check_allowed(target, self.rules))
         if definition.dead_letter is not None:
             _check_dead_letter(definition.dead_letter, self.rules)
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
-        check_allowed(target_definitions.stored(definition.target), self.rules)
         for where, schedule in definition.schedule.singles():
             self._check_calendars(where, schedule)
         named = named_secrets(definition, self.limits.payload_formats)

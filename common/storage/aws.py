@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
+from inspect import unwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from common.errors import Busy
 from common.storage import outgoing
@@ -37,6 +39,7 @@ AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
 _building = threading.RLock()
+_building_any = threading.Lock()
 _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", default=None)
 
 
@@ -174,7 +177,7 @@ class _OnFirstUse:
 
 
 # The layer has their models.
-_TARGETS: Final = ("lambda", "sqs", "sns", "events", "stepfunctions")
+TARGETS: Final = ("lambda", "sqs", "sns", "events", "stepfunctions")
 
 
 def target_client(
@@ -188,8 +191,10 @@ def target_client(
     from botocore.credentials import Credentials
 
     access_key, secret_key, token = role_keys or (None, None, None)
-    with _building:  # several threads call targets, and a session can build only one client at a time
-        client = (_create_client if service in _TARGETS else _create_any_client)(
+    is_usual = service in TARGETS
+    # A session builds one client at a time. Reading a model takes long: who needs a usual client waits for none.
+    with _building if is_usual else _building_any:
+        client = (_create_client if is_usual else session_of_all_services().create_client)(
             service,
             region_name=region,
             config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1}),
@@ -205,10 +210,6 @@ def target_client(
         return DirectLambda(client, requests, lambda: _read_timeout_s.get() or read_timeout_s)
     client.meta.events.register("before-send", _goes_out)
     return client
-
-
-def _create_any_client(service: str, **options: Any) -> Any:
-    return session_of_all_services().create_client(service, **options)
 
 
 def _goes_out(**_: object) -> None:
@@ -316,11 +317,34 @@ _session = cache(new_session)
 
 @cache
 def session_of_all_services() -> Any:
-    """A session that knows the models of all services that this Python has anywhere."""
+    """A session that knows the models of all services that this Python has anywhere, and keeps none of them."""
+    from botocore.loaders import Loader
+
+    class Models(Loader):
+        """botocore's keeps all that it ever read: megabytes for each service. Here users of a model share it."""
+
+        used: ClassVar[WeakValueDictionary[tuple[Any, ...], Any]] = WeakValueDictionary()
+
+        def load_service_model(self, *which: Any, **more: Any) -> Any:
+            key = (*which, *more.values())
+            if (model := self.used.get(key)) is None:
+                model = self.used[key] = unwrap(Loader.load_service_model)(self, *which, **more)
+            return model
+
+        def load_data_with_path(self, name: str) -> Any:
+            return unwrap(Loader.load_data_with_path)(self, name)
+
     session = new_session()
     paths = [Path(path) / "botocore" / "data" for path in sys.path]
-    session.set_config_variable("data_path", os.pathsep.join(str(path) for path in paths if path.is_dir()))
+    session.register_component(
+        "data_loader", Models(extra_search_paths=[str(p) for p in paths if p.is_dir()])
+    )
     return session
+
+
+def model_bytes(service_model: Any) -> int:
+    """About the memory that a service's model takes once it is in use: 3 to 7 KB for each of its shapes."""
+    return 4_000 * len(service_model.shape_names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ import re
 from functools import cache
 from typing import Any, Final
 
+from common.cache import FairCache
 from common.errors import InvalidInput
-from common.storage.aws import session_of_all_services
+from common.storage.aws import model_bytes, session_of_all_services
 
 PATTERN: Final = r"arn:aws[a-z-]{0,20}:scheduler:::aws-sdk:[a-z0-9]{1,64}:[a-z][A-Za-z0-9]{1,127}"
 _ARN: Final = re.compile(PATTERN, re.ASCII)
@@ -24,6 +25,8 @@ _READING: Final = (
     "invokeModel",
 )
 _DEEPEST: Final = 64
+# About the four largest models. A larger one is read for each check.
+_MOST_MODEL_BYTES: Final = 40_000_000
 # AWS's name of a service, and botocore's where that is another one.
 _SERVICES: Final = {
     "costexplorer": "ce",
@@ -76,10 +79,14 @@ def service_name(service: str) -> str:
     raise InvalidInput("target.arn", "names an unknown service", value=service, accepted="a service of AWS")
 
 
-def operation_of(arn: str) -> Any:
-    """botocore's model of the operation. Raises InvalidInput."""
+def operation_of(arn: str, model: Any = None) -> Any:
+    """botocore's model of the operation, from that of its service if it is at hand. Raises InvalidInput."""
     service, operation = names_in(arn)
-    model = _model(service_name(service))
+    if model is None:
+        botocore_name = service_name(service)
+        model = _models.get(
+            botocore_name, "", lambda: session_of_all_services().get_service_model(botocore_name)
+        )
     name = next((known for known in model.operation_names if known.lower() == operation.lower()), None)
     if name is None:
         raise InvalidInput(
@@ -137,6 +144,5 @@ def _known_services() -> tuple[str, ...]:
     return tuple(session_of_all_services().get_available_services())
 
 
-@cache
-def _model(name: str) -> Any:
-    return session_of_all_services().get_service_model(name)
+# What checks of parameters have read, the last used first.
+_models: Final[FairCache[Any]] = FairCache(_MOST_MODEL_BYTES, model_bytes)

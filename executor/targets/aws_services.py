@@ -124,21 +124,21 @@ def start_execution(target: Mapping[str, Any], event: Event, timeout_s: float) -
 
 def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     """Call the operation once."""
-    from common.storage.aws_operations import operation_of, with_model_names
+    from common.storage.aws_operations import names_in, operation_of, service_name, with_model_names
 
     if not target.get("role_arn"):
         return Outcome(ok=False, permanent=True, error_type="NotAllowed", error="the target has no role_arn")
     try:
-        operation = operation_of(target["arn"])
         parameters = json.loads(payload_body(event))
+        placed = {**target, "arn": f"arn:aws:any:{_region(target)}:"}
+        services = client(service_name(names_in(target["arn"])[0]), placed, event, timeout_s)
+        operation = operation_of(target["arn"], services.meta.service_model)
         if operation.input_shape is not None:
             parameters = with_model_names(operation.input_shape, parameters)
         if refused := _of_another_tenant(operation.service_model.service_name, parameters, event):
             return refused
         # Each attempt has the same token, so the service knows a repeated call.
         tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
-        placed = {**target, "arn": f"arn:aws:any:{_region(target)}:"}
-        services = client(operation.service_model.service_name, placed, event, timeout_s)
         answer = getattr(services, xform_name(operation.name))(**{**tokens, **parameters})
     except (InvalidInput, ParamValidationError, TypeError, ValueError, RecursionError) as error:
         return Outcome(ok=False, permanent=True, error_type="InvalidParameters", error=str(error))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from common.cache import FairCache
+from common.cache import FairCache, JointReads
 from common.storage import aws
 from executor.targets.events import Event, context
 
@@ -18,6 +17,8 @@ from executor.targets.events import Event, context
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
 _MAX_ROLES = 256
+# A fifth of the executor's memory: some 350 usual clients, or 40 of services with large models.
+_MOST_BYTES: Final = 96_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +52,26 @@ def _client(
     aws.set_read_timeout(timeout_s)
     # One client for all time limits, so that they share one pool of connections.
     key = (service, region, credentials)
-    with _building:
-        return _clients.get(key, tenant, lambda: aws.target_client(service, region, timeout_s, credentials))
+    return _clients.get(
+        key,
+        tenant,
+        # The threads of a cold batch share one build, and who has a client waits for no build.
+        lambda: _builds.get(key, lambda: aws.target_client(service, region, timeout_s, credentials)),
+    )
 
 
-# A client takes some 0.25 MB, plus its connections.
-_clients: FairCache[Any] = FairCache(128)
-# The threads of a cold batch share one build. Building sends no requests, so the wait is short.
-_building = threading.Lock()
+def _weight(client: Any) -> int:
+    """About the bytes of a client, with its connections and with the model that no layer has."""
+    return max(
+        250_000,
+        0
+        if client.meta.service_model.service_name in aws.TARGETS
+        else aws.model_bytes(client.meta.service_model),
+    )
+
+
+_clients: FairCache[Any] = FairCache(_MOST_BYTES, _weight)
+_builds: JointReads[Hashable, Any] = JointReads()
 
 
 class AssumedRoles:
