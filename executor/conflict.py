@@ -55,6 +55,13 @@ class ComeAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """It is a durable execution, which may have ended: a look tells."""
+
+    record: Run
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
     """The attempt ends by what its target or a person has told, or because its time is over."""
 
@@ -101,7 +108,7 @@ class Duplicate:
     detail: str = ""
 
 
-Action = TakeOver | Stop | ComeAgain | Settle | Died | SendRetry | HandBack | RepeatEnd | Duplicate
+Action = TakeOver | Stop | ComeAgain | Look | Settle | Died | SendRetry | HandBack | RepeatEnd | Duplicate
 
 
 def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
@@ -119,7 +126,7 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
     return _after_a_death(record, conflict, claim, now) or _claimed_before(record, claim, now)
 
 
-def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settle:
+def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Look | Settle:
     """The end that comes after the call: the target told it, its time is over, or a person stopped it.
 
     A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
@@ -128,6 +135,8 @@ def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Settl
     told_outcome = report.outcome if report else None
     if not report and not is_stopped and record.lease_until >= now:
         return ComeAgain(record, int(record.lease_until) + 1)
+    if not report and not is_stopped and record.durable_name:
+        return Look(record)
     outcome = told_outcome or Outcome(
         ok=False, error_type="CallbackTimedOut", error="no callback came in time"
     )

@@ -130,6 +130,7 @@ def _executor() -> Executor:
         aws.on_first_use(_removals),
         _secret_key,
         settings.api_url,
+        settings.stage,
     )
     return replace(built, note=spans.note, kinds=spans.flagging(built.kinds)) if spans else built
 

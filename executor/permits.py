@@ -11,7 +11,7 @@ from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.runs import states
 from common.runs.claims import Claim
-from common.runs.holders import MAX_PLACES, Full, Holders, Limit, Permit
+from common.runs.holders import MAX_PLACES, Doing, Full, Holders, Limit, Permit
 from common.runs.run import Run
 from common.storage import keys
 from executor.admission import Skip, Wait
@@ -57,7 +57,8 @@ class Permits:
 
     def attempt_goes_on(self, job: Job | None, claim: Claim, until: float) -> None:
         """Keep the permits: the target has accepted the work, and nobody looks again before `until`."""
-        self.holders.keep(permits_of(job, claim), until + _KEY_MARGIN_S, "callback")
+        doing: Doing = "durable" if claim.durable_name else "callback"
+        self.holders.keep(permits_of(job, claim), until + _KEY_MARGIN_S, doing)
 
     def attempt_ended(self, job: Job | None, claim: Claim, next_at: float | None = None) -> None:
         """Free the attempt's permits. Those of the run are kept if its next attempt is due at `next_at`."""

@@ -74,6 +74,7 @@ class Executor:
     secrets: JobSecrets
     # Where targets reach the API.
     api_url: str = ""
+    stage: str = ""
     # From a claim by itself to its call, and from a joint claim.
     call_delay: CallDelay = field(default_factory=CallDelay)
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
@@ -167,7 +168,12 @@ class Executor:
         kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
         is_awaited = kind.is_awaited(job.spec.target) or callback is not None
-        timeout_s = job.spec.timeout_s if is_awaited else EVENT_TIMEOUT_S
+        durable_name = ""
+        if job.spec.target.get("durable"):
+            from executor.durable import name_of  # most executors never need it
+
+            durable_name = name_of(self.stage, execution)
+        timeout_s = job.spec.timeout_s if is_awaited and not durable_name else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
             execution,
@@ -177,6 +183,7 @@ class Executor:
             retention_s=retention_s,
             callback=callback,
             slot=job.spec.concurrency.key if job.spec.concurrency else "",
+            durable_name=durable_name,
         )
         return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
 

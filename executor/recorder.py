@@ -12,7 +12,7 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
-from common.runs.claims import Claim, Settlement
+from common.runs.claims import FIRST_LOOK_S, Claim, Settlement
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
@@ -23,6 +23,7 @@ from executor.conflict import (
     Died,
     Duplicate,
     HandBack,
+    Look,
     RepeatEnd,
     SendRetry,
     Settle,
@@ -37,6 +38,7 @@ from executor.stages import Accepted, Dispatched, Verdict
 
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed
+    from executor.durable import DurableExecutions
     from executor.stops import Stops
 
 Recorded = TypeVar("Recorded")
@@ -123,6 +125,7 @@ class Recorder:
     queue: ExecutionsQueue
     postponed: Postponed
     stops: Stops
+    durables: DurableExecutions
     clock: Clock
 
     def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
@@ -141,7 +144,7 @@ class Recorder:
             case Dispatched():
                 return self._dispatched(claim, job, verdict.started)
             case Accepted():
-                return self._accepted(claim, job)
+                return self._accepted(claim, job, verdict.started)
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
@@ -175,7 +178,7 @@ class Recorder:
     def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:
         """Another delivery made this attempt, is making it, or died while making it."""
         execution = claim.execution
-        match decide(conflict, claim, self.clock.now()):
+        match action := decide(conflict, claim, self.clock.now()):
             case HandBack(until):
                 raise StillRunning(execution.execution_id, until)
             case TakeOver(record):  # its lease has ended just now: the message comes again, and takes over
@@ -189,12 +192,10 @@ class Recorder:
                 self.permits.attempt_goes_on(job, _claim_of(record, claim), at)
                 self.postponed.send(replace(execution, not_before_at=at))
                 return Report("duplicate", execution, detail="its target has accepted it")
-            case Settle(record, outcome, ended_at):
-                settlement = Settlement(claim.message_id, record.signs, ended_at)
-                report = self._outcome(_claim_of(record, claim), job, outcome, settlement)
-                if report.result == "duplicate":  # it has given a sign meanwhile, or ended
-                    return self._conflict(claim, job, replace(conflict, record=self.runs.get(execution)))
-                return replace(report, is_late_end=True)
+            case Look(record):
+                return self._look(claim, job, conflict, record)
+            case Settle():
+                return self._settle(claim, job, conflict, action)
             case Died(record, outcome):
                 return self._outcome(_claim_of(record, claim), job, outcome)
             case SendRetry(record, throttled):
@@ -209,11 +210,30 @@ class Recorder:
             case Duplicate(detail):
                 return Report("duplicate", execution, detail=detail)
 
-    def _accepted(self, claim: Claim, job: Job | None) -> Report:
-        """The target has accepted the work. Its end comes by a callback, or by the message that ends its time."""
-        assert claim.callback
-        until = self.clock.now() + claim.callback.wait_s
-        record = self._while_leased(claim, lambda: self.runs.accept(claim, until))
+    def _settle(self, claim: Claim, job: Job | None, conflict: Conflict, end: Settle) -> Report:
+        settlement = Settlement(claim.message_id, end.record.signs, end.ended_at)
+        report = self._outcome(_claim_of(end.record, claim), job, end.outcome, settlement)
+        if report.result == "duplicate":  # it has given a sign meanwhile, or ended
+            return self._conflict(claim, job, replace(conflict, record=self.runs.get(claim.execution)))
+        return replace(report, is_late_end=True)
+
+    def _look(self, claim: Claim, job: Job | None, conflict: Conflict, record: Run) -> Report:
+        from executor.durable import Ended, next_look_at  # most executors never need it
+
+        seen = self.durables.look(job, claim.execution, record)
+        if isinstance(seen, Ended):
+            ended_at = max(seen.at, record.started_at)
+            return self._settle(claim, job, conflict, Settle(record, seen.outcome, ended_at))
+        look_at = next_look_at(record.started_at, self.clock.now())
+        return self._conflict(
+            claim, job, replace(conflict, record=self.runs.goes_on(record, look_at, seen.problem))
+        )
+
+    def _accepted(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:
+        """The target has accepted the work. Its end comes by a callback, a look, or the message that ends its time."""
+        wait_s = claim.callback.wait_s if claim.callback else FIRST_LOOK_S
+        until = self.clock.now() + wait_s
+        record = self._while_leased(claim, lambda: self.runs.accept(claim, until, started))
         report = self._conflict(claim, job, Conflict(record))
         if report.result == "duplicate" and record and record.claim_token == claim.token:
             return Report("accepted", claim.execution, claim.lateness_s)
@@ -292,5 +312,6 @@ def _claim_of(record: Run, claim: Claim) -> Claim:
         started_at=record.started_at,
         called_at=None,
         slot=record.slot,
+        durable_name=record.durable_name,
         permits=(),
     )

@@ -165,7 +165,9 @@ class Dispatched:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The target has accepted the work, and tells its end by a callback."""
+    """The target has accepted the work, and tells its end by a callback, or a look does. `started`: as above."""
+
+    started: tuple[str, ...] = ()
 
 
 Verdict = Skip | Wait | Conflict | Dispatched | Accepted | Outcome
@@ -188,12 +190,9 @@ class Called:
     def verdict(self) -> Dispatched | Accepted | Outcome:
         """The verdict to record. A service that accepted an event has ended the attempt."""
         attempt, outcome = self.claimed.attempt, self.outcome
-        if (
-            outcome.ok
-            and attempt.claim.callback
-            and (outcome.accepted or "url" not in attempt.job.spec.target)
-        ):
-            return Accepted()
+        claim, is_url = attempt.claim, "url" in attempt.job.spec.target
+        if outcome.ok and (claim.durable_name or (claim.callback and (outcome.accepted or not is_url))):
+            return Accepted(outcome.started)
         return Dispatched(outcome.started) if outcome.ok and not attempt.is_awaited else outcome
 
     @property

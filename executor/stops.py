@@ -13,6 +13,7 @@ from common.runs.run import Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
+from executor.durable import DurableExecutions
 from executor.targets import aws_services
 
 _TIMEOUT_S: Final = 10
@@ -29,6 +30,8 @@ class Stops:
         """Stop it. Returns why it could not be stopped, empty if it was, or None if there is nothing to stop so."""
         if job is None:
             return "the job was deleted, and with it what to call"
+        if record.durable_name:
+            return DurableExecutions(self.rules, self.clock).stop(job, execution, record)
         started = record.started_arns
         if job.spec.target["kind"] != "step_functions" and not started:
             return None

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from common.planning.removal_requests import RemovalRequests
     from common.tenants.secrets import SecretKey
+    from executor.durable import DurableExecutions
     from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
     from executor.stops import Stops
@@ -45,6 +46,7 @@ def executor(
     removals: RemovalRequests,
     secret_key: Callable[[], SecretKey | None],
     api_url: str = "",
+    stage: str = "",
 ) -> Executor:
     """The executor. `store` pauses jobs, `rules` returns each tenant's rules.
 
@@ -72,6 +74,7 @@ def executor(
         queue=queue,
         postponed=postponed,
         stops=_stops(rules, clock),
+        durables=_durables(rules, clock),
         clock=clock,
     )
     return Executor(
@@ -86,6 +89,7 @@ def executor(
         secrets=_secrets(tables.tenants, secret_key, clock),
         tenants=rules,
         api_url=api_url,
+        stage=stage,
     )
 
 
@@ -112,6 +116,15 @@ def _stops(rules: RulesOf, clock: Clock) -> Stops:
         from executor.stops import Stops
 
         return Stops(rules, clock)
+
+    return on_first_use(build)
+
+
+def _durables(rules: RulesOf, clock: Clock) -> DurableExecutions:
+    def build() -> DurableExecutions:
+        from executor.durable import DurableExecutions
+
+        return DurableExecutions(rules, clock)
 
     return on_first_use(build)
 

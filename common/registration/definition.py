@@ -154,7 +154,7 @@ def _check_end(definition: JobDefinition) -> None:
 
 
 _KNOWN_ENDS: Final = (
-    "a target that is waited for: lambda with RequestResponse, http, or any with completion callback"
+    "a target that is waited for: lambda with RequestResponse or durable, http, any with completion callback"
 )
 
 
@@ -170,6 +170,13 @@ def _with_completion(definition: JobDefinition) -> JobDefinition:
             )
         return definition
     target = target_definitions.stored(definition.target)
+    if target.get("durable"):
+        raise InvalidInput(
+            "completion",
+            "is answer for a durable function: Lambda itself tells how it ended",
+            value=definition.completion,
+            accepted="answer",
+        )
     gets_payload_alone = (
         target["kind"] == "aws_operation" or not target.get("envelope", True) or "schedule_arn" in target
     )

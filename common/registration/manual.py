@@ -199,7 +199,7 @@ class ManualCommands:
 
     def _stop(self, execution: Execution, record: Run, note: str, now: float) -> Execution:
         """Have the target of a run stop: in AWS at once, else with its next sign. Raises Conflict: there is no way."""
-        is_in_aws = bool(record.started_arns)
+        is_in_aws = bool(record.started_arns or record.durable_name)
         with suppress(NotFound):  # what a deleted job called is not known any more
             target = self.store.get(execution.tenant, execution.job_id).spec.target
             is_in_aws = is_in_aws or target["kind"] == "step_functions"

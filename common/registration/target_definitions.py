@@ -20,6 +20,8 @@ from common.tenants.web_address import BadUrl, read_url
 # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _LAMBDA_ARN: Final = arn_pattern("lambda", r"function:[A-Za-z0-9-_]{1,64}(:(\$LATEST|[A-Za-z0-9-_]{1,128}))?")
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
+# A durable execution stays at the version that it began with.
+_QUALIFIED_ARN: Final = re.compile(r".*:function:[^:]+:[^:$]+")
 _SQS_ARN: Final = arn_pattern("sqs", r"[A-Za-z0-9-_]{1,80}(\.fifo)?")
 _SCHEDULE_ARN: Final = arn_pattern("scheduler", r"schedule/[0-9A-Za-z-_.]{1,64}/[0-9A-Za-z-_.]{1,64}")
 _SNS_ARN: Final = arn_pattern("sns", r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
@@ -108,6 +110,25 @@ class LambdaTarget(_AwsTarget, frozen=True, kw_only=True, tag="lambda"):
             description="True: the function isolates its tenants; each call names the job's as the tenant id."
         ),
     ] = False
+    durable: Annotated[
+        bool,
+        Meta(
+            description="True: each attempt is one durable execution of the function, which the run follows to its end."
+        ),
+    ] = False
+
+    def contradictions(self) -> Iterator[InvalidInput]:
+        """What its fields cannot say alone."""
+        yield from super().contradictions()
+        if self.durable and self.invocation != "Event":
+            yield InvalidInput(
+                "invocation", "must be Event for a durable function", value=self.invocation, accepted="Event"
+            )
+        if self.durable and not _QUALIFIED_ARN.fullmatch(self.arn):
+            yield InvalidInput(
+                "arn", "must name a version or an alias of a durable function", value=self.arn,
+                accepted="arn:aws:lambda:<region>:<account>:function:<name>:<version or alias>",
+            )  # fmt: skip
 
 
 class _MaybeFifo(_AwsTarget, frozen=True, kw_only=True):
@@ -298,5 +319,5 @@ def stored(target: Struct) -> dict[str, Any]:
 def is_awaited(target: Struct) -> bool:
     """Whether the call returns the result of the work; other calls only return that the service accepted the event."""
     if isinstance(target, LambdaTarget):
-        return target.invocation == "RequestResponse"
+        return target.invocation == "RequestResponse" or target.durable
     return isinstance(target, HttpTarget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,8 @@ MAX_THROTTLES_KEPT: Final = 10
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "waited_s", "first_started_at")
 
 
+# A durable execution is looked at for the first time so long after its call.
+FIRST_LOOK_S: Final = 15
 # A run that calls back ends so long after its attempt began, however often it says that it goes on.
 MAX_CALLBACK_S: Final = 14 * DAY_S
 
@@ -69,6 +72,8 @@ class Claim:
     handed_over: int = 0
     # The concurrency key whose permit the attempt holds.
     slot: str = ""
+    # The name of the durable execution that the attempt is.
+    durable_name: str = ""
     # Those that this executor has taken for the attempt.
     permits: tuple[Permit, ...] = ()
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
@@ -161,7 +166,7 @@ def takeover_update(claim: Claim, status: str, record: Run) -> Expression:
     return Expression(_words(tuple(written), kept, more), values)
 
 
-def accept_update(claim: Claim, until: float) -> Expression:
+def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Expression:
     """The update by which the target has accepted the work: the run waits until then for a sign of life."""
     written: Item = {
         "accepted_attempt": claim.execution.attempt,
@@ -171,7 +176,16 @@ def accept_update(claim: Claim, until: float) -> Expression:
     }
     if claim.execution.attempt == 1:
         written["lateness_s"] = claim.lateness_s
+    if claim.durable_name:
+        written |= {"durable_name": claim.durable_name, "started_arns": list(started)}
     return change(written, keep={"signs": 0})
+
+
+def look_update(run: Run, until: int, problem: str) -> Expression:
+    """The update by which a durable execution goes on: somebody looks again at `until`."""
+    kept_s = max(0, run.expires_at - int(run.lease_until))
+    sign: Item = {"lease_until": until, "expires_at": until + kept_s, "stop_problem": problem}
+    return change(sign, add={"signs": 1})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from common.runs.claims import (
     claim_fields,
     claim_update,
     finish_update,
+    look_update,
     takeover_update,
 )
 from common.runs.moves import MOVES, By, MoveRefused, by_claim_of
@@ -156,13 +157,20 @@ class Runs:
         if claim.execution.attempt == 1:
             self.note_late(claim.execution, claim.execution.visible_at, STARTED_AFTER_S, claim.started_at)
 
-    def accept(self, claim: Claim, until: float) -> Run | None:
+    def accept(self, claim: Claim, until: float, started: Sequence[str] = ()) -> Run | None:
         """Record that the target has accepted the work, and tells its end later. Returns the record as it is now.
 
         It may have told the end already, or another executor may have taken the attempt over.
         """
-        run = self._move_within("accept", _key(claim.execution), accept_update(claim, until), claim.by)
+        update = accept_update(claim, until, started)
+        run = self._move_within("accept", _key(claim.execution), update, claim.by)
         return run.run if isinstance(run, MoveRefused) else run
+
+    def goes_on(self, run: Run, until: int, problem: str) -> Run | None:
+        """Record that a durable execution goes on: somebody looks again at `until`. Returns the record as it is now."""
+        by = by_claim_of(run)._replace(signs=run.signs)
+        looked = self._move_within("look", run.key, look_update(run, until, problem), by)
+        return looked.run if isinstance(looked, MoveRefused) else looked
 
     def tell(self, run: Run, update: Expression, now: float) -> Run | MoveRefused:
         """Write what a target has told, while its attempt goes on. Returns the record as it is now."""

@@ -36,6 +36,11 @@ _RESULT_BYTES: Final = 256 * 1024
 # A request that serves several tenants. Each of them then makes its own.
 _ONCE_S: Final = 1.0
 _ERROR_BYTES: Final = 200
+# What a call may name besides, in botocore's order.
+_NAMING_HEADERS: Final = (
+    ("DurableExecutionName", "X-Amz-Durable-Execution-Name"),
+    ("TenantId", "X-Amz-Tenant-Id"),
+)
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
@@ -220,7 +225,7 @@ class DirectLambda(_DirectClient):
         headers = (
             ("X-Amz-Invocation-Type", request["InvocationType"]),
             ("X-Amz-Log-Type", request["LogType"]),
-            *((("X-Amz-Tenant-Id", request["TenantId"]),) if "TenantId" in request else ()),
+            *((header, request[name]) for name, header in _NAMING_HEADERS if name in request),
         )
         response = yield from self.requests.send(
             Request(_invocations(request["FunctionName"]), headers, request["Payload"]),
@@ -239,6 +244,7 @@ class DirectLambda(_DirectClient):
         for name, header in (
             ("FunctionError", "x-amz-function-error"),
             ("LogResult", "x-amz-log-result"),
+            ("DurableExecutionArn", "x-amz-durable-execution-arn"),
         ):
             if header in response.headers:
                 result[name] = response.headers[header]

@@ -10,9 +10,9 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from common.storage.outgoing import Steps
@@ -22,11 +22,12 @@ from executor.targets.events import Event, context, event_body
 
 # Lambda answers with at most 6 MB; an object with a retry directive is far smaller.
 _READ_BYTES = 256 * 1024
+_ALREADY_STARTED: Final = "DurableExecutionAlreadyStartedException"
 
 
 def is_awaited(target: Mapping[str, Any]) -> bool:
-    """Whether the call waits for the function's result."""
-    return bool(target["invocation"] == "RequestResponse")
+    """Whether the run learns how the function's work ended."""
+    return bool(target["invocation"] == "RequestResponse" or target.get("durable"))
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Outcome]:
@@ -34,7 +35,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Out
 
     Its first step sends the request if nothing else has to be done for it.
     """
-    awaited = is_awaited(target)
+    awaited = target["invocation"] == "RequestResponse"
     request = {
         "FunctionName": target["arn"],
         "InvocationType": target["invocation"],
@@ -44,6 +45,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Out
         **({"ClientContext": _client_context(event)} if awaited else {}),
         # The tenant comes from the credential, so no tenant can choose another one's execution environments.
         **({"TenantId": context(event, "tenant")} if target.get("tenant_isolation") else {}),
+        **({"DurableExecutionName": context(event, "durable_name")} if target.get("durable") else {}),
     }
     try:
         if target.get("role_arn"):
@@ -56,21 +58,35 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Out
             answer = functions.invoke(**request)
         body = (_beginning if awaited else _drained)(answer["Payload"])
     except (BotoCoreError, ClientError) as error:
-        return _refused(target, answers.refused_by_aws(error, timeout_s))
-    return _outcome(answer, body) if awaited else Outcome(ok=True, request_id=answers.request_id(answer))
+        return _refused(target, error, answers.refused_by_aws(error, timeout_s))
+    if awaited:
+        return _outcome(answer, body)
+    arn = answer.get("DurableExecutionArn")
+    started, is_durable = (arn,) if arn else (), bool(target.get("durable"))
+    return Outcome(ok=True, request_id=answers.request_id(answer), accepted=is_durable, started=started)
 
 
-def _refused(target: Mapping[str, Any], outcome: Outcome) -> Outcome:
+def _refused(target: Mapping[str, Any], error: BotoCoreError | ClientError, outcome: Outcome) -> Outcome:
     """The refusal, with what to change in the target if its tenant id was missing or superfluous.
 
     https://docs.aws.amazon.com/lambda/latest/dg/tenant-isolation-troubleshooting.html
+    A durable execution of another payload or an unanswered call may have begun: a look by its name tells.
     """
+    is_unanswered = isinstance(error, HTTPClientError) or _status(error) >= 500
+    if target.get("durable") and (is_unanswered or outcome.error_type == _ALREADY_STARTED):
+        return Outcome(ok=True, accepted=True, request_id=outcome.request_id)
     if outcome.error_type != "InvalidParameterValueException" or "tenant" not in outcome.error.lower():
         return outcome
     isolates = "does not isolate" if target.get("tenant_isolation") else "isolates"
     needed = str(not target.get("tenant_isolation")).lower()
     words = f"the function {isolates} its tenants: tenant_isolation of the target must be {needed}"
     return replace(outcome, error=f"{words} ({outcome.error})")
+
+
+def _status(error: BotoCoreError | ClientError) -> int:
+    """The status of an answer; 0 if there was none."""
+    answer = error.response if isinstance(error, ClientError) else {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def _client_context(event: Event) -> str:

@@ -80,6 +80,10 @@ _TARGET: Final[dict[str, Any]] = {
             help="For a function that isolates its tenants: each call names the job's tenant.",
         ),
     ],
+    "durable": Annotated[
+        bool | None,
+        typer.Option("--durable/--no-durable", help="For a durable function: the run follows it to its end."),
+    ],
     "envelope": Annotated[
         bool | None,
         typer.Option(
@@ -236,7 +240,7 @@ def _header(text: str) -> tuple[str, str]:
 
 
 _TARGET_FIELDS = (
-    *("arn", "url", "role_arn", "external_id", "invocation", "tenant_isolation"),
+    *("arn", "url", "role_arn", "external_id", "invocation", "tenant_isolation", "durable"),
     *("method", "headers", "subject"),
     *("message_group_id", "deduplication_id", "source", "detail_type"),
 )

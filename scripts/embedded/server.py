@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from scripts.embedded import cloudformation, dropped, patches, snapshot, tenants
+from scripts.embedded import cloudformation, dropped, durable, patches, snapshot, tenants
 from scripts.embedded import cloudwatch as alarms
 from scripts.embedded.strict import layer
 
@@ -49,6 +49,7 @@ def main() -> None:
         cloudwatch,
         dynamodb,
         eventbridge,
+        lambda_durable,
         lambda_svc,
         scheduler,
         sqs,
@@ -64,6 +65,7 @@ def main() -> None:
     patches.unpack_archives_once(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     patches.read_whole_logs(lambda_runtime)
     tenants.install(lambda_svc, lambda_runtime)
+    durable.install(lambda_svc, lambda_durable)
     emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
     if arguments.strict:
         layer.install(emitted.throttled, with_shares=arguments.shares)

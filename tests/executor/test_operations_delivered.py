@@ -10,17 +10,28 @@ import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
+import aws_durable_execution_sdk_python
 import pytest
+from msgspec import structs
 
+from common.clock import SystemClock
+from common.planning.execution import Execution
+from common.runs.run import Run
 from common.storage import aws
+from common.timing.schedule import EveryTiming, Schedule
+from executor.durable import DurableExecutions, Ended, GoesOn, name_of
 from executor.targets import aws_services, clients
 from minute8.eventbridge.mapping import definition_of
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.process import ROOT
 from tests.executor.contexts import call_function, event
+from tests.stand_ins import AnyTenant
+from tests.waiting import wait_until
+from tests.worlds import plain_job
 
 pytestmark = pytest.mark.embedded
 
@@ -182,3 +193,61 @@ def test_a_function_that_isolates_tenants_has_a_process_for_each(embedded: Embed
         True,
         "the function isolates its tenants: tenant_isolation of the target must be true",
     )
+
+
+@pytest.fixture
+def durable_target(embedded: Embedded) -> dict[str, Any]:
+    """The alias of the example's function, with AWS's own SDK in its package."""
+    functions, code = client(embedded, "lambda"), io.BytesIO()
+    sdk, name = Path(aws_durable_execution_sdk_python.__file__).parent, f"durable-{uuid4().hex[:6]}"
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.write(ROOT / "examples" / "durable" / "handler.py", "handler.py")
+        for path in sdk.rglob("*.py"):
+            archive.write(path, path.relative_to(sdk.parent))
+    functions.create_function(
+        FunctionName=name, Runtime="python3.11", Handler="handler.handle", Role=ROLE, Publish=True,
+        Code={"ZipFile": code.getvalue()}, DurableConfig={"ExecutionTimeout": 600, "RetentionPeriodInDays": 1},
+    )  # fmt: skip
+    functions.create_alias(FunctionName=name, Name="live", FunctionVersion="1")
+    arn = f"arn:aws:lambda:{ACCOUNT}:function:{name}:live"
+    return {"kind": "lambda", "arn": arn, "invocation": "Event", "durable": True}
+
+
+FIRE: Final = Execution("alice", "report", 0, 0, 1)
+NAME: Final = name_of("test", FIRE)
+MINUTELY: Final = Schedule(EveryTiming(60, 0))
+
+
+def durable_event(wait_s: int) -> dict[str, Any]:
+    plain = event(payload={"wait_s": wait_s})
+    return {**plain, "minute8": plain["minute8"] | {"durable_name": NAME}}
+
+
+def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_target: dict[str, Any]) -> None:
+    """It waits in between, and goes on in a second invocation."""
+    job = plain_job("alice", "report", MINUTELY, target=durable_target)
+    outcomes = [call_function(durable_target, durable_event(2), 20) for _ in range(3)]
+    (started,) = {outcome.started for outcome in outcomes}
+    assert ("/durable-execution/" in started[0], outcomes[2].accepted) == (True, True)
+    durables = DurableExecutions(AnyTenant(), SystemClock())
+    record = Run.of(FIRE, "running", durable_name=NAME, started_arns=started)
+    assert durables.look(job, FIRE, record) == GoesOn()
+    by_name = structs.replace(record, started_arns=())
+    wait_until(lambda: durables.look(job, FIRE, by_name) != GoesOn(), "it goes on")
+    end = durables.look(job, FIRE, record)
+    assert isinstance(end, Ended)
+    assert (end.outcome.ok, json.loads(end.outcome.log_tail)["order"][:21]) == (True, "order of alice:report")
+    edited = call_function(durable_target, durable_event(3), 20)
+    assert (edited.ok, edited.accepted, edited.started) == (True, True, ())
+
+
+def test_a_durable_execution_is_stopped(durable_target: dict[str, Any]) -> None:
+    job = plain_job("alice", "report", MINUTELY, target=durable_target)
+    started = call_function(durable_target, durable_event(3_600), 20).started
+    record = Run.of(FIRE, "running", durable_name=NAME, started_arns=started)
+    durables = DurableExecutions(AnyTenant(), SystemClock())
+    assert durables.stop(job, FIRE, record) == ""
+    end = durables.look(job, FIRE, record)
+    assert isinstance(end, Ended)
+    assert (end.outcome.permanent, end.outcome.error_type) == (True, "Stopped")
+    assert durables.stop(job, FIRE, record).startswith("InvalidParameterValueException")

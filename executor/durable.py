@@ -1,0 +1,149 @@
+"""Durable functions: an attempt is one durable execution of Lambda, which its run follows to its end.
+
+Lambda starts a name once, so a second delivery and a takeover after a dead executor start nothing twice.
+https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.clock import Clock
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.claims import FIRST_LOOK_S
+from common.runs.outcome import LOG_TAIL_BYTES, STOPPED, Outcome
+from common.runs.run import Run
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.rules_cache import RulesOf
+from executor.targets import answers
+from executor.targets.clients import client
+
+_TIMEOUT_S: Final = 10
+# The longest delay of a message, so no look is kept in a table.
+_LONGEST_WAIT_S: Final = 890
+# A list may lag behind the call that started the execution.
+_LISTED_AFTER_S: Final = 60
+_NOT_FOUND: Final = "ResourceNotFoundException"
+
+
+def name_of(stage: str, execution: Execution) -> str:
+    """The name of an attempt's durable execution, at most 64 of A-Z a-z 0-9 - _."""
+    text = f"{stage}/{execution.execution_id}/{execution.attempt}"
+    return f"m8-{hashlib.sha256(text.encode()).hexdigest()[:48]}"
+
+
+def next_look_at(started_at: float, now: float) -> int:
+    """When to look again: an end is seen late by an eighth of its duration, at least 15 s and at most 15 minutes."""
+    return int(now + min(max((now - started_at) / 8, FIRST_LOOK_S), _LONGEST_WAIT_S)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class GoesOn:
+    """The durable execution has not ended, or `problem` says why nobody can tell."""
+
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How and when the durable execution ended."""
+
+    outcome: Outcome
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class DurableExecutions:
+    """Looks at durable executions, and stops them. `rules` returns each tenant's rules."""
+
+    rules: RulesOf
+    clock: Clock
+
+    def look(self, job: Job | None, execution: Execution, record: Run) -> GoesOn | Ended:
+        """How the durable execution of the record's attempt stands."""
+        now = self.clock.now()
+        if job is None:
+            words = "the job was deleted; its durable execution was not stopped"
+            return Ended(Outcome(ok=False, permanent=True, error_type="JobDeleted", error=words), now)
+        if problem := self._forbidden(job, now):
+            return GoesOn(problem)
+        try:
+            functions = self._functions(job, execution)
+            arn = _arn_of(functions, job, record)
+            if not arn and now - record.started_at < _LISTED_AFTER_S:
+                return GoesOn()
+            if not arn:
+                words = (
+                    f"Lambda did not answer the call, and knows no durable execution {record.durable_name}"
+                )
+                return Ended(Outcome(ok=False, error_type="NotStarted", error=words), now)
+            answer = functions.get_durable_execution(DurableExecutionArn=arn, IncludeExecutionData=True)
+        except (BotoCoreError, ClientError) as error:
+            refused = answers.refused_by_aws(error, _TIMEOUT_S)
+            if refused.error_type == _NOT_FOUND:
+                return Ended(replace(refused, permanent=True), now)
+            return GoesOn(f"{refused.error_type}: {refused.error}")
+        if answer["Status"] == "RUNNING":
+            return GoesOn()
+        ended_at = answer.get("EndTimestamp")
+        return Ended(outcome_of(answer), min(now, ended_at.timestamp()) if ended_at else now)
+
+    def stop(self, job: Job, execution: Execution, record: Run) -> str:
+        """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
+        if problem := self._forbidden(job, self.clock.now()):
+            return problem
+        note = record.stop.note if record.stop else ""
+        try:
+            functions = self._functions(job, execution)
+            if not (arn := _arn_of(functions, job, record)):
+                return f"Lambda knows no durable execution {record.durable_name}"
+            error = {"ErrorType": STOPPED, "ErrorMessage": note or "stopped by hand"}
+            functions.stop_durable_execution(DurableExecutionArn=arn, Error=error)
+        except (BotoCoreError, ClientError) as error:
+            refused = answers.refused_by_aws(error, _TIMEOUT_S)
+            return f"{refused.error_type}: {refused.error}"
+        return ""
+
+    def _forbidden(self, job: Job, now: float) -> str:
+        rules = self.rules.rules(job.tenant, now)
+        target = job.spec.target
+        if rules and is_allowed(target, rules.allowed_targets) and not is_minute8_resource(target):
+            return ""
+        return "the platform does not allow the tenant the target (any more)"
+
+    def _functions(self, job: Job, execution: Execution) -> Any:
+        event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
+        return client("lambda", job.spec.target, event, _TIMEOUT_S)
+
+
+def _arn_of(functions: Any, job: Job, record: Run) -> str:
+    """The ARN that the call returned, or else that of the execution with the attempt's name; empty: there is none."""
+    if record.started_arns:
+        return record.started_arns[0]
+    function, _, qualifier = job.spec.target["arn"].rpartition(":")
+    listed = functions.list_durable_executions_by_function(
+        FunctionName=function, Qualifier=qualifier, DurableExecutionName=record.durable_name
+    )
+    return next((str(each["DurableExecutionArn"]) for each in listed["DurableExecutions"]), "")
+
+
+def outcome_of(answer: Mapping[str, Any]) -> Outcome:
+    """The outcome of a durable execution that has ended. Its function controls the texts."""
+    status, error = answer["Status"], answer.get("Error") or {}
+    if status == "SUCCEEDED":
+        result = str(answer.get("Result") or "").encode(errors="replace")
+        outcome = answers.retry_directive(result) or Outcome(ok=True)
+        return replace(outcome, log_tail=result[:LOG_TAIL_BYTES].decode(errors="replace"))
+    if status == "TIMED_OUT":
+        words = "the durable execution lasted longer than its ExecutionTimeout"
+        return Outcome(ok=False, error_type="TimedOut", error=words)
+    words = str(error.get("ErrorMessage") or status)
+    if status == "STOPPED":
+        return Outcome(ok=False, permanent=True, error_type="Stopped", error=words)
+    return Outcome(ok=False, error_type=str(error.get("ErrorType") or "FunctionError"), error=words)

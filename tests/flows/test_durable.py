@@ -1,0 +1,288 @@
+"""Durable functions: each attempt starts one durable execution, whatever dies, and its run follows it to the end."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from common.errors import InvalidInput
+from common.planning.execution import parse_execution_id
+from executor import durable
+from executor.targets import kinds, lambda_function
+from tests.executor.contexts import refused
+from tests.faults.wire import Killed
+from tests.worlds import World, at, job
+
+ALIAS = "arn:aws:lambda:us-east-1:123456789012:function:report:live"
+KEY = ("alice", "job")
+DUE = "2026-11-21T03:15:00Z"
+
+
+@dataclass
+class FakeLambda:
+    """Lambda, as far as it has durable executions: a name with the same payload is started once."""
+
+    world: World
+    by_name: dict[str, dict[str, Any]] = field(default_factory=dict)
+    starts: int = 0
+    # Raised by the next calls, each once: before the execution begins, and after.
+    before: list[BaseException] = field(default_factory=list)
+    after: list[BaseException] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+
+    def invoke(self, **request: Any) -> dict[str, Any]:
+        assert request["InvocationType"] == "Event"
+        if self.before:
+            raise self.before.pop()
+        name, payload = request["DurableExecutionName"], request["Payload"]
+        if name not in self.by_name:
+            self.starts += 1
+            arn = f"{request['FunctionName']}/durable-execution/{name}/1"
+            self.by_name[name] = {"DurableExecutionArn": arn, "payload": payload, "Status": "RUNNING"}
+        if self.after:
+            raise self.after.pop()
+        if self.by_name[name]["payload"] != payload:
+            raise refused("DurableExecutionAlreadyStartedException", 409)
+        arn = self.by_name[name]["DurableExecutionArn"]
+        return {
+            "Payload": io.BytesIO(b""),
+            "DurableExecutionArn": arn,
+            "ResponseMetadata": {"RequestId": "r"},
+        }
+
+    def get_durable_execution(self, **request: Any) -> dict[str, Any]:
+        self.looks.append(self.world.clock.now())
+        if self.before:
+            raise self.before.pop()
+        arns = {each["DurableExecutionArn"]: each for each in self.by_name.values()}
+        return arns[request["DurableExecutionArn"]]
+
+    def list_durable_executions_by_function(self, **request: Any) -> dict[str, Any]:
+        assert f"{request['FunctionName']}:{request['Qualifier']}" == ALIAS
+        name = request["DurableExecutionName"]
+        return {"DurableExecutions": [self.by_name[name]] if name in self.by_name else []}
+
+    def stop_durable_execution(self, **request: Any) -> None:
+        self.end("STOPPED", Error=request["Error"])
+
+    @property
+    def newest(self) -> dict[str, Any]:
+        return list(self.by_name.values())[-1]
+
+    def end(self, status: str, **fields: Any) -> None:
+        ended_at = datetime.fromtimestamp(self.world.clock.now(), UTC)
+        self.newest.update({"Status": status, "EndTimestamp": ended_at, **fields})
+
+
+@pytest.fixture
+def functions(world: World, monkeypatch: pytest.MonkeyPatch) -> FakeLambda:
+    fake = FakeLambda(world)
+    for module in (durable, lambda_function):
+        monkeypatch.setattr(module, "client", lambda *_: fake)
+    world.executor = replace(world.executor, kinds=kinds(lambda *_: pytest.fail("no endpoint")), stage="test")
+    return fake
+
+
+def register(world: World, job_id: str = "job", **fields: Any) -> None:
+    target = {"kind": "lambda", "arn": ALIAS, "invocation": "Event", "durable": True}
+    timing = {} if "cron" in fields else {"at": DUE}
+    world.registry.create("alice", job_id, job(**timing, **fields) | {"target": target})
+
+
+def run_of(world: World) -> dict[str, Any]:
+    return world.run_items(*KEY)[-1]
+
+
+def test_a_run_follows_its_durable_execution_to_the_end(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until("2026-11-21T05:14:50Z", ticks=True)
+    assert world.statuses(*KEY) == ["running"]
+    functions.end("SUCCEEDED", Result='{"rows": 12}')
+    world.run_until("2026-11-21T06:15:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], run["finished_at"]) == ("succeeded", at("2026-11-21T05:14:50Z"))
+    assert run["attempts"][0]["log_tail"] == '{"rows": 12}'
+    assert (functions.starts, len(world.sqs)) == (1, 0)
+    # A look comes late by an eighth of the duration.
+    assert len(functions.looks) < 50
+
+
+def test_a_day_of_waiting_costs_about_a_hundred_looks(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until("2026-11-22T03:15:00Z", ticks=True)
+    first_day = len(functions.looks)
+    world.run_until("2026-11-23T03:15:00Z", ticks=True)
+    assert (world.statuses(*KEY), first_day < 130) == (["running"], True)
+    assert len(functions.looks) - first_day < 100
+
+
+def test_an_attempt_begins_after_the_known_end_of_the_one_before(world: World, functions: FakeLambda) -> None:
+    register(world, retry={"max_attempts": 2, "base_s": 10})
+    world.run_until("2026-11-21T03:16:00Z", ticks=True)
+    assert functions.starts == 1
+    functions.end("FAILED", Error={"ErrorType": "Boom", "ErrorMessage": "it broke"})
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    assert functions.starts == 2
+    functions.end("TIMED_OUT")
+    world.run_until("2026-11-21T04:20:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], [attempt["error_type"] for attempt in run["attempts"]]) == (
+        "failed",
+        ["Boom", "TimedOut"],
+    )
+    assert len(functions.by_name) == 2
+    assert all(len(name) == 51 for name in functions.by_name)
+
+
+@pytest.mark.parametrize("kill", ["before", "after"])
+def test_a_dead_executor_starts_nothing_twice(world: World, functions: FakeLambda, kill: str) -> None:
+    register(world)
+    getattr(functions, kill).append(Killed())
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+
+
+@pytest.mark.parametrize("edit", [False, True])
+def test_a_takeover_after_an_edit_of_the_payload_counts_as_started(
+    world: World, functions: FakeLambda, edit: bool
+) -> None:
+    register(world, payload={"rows": 1})
+    functions.after.append(Killed())
+    world.run_until(DUE)
+    if edit:
+        world.registry.patch(*KEY, {"payload": {"rows": 2}})
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["running"]
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+
+
+def test_an_answer_that_was_lost_is_found_by_the_attempts_name(world: World, functions: FakeLambda) -> None:
+    register(world)
+    functions.after.append(ReadTimeoutError(endpoint_url="https://lambda"))
+    world.run_until("2026-11-21T03:16:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["running"]
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+
+
+def test_a_call_that_never_arrived_is_tried_again(world: World, functions: FakeLambda) -> None:
+    register(world, retry={"max_attempts": 2, "base_s": 10})
+    functions.before.append(ReadTimeoutError(endpoint_url="https://lambda"))
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    assert (functions.starts, run_of(world)["attempts"][0]["error_type"]) == (1, "NotStarted")
+
+
+def test_a_throttled_start_costs_no_attempt(world: World, functions: FakeLambda) -> None:
+    register(world, retry={"max_attempts": 1})
+    functions.before.append(refused("TooManyRequestsException", 429))
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
+
+
+def test_who_may_not_look_says_so_and_looks_again(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until(DUE)
+    functions.end("SUCCEEDED")
+    functions.before.append(refused("AccessDeniedException", 403))
+    world.run_until("2026-11-21T03:15:17Z")
+    run = run_of(world)
+    assert (run["status"], run["stop_problem"]) == (
+        "running",
+        "AccessDeniedException: said AccessDeniedException",
+    )
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["succeeded"]
+
+
+def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    world.manual.cancel("alice", "alice:job:20261121T031500Z:1", "wrong month")
+    world.run_until("2026-11-21T03:21:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], run["attempts"][0]["error_type"]) == ("failed", "StoppedByHand")
+    assert functions.newest["Error"] == {"ErrorType": "StoppedByHand", "ErrorMessage": "wrong month"}
+    world.run_until("2026-11-21T05:21:00Z", ticks=True)
+    assert (functions.starts, len(world.sqs)) == (1, 0)
+
+
+def test_an_execution_that_somebody_else_stopped_is_not_tried_again(
+    world: World, functions: FakeLambda
+) -> None:
+    register(world, retry={"max_attempts": 3})
+    world.run_until(DUE)
+    functions.end("STOPPED", Error={"ErrorType": "X", "ErrorMessage": "by an operator"})
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], run["attempts"][0]["error"], functions.starts) == ("failed", "by an operator", 1)
+
+
+def test_runs_do_not_overlap_however_long_the_execution_goes_on(world: World, functions: FakeLambda) -> None:
+    register(world, cron="15 * * * *", overlap="skip")
+    world.run_until("2026-11-21T12:00:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["running", *["skipped(overlap)"] * 8]
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T12:16:00Z", ticks=True)
+    assert world.statuses(*KEY)[-1] == "running"
+
+
+@pytest.mark.parametrize("nth", range(20))
+def test_copies_of_a_message_start_nothing_and_end_nothing_twice(
+    world: World, functions: FakeLambda, nth: int
+) -> None:
+    """A queue delivers any message again, at any instant."""
+    rng = random.Random(nth)
+    register(world)
+    for _ in range(12):
+        world.run_until(datetime.fromtimestamp(world.clock.now() + 120, UTC).isoformat())
+        body = rng.choice(world.sqs.bodies)
+        world.sqs.send_message_batch("queue", [{"Id": "0", "MessageBody": body, "DelaySeconds": 0}])
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+    assert (len(run_of(world)["attempts"]), len(world.sqs)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [
+        ({"invocation": "RequestResponse"}, "target.invocation"),
+        ({"arn": ALIAS.removesuffix(":live")}, "target.arn"),
+        ({"arn": ALIAS.replace(":live", ":$LATEST")}, "target.arn"),
+    ],
+)
+def test_what_a_durable_function_needs_is_said(world: World, target: dict[str, Any], field: str) -> None:
+    whole = {"kind": "lambda", "arn": ALIAS, "invocation": "Event", "durable": True} | target
+    with pytest.raises(InvalidInput) as raised:
+        world.registry.create(*KEY, job(at=DUE) | {"target": whole})
+    assert raised.value.field == field
+
+
+def test_a_durable_function_calls_nobody_back(world: World, functions: FakeLambda) -> None:
+    with pytest.raises(InvalidInput, match="Lambda itself tells"):
+        register(world, completion="callback")
+
+
+def test_a_name_is_of_stage_execution_and_attempt(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until(DUE)
+    (name,) = functions.by_name
+    body = json.loads(functions.by_name[name]["payload"])["minute8"]
+    assert (body["durable_name"], "outcome_token" in body) == (name, False)
+    execution = parse_execution_id("alice", body["execution_id"])
+    assert durable.name_of("test", replace(execution, attempt=1)) == name
+    assert durable.name_of("prod", replace(execution, attempt=1)) != name
+    assert durable.name_of("test", replace(execution, attempt=2)) != name
