@@ -26,7 +26,7 @@ from executor.targets.clients import client
 
 _TIMEOUT_S: Final = 10
 # The longest delay of a message, so no look is kept in a table.
-_LONGEST_WAIT_S: Final = 890
+_LOOK_PERIOD_S: Final = 890
 # A list may lag behind the call that started the execution.
 _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
@@ -40,7 +40,7 @@ def name_of(stage: str, execution: Execution) -> str:
 
 def next_look_at(started_at: float, now: float) -> int:
     """When to look again: an end is seen late by an eighth of its duration, at least 15 s and at most 15 minutes."""
-    return int(now + min(max((now - started_at) / 8, FIRST_LOOK_S), _LONGEST_WAIT_S)) + 1
+    return int(now + min(max((now - started_at) / 8, FIRST_LOOK_S), _LOOK_PERIOD_S)) + 1
 
 
 @dataclass(frozen=True, slots=True)

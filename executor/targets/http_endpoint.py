@@ -67,9 +67,7 @@ class HttpEndpoints:
     def call(self, target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         """Send one request and wait for its answer, at most `timeout_s` in all."""
         body = _body(target, event)
-        # A hash: the id must not contain a full stop, and a job's name can. The same for all attempts.
-        webhook_id = f"exec_{execution_hash(event)[:32]}"
-        request = Outgoing(target["url"], target["method"], _headers(target, event), body, webhook_id)
+        request = Outgoing(target["url"], target["method"], _headers(target, event), body, _webhook_id(event))
         return self.send(context(event, "tenant"), request, timeout_s)
 
     def send(self, tenant: str, request: Outgoing, timeout_s: float) -> Outcome:
@@ -132,13 +130,20 @@ def _body(target: Mapping[str, Any], event: Event) -> bytes:
     return message_body(target, event).encode()
 
 
+def _webhook_id(event: Event) -> str:
+    """The same for all attempts. A hash: it must not contain a full stop, and a job's name can."""
+    return f"exec_{execution_hash(event)[:32]}"
+
+
 def _headers(target: Mapping[str, Any], event: Event) -> dict[str, str]:
     headers = {}
     if target["method"] not in _BODILESS:
         headers["content-type"] = (
             "text/plain; charset=utf-8" if is_plain(target, event) else "application/json"
         )
-    headers["traceparent"] = context(event, "traceparent")  # unless the job has its own
+    # Unless the job has its own. The key is a string of structured fields, so it has quotes.
+    headers["traceparent"] = context(event, "traceparent")
+    headers["idempotency-key"] = f'"{_webhook_id(event)}"'
     headers |= {name.lower(): value for name, value in target.get("headers", {}).items()}
     headers |= {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
     callback = event["minute8"].get("callback", {})

@@ -51,7 +51,7 @@ def install(lambda_svc: Any, lambda_durable: Any) -> None:
     def created(*arguments: Any, **named: Any) -> Any:
         return create(*arguments, **named | {"name": _name.get() or None})
 
-    def begun(record: dict[str, Any], event: Any) -> None:
+    def run_in_thread(record: dict[str, Any], event: Any) -> None:
         """An `Event` call of a durable function: ministack's resumption runs it, and notes how it ended."""
         arn = event.get("DurableExecutionArn", "") if isinstance(event, dict) else ""
         if arn not in lambda_durable._executions:
@@ -72,6 +72,6 @@ def install(lambda_svc: Any, lambda_durable: Any) -> None:
         return listed(function, {**query, "Qualifier": [version]}, lookup)
 
     lambda_svc._invoke = invoked
-    lambda_svc.invoke_async_with_retry = begun
+    lambda_svc.invoke_async_with_retry = run_in_thread
     lambda_durable.create_execution_for_invoke = created
     lambda_durable.handle_list_by_function = by_version

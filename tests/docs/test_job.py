@@ -118,6 +118,8 @@ def smallest(section: str) -> dict[str, Any]:
     required = {
         name: row for name, row in rows(section).items() if model[name] is None or model[name].required
     }
+    # Of a durable function.
+    required |= {"invocation": rows(section)["invocation"]} if "invocation" in model else {}
     role = {"role_arn": rows("Target")["role_arn"]} if "role_arn" in model else {}
     return {name: json.loads(row["example"].strip("`")) for name, row in (required | role).items()}
 

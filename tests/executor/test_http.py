@@ -85,6 +85,9 @@ def test_the_id_is_the_executions_for_all_attempts_and_holds_no_full_stop(server
         call(server, attempt=attempt)
     endpoints().call({"url": server.url, "method": "POST"}, event(job_id="a.b.c"), 5)
     first, second, third = (request.headers["webhook-id"] for request in server.requests)
+    assert [request.headers["idempotency-key"] for request in server.requests] == [
+        f'"{key}"' for key in (first, second, third)
+    ]
     assert first == second != third
     assert "." not in third
 

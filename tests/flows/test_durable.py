@@ -265,9 +265,9 @@ def test_copies_of_a_message_start_nothing_and_end_nothing_twice(
     ],
 )
 def test_what_a_durable_function_needs_is_said(world: World, target: dict[str, Any], field: str) -> None:
-    whole = {"kind": "lambda", "arn": ALIAS, "invocation": "Event", "durable": True} | target
+    definition = {"kind": "lambda", "arn": ALIAS, "invocation": "Event", "durable": True} | target
     with pytest.raises(InvalidInput) as raised:
-        world.registry.create(*KEY, job(at=DUE) | {"target": whole})
+        world.registry.create(*KEY, job(at=DUE) | {"target": definition})
     assert raised.value.field == field
 
 
