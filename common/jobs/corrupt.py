@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, Job
+from common.jobs.job import CORRUPT, NO_PAYLOAD, Job
 from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.storage import keys
@@ -47,7 +47,7 @@ def _problem(job: Job, item: Mapping[str, Any]) -> str:
         return f"it says that it is {job.tenant}/{job.job_id}"[:300]
     if job.state == CORRUPT:
         return "its state is 'corrupt'"
-    return "it is active and has no group" if job.state == ACTIVE and not job.group else ""
+    return ""
 
 
 def _corrupt(item: Mapping[str, Any], problem: str) -> Job:

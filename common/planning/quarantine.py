@@ -113,12 +113,12 @@ class Quarantine:
             }
         )
 
-    def add_item(self, found: Unreadable, now: float) -> None:
+    def add_item(self, unreadable: Unreadable, now: float) -> None:
         """Set aside an item that cannot be read, as it is, in one transaction with its record."""
-        tx, reason = Transaction(self._table.client), found.reason[:_MAX_REASON_CHARS]
-        tx.delete(self._table, found.key, PRESENT)
-        record = {"item": found.item, "reason": reason, "seen_at": int(now), "version": VERSION}
-        tx.put(self._table, {**_item_key(found.name), **record})
+        tx, reason = Transaction(self._table.client), unreadable.reason[:_MAX_REASON_CHARS]
+        tx.delete(self._table, unreadable.key, PRESENT)
+        record = {"item": unreadable.item, "reason": reason, "seen_at": int(now), "version": VERSION}
+        tx.put(self._table, {**_item_key(unreadable.name), **record})
         tx.try_commit()
 
     def unreadable(self, name: str) -> QuarantinedRecord | None:

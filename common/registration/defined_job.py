@@ -23,6 +23,7 @@ from common.registration.schedule_text import parse_schedule
 from common.registration.secret_checks import Named, named_by, names
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
+from common.timing.max_runs import limited
 from common.timing.schedule import AtTiming, Schedule
 
 
@@ -91,6 +92,21 @@ def _schedule(
     if before:
         schedule = anchored_as(before.schedule, before.spec.schedule, schedule, written)
     return _paced_by(schedule, written, target), written
+
+
+def as_written(job: Job, known: Schedule) -> Schedule:
+    """What the job's written schedule means; what nobody wrote (an anchor, a spread) is as in `known`.
+
+    Raises InvalidInput: it can be read no longer.
+    """
+    written = job.spec.schedule
+    schedule = parse_schedule(written, job_key=job.key, now=job.created_at)
+    if len(known.parts) == len(schedule.parts):
+        schedule = anchored_as(known, written, schedule, written)
+    if "spread_s" not in written:
+        schedule = replace(schedule, spread_s=known.spread_s)
+    schedule = limited(schedule, written, job.runs_before, job.effective_at)
+    return _paced_by(schedule, written, job.spec.target)
 
 
 def _paced_by(schedule: Schedule, written: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:

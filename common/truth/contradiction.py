@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-# The name of a contradiction and what its repair does; docs/runbook/contradiction.md has a row for each.
 JOB_CORRUPT: Final = "job-corrupt"
 JOB_LOST: Final = "job-lost"
 JOB_ROLLED_BACK: Final = "job-rolled-back"
+JOB_TIMES: Final = "job-times"
+JOB_MISPLACED: Final = "job-misplaced"
 TEXT_MISSING: Final = "text-missing"
 ENTRY_MISSING: Final = "entry-missing"
 ENTRY_WRONG: Final = "entry-wrong"
@@ -26,25 +27,75 @@ RUN_STUCK: Final = "run-stuck"
 RUN_CORRUPT: Final = "run-corrupt"
 ITEM_UNREADABLE: Final = "item-unreadable"
 
-REPAIRS: Final[dict[str, str]] = {
-    JOB_CORRUPT: "put the job again, or delete it: only its tenant knows what it was",
-    JOB_LOST: "put the job again, or restore the table; the audit has its definition",
-    JOB_ROLLED_BACK: "put the job again; the audit has the newer definition",
-    TEXT_MISSING: "put the job with its payload again",
-    ENTRY_MISSING: "write the due entry, enqueue what was not planned, record what was missed",
-    ENTRY_WRONG: "write the due entry anew, enqueue what was not planned, record what was missed",
-    ENTRY_STRAY: "delete the due entry",
-    SHARD_MISSING: "list the shard anew, and plan its jobs",
-    SHARD_CORRUPT: "write the directory's item anew, and plan its jobs",
-    SHARD_UNLISTED: "list the shard anew, and plan its jobs",
-    SHARD_COUNT: "count its entries anew",
-    TENANT_CORRUPT: "write the item that cannot be read anew from the other one, and count its jobs",
-    TENANT_MISSING: "write the tenant's item anew from the list of tenants, and count its jobs",
-    TENANT_UNLISTED: "write the list's item anew from the tenant's",
-    TENANT_COUNTS: "count the tenant's jobs anew",
-    RUN_STUCK: "send its next attempt again",
-    RUN_CORRUPT: "restore the table, or delete the run's item",
-    ITEM_UNREADABLE: "write the item as it was and discard this one, or put it back: minute8 check --put-back",
+
+class Decision(NamedTuple):
+    """Of two facts that contradict each other: which one decides, which one follows it, and what the repair does."""
+
+    decides: str
+    follows: str
+    repair: str
+
+
+# docs/decisions/0062-what-decides.md has this table.
+DECISIONS: Final[dict[str, Decision]] = {
+    JOB_CORRUPT: Decision(
+        "the tenant", "the job", "put the job again, or delete it: only its tenant knows what it was"
+    ),
+    JOB_LOST: Decision(
+        "the audit", "the job", "put the job again, or restore the table; the audit has its definition"
+    ),
+    JOB_ROLLED_BACK: Decision(
+        "the audit", "the job", "put the job again; the audit has the newer definition"
+    ),
+    JOB_TIMES: Decision(
+        "the written schedule, if the due entry or the group agrees with it; else the tenant",
+        "the resolved schedule",
+        "write the job's times as its schedule and its due entry say; if they differ, put the job again",
+    ),
+    JOB_MISPLACED: Decision(
+        "the schedule, then the due entry that is there",
+        "the job's group and shard",
+        "write the job's place as its schedule and its due entry say",
+    ),
+    TEXT_MISSING: Decision("the tenant", "the large text", "put the job with its payload again"),
+    ENTRY_MISSING: Decision(
+        "the job",
+        "its due entry",
+        "write the due entry, enqueue what was not planned, record what was missed",
+    ),
+    ENTRY_WRONG: Decision(
+        "the job",
+        "its due entry",
+        "write the due entry anew, enqueue what was not planned, record what was missed",
+    ),
+    ENTRY_STRAY: Decision("the job", "its due entry", "delete the due entry"),
+    SHARD_MISSING: Decision("the due entries", "the directory", "list the shard anew, and plan its jobs"),
+    SHARD_CORRUPT: Decision(
+        "the due entries", "the directory", "write the directory's item anew, and plan its jobs"
+    ),
+    SHARD_UNLISTED: Decision("the directory", "the index by time", "list the shard anew, and plan its jobs"),
+    SHARD_COUNT: Decision("the due entries", "the directory's count", "count its entries anew"),
+    TENANT_CORRUPT: Decision(
+        "the item that can be read",
+        "the other one",
+        "write the item that cannot be read anew from the other one, and count its jobs",
+    ),
+    TENANT_MISSING: Decision(
+        "the list of tenants",
+        "the tenant's item",
+        "write the tenant's item anew from the list of tenants, and count its jobs",
+    ),
+    TENANT_UNLISTED: Decision(
+        "the tenant's item", "the list of tenants", "write the list's item anew from the tenant's"
+    ),
+    TENANT_COUNTS: Decision("the jobs", "the tenant's counts", "count the tenant's jobs anew"),
+    RUN_STUCK: Decision("the run's record", "the queue", "send its next attempt again"),
+    RUN_CORRUPT: Decision("a person", "the run's record", "restore the table, or delete the run's item"),
+    ITEM_UNREADABLE: Decision(
+        "a person",
+        "the item",
+        "write the item as it was and discard this one, or put it back: minute8 check --put-back",
+    ),
 }
 
 
@@ -67,19 +118,22 @@ def shard_subject(group: str, shard: int) -> Subject:
 class Contradiction:
     """One contradiction. `repair` can be made twice; None: a person has to decide.
 
-    A repair that `sends` waits until nothing loses messages.
+    A repair that `sends` waits until nothing loses messages. `foresee` says which fire times it affects.
     """
 
     name: str
     subject: Subject
     detail: str
     repair: Callable[[], Any] | None = None
+    foresee: Callable[[], str] = field(default=lambda: "no fire time is affected", compare=False)
 
     @property
     def sends(self) -> bool:
         return self.name in (
             ENTRY_MISSING,
             ENTRY_WRONG,
+            JOB_TIMES,
+            JOB_MISPLACED,
             SHARD_MISSING,
             SHARD_CORRUPT,
             SHARD_UNLISTED,
@@ -89,4 +143,4 @@ class Contradiction:
     @property
     def remedy(self) -> str:
         """What its repair does, or what to do."""
-        return REPAIRS[self.name]
+        return DECISIONS[self.name].repair

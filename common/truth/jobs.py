@@ -1,27 +1,36 @@
-"""One job: can its item be read, has it its due entry, and are its texts stored?"""
+"""One job: can its item be read, are its times as they were written, has it its due entry, are its texts stored?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from msgspec import structs
+
+from common.errors import InvalidInput
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
-from common.planning.directory import Shard, expiry
+from common.planning.directory import Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
+from common.planning.pace import pace_number
 from common.storage import keys
 from common.storage.expressions import Attribute
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
+from common.timing.groups import group_key
 from common.timing.instants import DAY_S
+from common.timing.schedule import Schedule
 from common.timing.windows import WINDOW_S
 from common.truth.contradiction import (
     ENTRY_MISSING,
     ENTRY_WRONG,
     JOB_CORRUPT,
+    JOB_MISPLACED,
+    JOB_TIMES,
     TEXT_MISSING,
     Contradiction,
     job_subject,
@@ -43,8 +52,43 @@ def needs_entry(job: Job, now: float) -> bool:
     """Whether ticks need the job's due entry. Pure."""
     if job.state != ACTIVE:
         return False
-    is_one_off = expiry(job.group) is not None
-    return not is_one_off or int(job.group.removeprefix("at|")) + WINDOW_S + ONE_OFF_CHECKED_S > now
+    group = group_key(job.schedule)
+    is_one_off = expiry(group) is not None
+    return not is_one_off or int(group.removeprefix("at|")) + WINDOW_S + ONE_OFF_CHECKED_S > now
+
+
+# What a job's written schedule means; what nobody wrote is as in another schedule. Raises InvalidInput.
+Resolve = Callable[[Job, Schedule], Schedule]
+
+
+def as_stored(job: Job, known: Schedule) -> Schedule:
+    """For who cannot read what clients write (ticks): the stored schedules are compared with each other alone."""
+    return known
+
+
+def decided_schedule(job: Job, planned: Schedule | None, resolve: Resolve) -> Schedule | None:
+    """The schedule that the job has to have; None: a person decides. `planned` is that of a due entry in its group.
+
+    The written one decides, and its anchor is that of the entry, by which ticks plan. If job and entry agree with each
+    other and not with it, a repair would take runs away that happen now. Pure.
+    """
+    written = resolve(job, job.schedule)
+    if job.state != ACTIVE:
+        return written
+    by_entry = planned if planned and planned == resolve(job, planned) else None
+    if job.schedule == written:
+        return by_entry if by_entry and group_key(job.schedule) != job.group else job.schedule
+    if by_entry or planned:
+        return by_entry
+    return written if group_key(written) == job.group else None
+
+
+class _Place(NamedTuple):
+    """Where an entry of a job lies, and its schedule; None: it cannot be read."""
+
+    group: str
+    shard: int
+    schedule: Schedule | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +97,7 @@ class JobChecks:
 
     tables: Tables
     unplanned: Unplanned
+    resolve: Resolve = as_stored
 
     def look(self, tenant: str, job_id: str) -> list[Contradiction]:
         """What contradicts the job."""
@@ -76,25 +121,128 @@ class JobChecks:
         stored = {text["sk"] for text in self.tables.jobs.get_many(text_keys, attributes=("pk", "sk"))}
         if missing := [key["sk"] for key in text_keys if key["sk"] not in stored]:
             yield Contradiction(TEXT_MISSING, subject, f"its large text {missing[0]} is not stored")
+        if contradiction := self._times(job) or self._place(job):
+            yield contradiction
+            return  # the rest depends on it
         if not needs_entry(job, self.unplanned.clock.now()):
             return
         entry = self.tables.due.get(keys.due_entry(job.group, job.shard, tenant, job_id))
         if entry is None:
             detail = f"it is active, and shard {job.shard} of {job.group} has no entry of it"
-            yield Contradiction(ENTRY_MISSING, subject, detail, lambda: self._write_entry(job))
+            yield self._repairable(ENTRY_MISSING, detail, job, job)
         elif problem := entry_problem(entry, job):
-            yield Contradiction(ENTRY_WRONG, subject, problem, lambda: self._write_entry(job))
+            yield self._repairable(ENTRY_WRONG, problem, job, job)
 
-    def _write_entry(self, job: Job) -> None:
-        """Plan what no tick planned, then write the entry. What a tick announces in between is pending."""
-        planned_until = self.unplanned.plan(job)
-        index, tx = DueIndex(self.tables.due), Transaction(self.tables.due.client)
+    def _times(self, job: Job) -> Contradiction | None:
+        """Whether its schedule is as it was written."""
+        try:
+            if is_as_written(job, self.resolve):
+                return None
+            planned = [place.schedule for place in self._places(job) if place.schedule]
+            schedule = decided_schedule(job, planned[0] if planned else None, self.resolve)
+        except InvalidInput:  # a later version wrote it
+            return None
+        subject = job_subject(job.tenant, job.job_id)
+        if schedule is None:
+            detail = "its times are not those of the schedule that was written; ticks plan by these times"
+            return Contradiction(JOB_TIMES, subject, detail)
+        if schedule == job.schedule:
+            return None
+        detail = f"its times are not those of the schedule that was written: {dict(job.spec.schedule)}"[:300]
+        return self._repairable(JOB_TIMES, detail, job, structs.replace(job, schedule=schedule))
+
+    def _place(self, job: Job) -> Contradiction | None:
+        """Whether it is in the group of its schedule, and in the shard in which its entry is."""
+        group = group_key(job.schedule) if job.state == ACTIVE else ""
+        if group == job.group and (not group or self._has_entry(job) or not self._places(job)):
+            return None
+        detail = (
+            f"it says that it is in shard {job.shard} of {job.group or 'no group'}; its entry is in {group}"
+        )
+        return self._repairable(JOB_MISPLACED, detail, job, job)
+
+    def _has_entry(self, job: Job) -> bool:
+        key = keys.due_entry(job.group, job.shard, job.tenant, job.job_id)
+        return self.tables.due.get(key) is not None
+
+    def _places(self, job: Job) -> list[_Place]:
+        """Its due entries in the groups that it may belong to, if they are of those groups."""
+        schedules = {job.schedule, self.resolve(job, job.schedule)}
+        groups = dict.fromkeys([*(group_key(schedule) for schedule in schedules), job.group])
+        shards = [(job.group, job.shard)]
+        for group in filter(None, groups):
+            listed = Directory(self.tables.due).shards(
+                keys.directory_partition(group), keys.begins_between(group, group)
+            )
+            shards += (shard[:2] for shard in listed if isinstance(shard, Shard))
+        entry_keys = {
+            (key["pk"], key["sk"]): place
+            for place in dict.fromkeys(shards)
+            for key in (keys.due_entry(*place, job.tenant, job.job_id),)
+        }
+        entries = self.tables.due.get_many([keys.Key(pk=pk, sk=sk) for pk, sk in entry_keys])
+        places = [_Place(*entry_keys[item["pk"], item["sk"]], _scheduled(item)) for item in entries]
+        return [
+            place for place in places if place.schedule is None or group_key(place.schedule) == place.group
+        ]
+
+    def _repairable(self, name: str, detail: str, job: Job, right: Job) -> Contradiction:
+        subject = job_subject(job.tenant, job.job_id)
+        repair, foresee = lambda: self._write(job, right), lambda: self.unplanned.foresee(right)
+        return Contradiction(name, subject, detail, repair, foresee if right.state == ACTIVE else _nothing)
+
+    def _write(self, job: Job, right: Job) -> None:
+        """Plan what no tick planned, then write job and entry. What a tick announces in between is pending."""
+        tx = Transaction(self.tables.due.client)
+        right = self._placed(right)
         unchanged = Attribute("revision") == job.revision
-        tx.check(self.tables.jobs, keys.job(job.tenant, job.job_id), unchanged)
-        index.put_entry(tx, job.due_entry(), job.group, job.shard)
-        index.put_pending(tx, since(job, planned_until).due_entry(), OF_REPAIR)
+        job_key = keys.job(job.tenant, job.job_id)
+        if right == job:
+            tx.check(self.tables.jobs, job_key, unchanged)
+        else:
+            tx.put(self.tables.jobs, {**job_key, **right.to_item()}, unchanged)
+        if right.state == ACTIVE:
+            index = DueIndex(self.tables.due)
+            planned_until = self.unplanned.plan(right)
+            index.put_entry(tx, right.due_entry(), right.group, right.shard)
+            index.put_pending(tx, since(right, planned_until).due_entry(), OF_REPAIR)
         tx.commit()
-        recount(self.tables.due, Shard(job.group, job.shard))
+        if right.group:
+            recount(self.tables.due, Shard(right.group, right.shard))
+
+    def _placed(self, job: Job) -> Job:
+        """The job in the group of its schedule: in the shard where its entry is, or else in one that ticks find."""
+        group = group_key(job.schedule) if job.state == ACTIVE else ""
+        if not group:
+            return structs.replace(job, group="", shard=0)
+        shards = [place.shard for place in self._places(job) if place.group == group]
+        if shards:
+            return structs.replace(job, group=group, shard=job.shard if job.shard in shards else shards[0])
+        directory = Directory(self.tables.due)
+        if group == job.group and self.tables.due.get(keys.directory(group, job.shard)):
+            return job
+        pace = pace_number(job.tenant, job.schedule.pace)
+        listing = directory.pick(group, random.Random(), pace=pace, consistent=True)
+        if not listing.is_open:
+            directory.open([listing])
+        return structs.replace(job, group=group, shard=listing.shard.shard)
+
+
+def is_as_written(job: Job, resolve: Resolve) -> bool:
+    """Whether its times are as they were written, and its group is theirs. Raises InvalidInput. Pure."""
+    group = group_key(job.schedule) if job.state == ACTIVE else ""
+    return job.group == group and resolve(job, job.schedule) == job.schedule
+
+
+def _nothing() -> str:
+    return "no fire time is affected"
+
+
+def _scheduled(entry: Item) -> Schedule | None:
+    try:
+        return DueEntry.decode(entry["entry"]).schedule
+    except Exception:  # noqa: BLE001  whatever somebody wrote there
+        return None
 
 
 def entry_problem(item: Item, job: Job) -> str:

@@ -27,7 +27,7 @@ from common.truth.contradiction import (
     job_subject,
     shard_subject,
 )
-from common.truth.jobs import read_job
+from common.truth.jobs import JobChecks, Resolve, as_stored, read_job
 from common.truth.recount import MAX_LOOKS, entry_names, recount
 from common.truth.unplanned import Unplanned
 
@@ -38,6 +38,7 @@ class ShardChecks:
 
     tables: Tables
     unplanned: Unplanned
+    resolve: Resolve = as_stored
 
     @property
     def directory(self) -> Directory:
@@ -99,6 +100,9 @@ class ShardChecks:
             key = keys.job(tenant, job_id)
             job = job_of(items.get((key["pk"], key["sk"])))
             if is_in(job, group, shard):
+                continue
+            if of_job := JobChecks(self.tables, self.unplanned, self.resolve).look(tenant, job_id):
+                yield from of_job  # where its entry has to be is known only then
                 continue
             entry = self.tables.due.get(keys.due_entry(group, shard, tenant, job_id))
             if entry and job_of(self.tables.jobs.get(key)) == job:

@@ -17,7 +17,7 @@ from common.storage import keys
 from common.storage.table import Tables
 from common.truth.contradiction import ITEM_UNREADABLE, SHARD_CORRUPT, Contradiction, Subject
 from common.truth.found import FoundContradictions
-from common.truth.jobs import JobChecks
+from common.truth.jobs import JobChecks, Resolve, as_stored
 from common.truth.runs import RunChecks
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
@@ -40,6 +40,8 @@ class Truth:
     tables: Tables
     queue: ExecutionsQueue
     clock: Clock
+    # Reads what clients wrote; ticks cannot.
+    resolve: Resolve = as_stored
 
     @property
     def known(self) -> FoundContradictions:
@@ -51,9 +53,9 @@ class Truth:
         match subject.kind:
             case "job":
                 tenant, _, job_id = subject.name.partition("/")
-                return JobChecks(self.tables, unplanned).look(tenant, job_id)
+                return JobChecks(self.tables, unplanned, self.resolve).look(tenant, job_id)
             case "shard":
-                return self._look_at_shard(subject, ShardChecks(self.tables, unplanned))
+                return self._look_at_shard(subject, ShardChecks(self.tables, unplanned, self.resolve))
             case "tenant":
                 return TenantChecks(self.tables).look(subject.name)
             case "run":
@@ -74,12 +76,15 @@ class Truth:
 
         Yields each subject that something contradicts, with all that does.
         """
-        walk = Walk(self.tables, self.clock.now(), most=most, texts=most == math.inf)
+        walk = Walk(self.tables, self.clock.now(), most=most, texts=most == math.inf, resolve=self.resolve)
         walk.go()
         listed = [listed.looked_at for listed in self.known.all()]
         listed += [Subject("item", record.name) for record in Quarantine(self.tables.due).unreadable_items()]
+        known: set[tuple[str, Subject]] = set()  # a shard's look may tell of its jobs
         for subject in dict.fromkeys([*walk.suspects, *listed]):
-            if contradictions := self.look(subject):
+            contradictions = [item for item in self.look(subject) if (item.name, item.subject) not in known]
+            known |= {(item.name, item.subject) for item in contradictions}
+            if contradictions:
                 yield subject, contradictions
 
     def refresh(self, subjects: Iterable[Subject]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -26,7 +26,7 @@ from common.storage.table import Query, Tables
 from common.storage.transactions import MAX_WRITES, Transaction
 from common.texts import UNREADABLE
 from common.timing.fires import newest_fires
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import MISSED_AFTER_S, window_start
 
 _FAR_AT: Final = 9_999_999_999
@@ -39,6 +39,20 @@ _LOG_READ_S: Final = 8 * 3_600
 OF_REPAIR: Final = 0
 
 
+class _Work(NamedTuple):
+    """The fire times of a job up to `until`: those to enqueue, and those to record as missed."""
+
+    until: int
+    due: Sequence[int]
+    executions: Sequence[Execution]
+    missed: set[int]
+
+
+def _span(fire_times: Collection[int]) -> str:
+    first, last = min(fire_times), max(fire_times)
+    return rfc3339(first) if first == last else f"{rfc3339(first)} to {rfc3339(last)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Unplanned:
     """Enqueues executions that no tick planned, and records those that were missed. Made twice, nothing runs twice."""
@@ -47,12 +61,31 @@ class Unplanned:
     queue: ExecutionsQueue
     clock: Clock
 
+    def foresee(self, job: Job) -> str:
+        """What `plan` would do, in words. Raises Busy, MissingCalendar."""
+        work = self._work(job)
+        late = [execution.fire_at for execution in work.executions]
+        words = [f"enqueues {len(late)} runs ({_span(late)})"] if late else []
+        words += [f"records {len(work.missed)} as missed ({_span(work.missed)})"] if work.missed else []
+        return " and ".join(words) or "no fire time is affected"
+
     def plan(self, job: Job) -> int:
         """Plan the job's fire times up to the announced end that no tick planned. Returns that end.
 
         Those of up to ten minutes ago run late. Of older ones its catch-up decides; the others are recorded as missed.
         Raises HandOverFailed, Busy, MissingCalendar.
         """
+        now, work = self.clock.now(), self._work(job)
+        self._record_missed(job, work.due, work.missed, now)
+        log = DueIndex(self.tables.due).planned.writer(now)
+        near = Postponed(self.tables.due, self.queue, self.clock).postpone_distant(
+            log.recording(work.executions)
+        )
+        self.queue.send(near)
+        log.write()
+        return work.until
+
+    def _work(self, job: Job) -> _Work:
         index, now = DueIndex(self.tables.due), self.clock.now()
         until = index.ensure_mark(now).planning_until
         excluded = Calendars(self.tables.jobs).excluded(job.tenant, job.schedule)
@@ -62,18 +95,13 @@ class Unplanned:
         late = [fire_at for fire_at in unplanned if fire_at >= now - MISSED_AFTER_S]
         older, most = unplanned[: len(unplanned) - len(late)], max_caught_up(job.spec.catch_up)
         caught_up = older[-most:] if most else []
-        self._record_missed(job, due, set(older[: len(older) - len(caught_up)]), now)
         entry = job.due_entry()
         executions = [
             scattered(entry, replace(execution_of(entry, fire_at), first_due_at=first_due_at))
             for fire_times, first_due_at in ((caught_up, int(now)), (late, 0))
             for fire_at in fire_times
         ]
-        log = index.planned.writer(now)
-        near = Postponed(self.tables.due, self.queue, self.clock).postpone_distant(log.recording(executions))
-        self.queue.send(near)
-        log.write()
-        return until
+        return _Work(until, due, executions, set(older[: len(older) - len(caught_up)]))
 
     def _without_recorded(self, job: Job, fire_times: Sequence[int]) -> list[int]:
         """The fire times of its present schedule without a record."""

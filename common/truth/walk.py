@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
+from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.planning.directory import Listing, read_listing
 from common.storage import keys
@@ -20,7 +22,15 @@ from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.tenants.audit import Audit
 from common.truth.contradiction import Subject, job_subject, shard_subject
-from common.truth.jobs import ONE_OFF_CHECKED_S, entry_problem, needs_entry, read_job
+from common.truth.jobs import (
+    ONE_OFF_CHECKED_S,
+    Resolve,
+    as_stored,
+    entry_problem,
+    is_as_written,
+    needs_entry,
+    read_job,
+)
 from common.truth.shards import is_group, is_in, job_of
 from common.truth.tenants import (
     ENTRIES_READ,
@@ -70,6 +80,7 @@ class Walk:
     position: Position = Position()
     most: float = math.inf
     texts: bool = False
+    resolve: Resolve = as_stored
     examined: int = 0
     suspects: dict[Subject, None] = field(default_factory=dict)
     # Shards that the directory has, or whose absence was noted.
@@ -154,11 +165,16 @@ class Walk:
             job = read_job(item)
             if isinstance(job, Job):
                 jobs.append(job)
-            else:
+            if isinstance(job, str) or not self._is_as_written(job):
                 self._suspect(job_subject(item["pk"], item["sk"].removeprefix(keys.JOB_PREFIX)))
         self._look_for_entries([job for job in jobs if needs_entry(job, self.now)])
         if self.texts:
             self._look_for_texts(jobs)
+
+    def _is_as_written(self, job: Job) -> bool:
+        with suppress(InvalidInput):  # a later version wrote it
+            return is_as_written(job, self.resolve)
+        return True
 
     def _look_for_entries(self, jobs: Sequence[Job]) -> None:
         places = [keys.due_entry(job.group, job.shard, job.tenant, job.job_id) for job in jobs]

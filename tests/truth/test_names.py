@@ -9,6 +9,7 @@ import pytest
 from common.storage import keys
 from common.timing.slots import places
 from common.truth.contradiction import (
+    DECISIONS,
     ENTRY_MISSING,
     ENTRY_STRAY,
     ENTRY_WRONG,
@@ -16,7 +17,6 @@ from common.truth.contradiction import (
     JOB_CORRUPT,
     JOB_LOST,
     JOB_ROLLED_BACK,
-    REPAIRS,
     SHARD_CORRUPT,
     SHARD_COUNT,
     SHARD_MISSING,
@@ -219,7 +219,7 @@ def test_what_a_person_decides_is_found_and_named(
     damage(world)
     assert (name, f"acme/{job_id}") in found_names(world)
     assert all(
-        contradiction.repair is None and contradiction.remedy == REPAIRS[name]
+        contradiction.repair is None and contradiction.remedy == DECISIONS[name].repair
         for _, of_subject in truth_of(world).all()
         for contradiction in of_subject
         if contradiction.name == name

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
+from common.errors import Minute8Error
 from common.planning.quarantine import Quarantine
-from common.truth.contradiction import RUN_STUCK, Contradiction
-from common.truth.truth import Truth
+from common.truth.contradiction import Contradiction
 from minute8.cli import output
 from minute8.cli.doctor.deployment import Deployment, connect
 from minute8.cli.doctor.examine import losses
-from minute8.cli.doctor.truth import Contradicted, repair_outcome
+from minute8.cli.doctor.truth import Contradicted, listed, repair_outcome, repaired
 from minute8.cli.options import AsJson, ExitCode, Yes
 from minute8.cli.output import confirm, console, plural, print_json
 from minute8.cli.session import api_url, session
-
-_MAX_WAIT_S: Final = 10
 
 
 def check(
@@ -46,18 +44,30 @@ def check(
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
     _decide(deployment.quarantine(), put_back, discard, as_json)
-    truth = deployment.truth()
-    contradicted = list(truth.all())
-    contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]
+    contradicted = list(deployment.truth().all())
+    contradictions = listed(contradicted)
     if not as_json:
         _print(contradictions)
     if fixes and contradictions and (yes or confirm(f"Repair {_repairable(contradictions)}?")):
-        _report(contradictions, _repaired(deployment, contradictions), as_json)
-        contradictions = _remaining(truth, contradicted)
+        contradictions = _fixed(deployment, contradicted, as_json)
     elif as_json:
         print_json({"contradictions": [_view(item) for item in contradictions]})
     if contradictions:
         raise typer.Exit(ExitCode.FAILED)
+
+
+def _fixed(
+    deployment: Deployment, contradicted: Sequence[Contradicted], as_json: bool
+) -> list[Contradiction]:
+    """Repair, and look at everything again. Nothing is sent while something loses messages. Returns what is left."""
+    loss = losses(deployment) if any(item.sends for item in listed(contradicted)) else ""
+
+    def repair(item: Contradiction) -> str:
+        return f"left: what is sent could be lost: {loss}" if loss and item.sends else repair_outcome(item)
+
+    results, remaining = repaired(deployment.truth(), contradicted, repair)
+    _report(results, as_json)
+    return remaining
 
 
 def _decide(
@@ -72,47 +82,34 @@ def _decide(
                 console().print(f"{done}: {name}", soft_wrap=True)
 
 
-def _repaired(deployment: Deployment, contradictions: Sequence[Contradiction]) -> list[str]:
-    """Make each repair. Returns what became of each; none sends anything while something loses messages."""
-    loss = losses(deployment) if any(item.sends for item in contradictions) else ""
-    return [
-        f"left: what is sent could be lost: {loss}" if loss and item.sends else repair_outcome(item)
-        for item in contradictions
-    ]
-
-
 def _repairable(contradictions: Sequence[Contradiction]) -> str:
     count = sum(item.repair is not None for item in contradictions)
     return f"{plural(count, 'contradiction')} of {len(contradictions)}"
-
-
-def _remaining(truth: Truth, contradicted: Sequence[Contradicted]) -> list[Contradiction]:
-    """What is left after the repairs, and corrects the list of ticks. A run that was sent again goes on in seconds."""
-    for _ in range(_MAX_WAIT_S):
-        remaining = [item for subject, _ in contradicted for item in truth.look(subject)]
-        if not any(item.name == RUN_STUCK for item in remaining):
-            break
-        truth.clock.sleep(1)
-    truth.refresh(subject for subject, _ in contradicted)
-    return remaining
 
 
 def _print(contradictions: Sequence[Contradiction]) -> None:
     if not contradictions:
         console().print("jobs, due entries, groups, tenants, audit and runs agree")
         return
-    rows = [(item.name, item.subject.name, f"{item.detail}\n→ {item.remedy}") for item in contradictions]
+    rows = [(item.name, item.subject.name, f"{item.detail}\n→ {_effect(item)}") for item in contradictions]
     console().print(output.table(("CONTRADICTION", "OF", "FOUND"), rows))
 
 
-def _report(contradictions: Sequence[Contradiction], results: Sequence[str], as_json: bool) -> None:
+def _effect(item: Contradiction) -> str:
+    """What its repair does, and the fire times that it affects."""
+    if item.repair is None:
+        return item.remedy
+    try:
+        return f"{item.remedy}: {item.foresee()}"
+    except Minute8Error as error:
+        return f"{item.remedy}: it is not known what that affects: {error}"
+
+
+def _report(repaired: Sequence[tuple[Contradiction, str]], as_json: bool) -> None:
     if as_json:
-        repaired = [
-            {**_view(item), "result": result} for item, result in zip(contradictions, results, strict=True)
-        ]
-        print_json({"contradictions": repaired})
+        print_json({"contradictions": [{**_view(item), "result": result} for item, result in repaired]})
         return
-    for item, result in zip(contradictions, results, strict=True):
+    for item, result in repaired:
         console().print(f"{item.name} {item.subject.name}: {result}", soft_wrap=True)
 
 

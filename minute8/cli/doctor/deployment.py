@@ -17,6 +17,7 @@ from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
 from common.platform.dead_letters import DeadLetters
 from common.platform.signing_masters import parameter_name
+from common.registration.defined_job import as_written
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
 from common.storage.table import Table, Tables
@@ -141,7 +142,7 @@ class Deployment:
         return str(self.client("sqs").get_queue_url(QueueName=self.named("executions"))["QueueUrl"])
 
     def truth(self) -> Truth:
-        return Truth(self.tables(), self.executions(), self.clock)
+        return Truth(self.tables(), self.executions(), self.clock, as_written)
 
     def index(self) -> DueIndex:
         return DueIndex(self.due_table())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from common.errors import Minute8Error
 from common.platform.findings import Finding, Repair, failed, not_checked, ok, repairable
 from common.storage.conflicts import ConditionFailed
-from common.truth.contradiction import Contradiction, Subject
+from common.truth.contradiction import RUN_STUCK, Contradiction, Subject
 from common.truth.truth import Truth
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.output import plural
@@ -16,6 +16,9 @@ from minute8.cli.output import plural
 # Jobs, due entries and shards: some seconds of reading.
 _MAX_EXAMINED: Final = 2_000
 CONTRADICTIONS_NAMED: Final = 5
+_MAX_WAIT_S: Final = 10
+# One repair can bring the next one to light.
+_MAX_ROUNDS: Final = 4
 
 # What was looked at, and what contradicts it.
 Contradicted = tuple[Subject, list[Contradiction]]
@@ -29,7 +32,7 @@ def check_tables(deployment: Deployment) -> Iterator[Finding]:
     except deployment.client("dynamodb").exceptions.ResourceNotFoundException:
         yield not_checked("a table is missing; its own check says which")
         return
-    contradictions = [contradiction for _, of_subject in contradicted for contradiction in of_subject]
+    contradictions = listed(contradicted)
     if not contradictions:
         yield ok("jobs, due entries, groups, tenants and runs agree, as far as ticks have read them")
         return
@@ -52,17 +55,48 @@ def check_tables(deployment: Deployment) -> Iterator[Finding]:
         yield failed(message, "; ".join(sorted({contradiction.remedy for contradiction in contradictions})))
 
 
-def _repaired(truth: Truth, contradicted: Iterable[Contradicted]) -> str:
-    results = [
-        repair_outcome(contradiction)
-        for _, of_subject in contradicted
-        for contradiction in of_subject
-        if contradiction.repair
-    ]
-    truth.refresh(subject for subject, _ in contradicted)
-    if failures := [result for result in results if result != "repaired"]:
-        raise RuntimeError(f"{len(failures)} of {len(results)} are left: {failures[0]}")
-    return f"{len(results)} repaired"
+def _repaired(truth: Truth, contradicted: Sequence[Contradicted]) -> str:
+    """Raises RuntimeError if something is left."""
+    results, remaining = repaired(truth, contradicted, repair_outcome)
+    done = [result for _, result in results if result == "repaired"]
+    if remaining:
+        first = f"{remaining[0].name} {remaining[0].subject.name}"
+        raise RuntimeError(
+            f"{len(done)} of {len(results)} are repaired, and {len(remaining)} are found: {first}"
+        )
+    return f"{len(done)} repaired"
+
+
+def repaired(
+    truth: Truth, contradicted: Sequence[Contradicted], repair: Callable[[Contradiction], str]
+) -> tuple[list[tuple[Contradiction, str]], list[Contradiction]]:
+    """Make each repair, then those that they bring to light. Returns what became of each, and what is left."""
+    results: list[tuple[Contradiction, str]] = []
+    tried: set[tuple[str, Subject, str]] = set()
+    for _ in range(_MAX_ROUNDS):
+        new = [item for item in listed(contradicted) if (item.name, item.subject, item.detail) not in tried]
+        if not new:  # what is left has been tried
+            break
+        results += [(item, repair(item)) for item in new]
+        tried |= {(item.name, item.subject, item.detail) for item in new}
+        subjects = dict.fromkeys(subject for subject, _ in contradicted)
+        _wait_for_runs(truth, subjects)
+        truth.refresh(subjects)
+        contradicted = list(truth.all())
+    return results, listed(contradicted)
+
+
+def _wait_for_runs(truth: Truth, subjects: Iterable[Subject]) -> None:
+    """A run that was sent again goes on in seconds."""
+    for _ in range(_MAX_WAIT_S):
+        if not any(item.name == RUN_STUCK for subject in subjects for item in truth.look(subject)):
+            return
+        truth.clock.sleep(1)
+
+
+def listed(contradicted: Iterable[Contradicted]) -> list[Contradiction]:
+    """All contradictions, without what was looked at."""
+    return [contradiction for _, of_subject in contradicted for contradiction in of_subject]
 
 
 def repair_outcome(contradiction: Contradiction) -> str:
