@@ -9,12 +9,13 @@ import base64
 import html
 import json
 import re
-from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect, bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, quote_plus
 
+from common.cache import FairCache
 from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
@@ -33,6 +34,8 @@ _JAVASCRIPT: Final = "!'()*"
 _EDGE: Final = 4
 # Less than the margin of an attempt's lease. What was read stays known to the next try.
 _READ_WITHIN_S: Final = 4
+# Redactions are kept for values of so many bytes.
+_MOST_VALUES_BYTES: Final = 128 * 1024
 
 
 class _Stopped(Exception):
@@ -53,7 +56,8 @@ class Filled:
 
     def redacted(self, outcome: Outcome) -> Outcome:
         """The outcome, with references in place of values."""
-        redact = Redaction(self.values)
+        key = tuple(sorted(self.values.items()))
+        redact = _redactions.get(key, str(self.event["minute8"]["tenant"]), lambda: Redaction(self.values))
         return replace(
             outcome,
             error_type=redact(outcome.error_type),
@@ -144,29 +148,42 @@ def _never(error_type: str, error: str) -> Outcome:
     return Outcome(ok=False, permanent=True, error_type=error_type, error=error)
 
 
+# However often a text was escaped, percent-encoded, wrapped or put into another case: without these characters, and in
+# small letters, it is the same as the form of a value without them. Of white space too much of a value may consist.
+_ESCAPES: Final = r"\\+|(?<=%)(?:25)+(?=[0-9a-f]{2})"
+_VIEWS: Final = tuple(map(re.compile, ("(?!)", _ESCAPES, rf"\\+[nrt]?|\s+|{_ESCAPES}")))
+
+
 class Redaction:
-    """Puts references in place of the values in a text, also where they are escaped, encoded, or cut off."""
+    """Puts references in place of the values in a text, also where they are escaped, encoded, wrapped, or cut off.
+
+    docs/secrets.md says what is found. Made once for the values of a job, and kept: it takes longer than its use.
+    """
 
     def __init__(self, values: Mapping[str, str]) -> None:
+        self.weight = 1 + sum(map(len, values.values()))
         forms = {
-            (form, name) for name, value in values.items() for form in _forms(value) if len(form) >= MIN_CHARS
+            (_small(form), name)
+            for name, value in values.items()
+            for form in _forms(value)
+            if len(form) >= MIN_CHARS
         }
-        # However often a text was escaped: without its backslashes it is the same.
-        unescaped = {(form.replace("\\", ""), name) for form, name in forms}
-        self._unescaped, self._escaped = _Forms(unescaped), _Forms(forms - unescaped)
+        known: set[tuple[str, str]] = set()
+        self._views: list[tuple[re.Pattern[str], _Forms]] = []
+        for left_out in reversed(_VIEWS):
+            seen = {(left_out.sub("", form), name) for form, name in forms}
+            self._views.append((left_out, _Forms(seen - known)))
+            known |= {(form, name) for form, name in seen if len(form) >= MIN_CHARS}
 
     def __call__(self, text: str) -> str:
         """The text with `secret://name` wherever it has the value of a secret."""
         if not text:
             return ""
-        places = [place for place, character in enumerate(text) if character != "\\"]
-        unescaped = "".join(text[place] for place in places)
-        spans = [
-            (places[start], places[end - 1] + 1, name)
-            for start, end, name in self._unescaped.spans(unescaped)
-        ]
-        if len(unescaped) < len(text):
-            spans += self._escaped.spans(text)
+        small, spans = _small(text), []
+        for left_out, forms in self._views:
+            places = _left(small, left_out)
+            seen = "".join([small[place] for place in places])
+            spans += [(places[start], places[end - 1] + 1, name) for start, end, name in forms.spans(seen)]
         parts, at = [], 0
         for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= at:
@@ -175,15 +192,46 @@ class Redaction:
         return "".join([*parts, text[at:]])
 
 
+# Each takes some hundred times the bytes of its values.
+_redactions: Final[FairCache[Redaction]] = FairCache(_MOST_VALUES_BYTES, lambda made: made.weight)
+
+
+def _small(text: str) -> str:
+    """The text in small letters, each in its place: a few letters have no single small one."""
+    if text.isascii():
+        return text.lower()
+    return "".join([low if len(low := letter.lower()) == 1 else letter for letter in text])
+
+
+def _left(text: str, left_out: re.Pattern[str]) -> Sequence[int]:
+    """The places of the characters that are not left out."""
+    places: list[int] = []
+    at = 0
+    for match in left_out.finditer(text):
+        places += range(at, match.start())
+        at = match.end()
+    return [*places, *range(at, len(text))] if at else range(len(text))
+
+
 class _Forms:
-    """Forms of values, in order: of thousands with the same beginning, a text is compared with two."""
+    """Forms of values, in order: of thousands with the same beginning or end, a text is compared with two."""
 
     def __init__(self, forms: Iterable[tuple[str, str]]) -> None:
-        # Without its backslashes a form can be shorter than a value: then only its edges count.
-        self._all = sorted(form for form in forms if len(form[0]) >= _EDGE)
         self._by_beginning: dict[str, list[tuple[str, str]]] = {}
-        for form, name in (form for form in self._all if len(form[0]) >= MIN_CHARS):
-            self._by_beginning.setdefault(form[:MIN_CHARS], []).append((form, name))
+        # A part of it where the text ends, and the others, read backwards, where it begins.
+        self._beginnings: dict[str, str] = {}
+        self._backwards: dict[str, list[tuple[str, str]]] = {}
+        self._longest = 0
+        # Without what is left out a form can be shorter than a value: then only its edges count.
+        for form, name in sorted(form for form in forms if len(form[0]) >= _EDGE):
+            if len(form) >= MIN_CHARS:
+                self._by_beginning.setdefault(form[:MIN_CHARS], []).append((form, name))
+            for length in range(_EDGE, min(MIN_CHARS, len(form) + 1)):
+                self._beginnings.setdefault(form[:length], name)
+            self._backwards.setdefault(form[-_EDGE:], []).append((form[::-1], name))
+            self._longest = max(self._longest, len(form))
+        for same in self._backwards.values():
+            same.sort()
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where the text has a form: also its beginning, anywhere, and parts of it where the text begins and ends."""
@@ -195,15 +243,15 @@ class _Forms:
                     yield start, start + _common(text, start, form), name
         # Without a character that was cut in two.
         beginning, ending = text.lstrip("\ufffd"), text.rstrip("\ufffd")
-        for form, name in self._all:
-            for length in range(_EDGE, MIN_CHARS):
-                if ending.endswith(form[:length]):
-                    yield len(ending) - length, len(text), name
-            last = beginning.find(form[-_EDGE:])
-            while 0 <= last < len(form):
-                if form.endswith(beginning[: last + _EDGE]):
-                    yield 0, len(text) - len(beginning) + last + _EDGE, name
-                last = beginning.find(form[-_EDGE:], last + 1)
+        for length in range(_EDGE, MIN_CHARS):
+            if name_of_end := self._beginnings.get(ending[-length:] if len(ending) >= length else ""):
+                yield len(ending) - length, len(text), name_of_end
+        for end in range(_EDGE, min(self._longest, len(beginning)) + 1):
+            if same := self._backwards.get(beginning[end - _EDGE : end]):
+                backwards = beginning[:end][::-1]
+                at = bisect_left(same, (backwards, ""))
+                if at < len(same) and same[at][0].startswith(backwards):
+                    yield 0, len(text) - len(beginning) + end, same[at][1]
 
 
 def _common(text: str, start: int, form: str) -> int:
@@ -219,13 +267,16 @@ def _common(text: str, start: int, form: str) -> int:
 
 
 def _forms(value: str) -> set[str]:
-    """How a value may stand in an answer or a log: as it is, its lines, escaped, percent-encoded, in Base64 and hex."""
+    """How a value may stand in an answer or a log: as it is, its lines, escaped, percent-encoded, in Base64 and hex.
+
+    Each also stands for its other cases.
+    """
     forms = {value, value.strip(), *(line.strip() for line in value.splitlines())}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     forms |= {json.dumps(value, ensure_ascii=False)[1:-1].translate(_GO), quote(value, safe=_JAVASCRIPT)}
     forms |= {repr(value)[1:-1], html.escape(value), quote(value, safe=""), quote(value), quote_plus(value)}
     encoded = value.encode()
-    forms |= {encoded.hex(), encoded.hex().upper()}
+    forms |= {encoded.hex(), repr(encoded)[2:-1], repr(encoded + b"'")[2:-2], repr(encoded + b"'\"")[2:-4]}
     for before in range(3):
         text = base64.b64encode(bytes(before) + encoded).decode()
         # Without the characters that depend on what stands before and after it.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import html
 import json
+import re
+import textwrap
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -18,6 +22,7 @@ from msgspec import structs
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from common.tenants.secrets import MAX_BYTES, MIN_CHARS
 from executor.secrets import Filled, JobSecrets, Redaction
+from tests.executor.contexts import event
 from tests.worlds import World, job, with_spec
 
 SECRETS = st.text(min_size=MIN_CHARS, max_size=60).filter(
@@ -67,6 +72,68 @@ def test_a_value_is_not_shown_in_any_encoding(
     assert value not in shown.replace("secret://token", "")
 
 
+CANARY = "Canary/3+key?é&\"x\"='y'-Zz" * 3
+WRAPPED = re.sub("(.{76})", "\\1\\n", base64.b64encode(f"user:{CANARY}".encode()).decode())
+# Twenty transformations; docs/targets.md says which are found.
+TRANSFORMED: dict[str, str] = {
+    "base64, lines of 76": WRAPPED,
+    "base64, lines of 76 with CRLF": WRAPPED.replace("\n", "\r\n"),
+    "base64, lines of 76, in JSON": json.dumps({"echo": WRAPPED}),
+    "base64, lines of 64, indented": textwrap.indent(
+        re.sub("(.{64})", "\\1\\n", WRAPPED.replace("\n", "")), "  "
+    ),
+    "base64 for URLs": base64.urlsafe_b64encode(CANARY.encode()).decode(),
+    "URL twice": quote(quote(CANARY, safe=""), safe=""),
+    "URL three times": quote(quote(quote(CANARY, safe=""), safe=""), safe=""),
+    "a form in a URL": quote(quote_plus(CANARY)),
+    "Python's bytes": repr(CANARY.encode()),
+    "Python's bytes in JSON": json.dumps(repr(CANARY.encode())),
+    "Python's text": repr(CANARY),
+    "in capitals": CANARY.upper(),
+    "in small letters": CANARY.lower(),
+    "in swapped case": CANARY.swapcase(),
+    "hex in capitals": CANARY.encode().hex().upper(),
+    "HTML": html.escape(CANARY),
+    "JSON in JSON": json.dumps(json.dumps({"echo": CANARY})),
+    "words over lines": CANARY.replace("-", "-\n    "),
+}
+NOT_FOUND: dict[str, str] = {
+    "backwards": CANARY[::-1],
+    "base64 twice": base64.b64encode(base64.b64encode(CANARY.encode())).decode(),
+    "ROT13": codecs.encode(CANARY, "rot13"),
+    "compressed": base64.b64encode(zlib.compress(CANARY.encode())).decode(),
+}
+
+
+@pytest.mark.parametrize("how", TRANSFORMED)
+def test_no_part_of_a_transformed_canary_is_shown(how: str) -> None:
+    """Of Base64 wrapped at 76, of URLs encoded twice, of bytes and other cases 47 to 76 % were left."""
+    shown = Redaction({"canary": CANARY})(f"answer: {TRANSFORMED[how]} end")
+    assert "secret://canary" in shown
+    rest = shown.replace("secret://canary", "")
+    assert len(rest) < len("answer:  end") + 24, shown
+
+
+@pytest.mark.parametrize("how", NOT_FOUND)
+def test_what_is_not_found_is_stated(how: str) -> None:
+    assert Redaction({"canary": CANARY})(NOT_FOUND[how]) == NOT_FOUND[how]
+
+
+def test_a_redaction_is_made_once_for_the_values_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Mapping[str, str]] = []
+
+    class Counted(Redaction):
+        def __init__(self, values: Mapping[str, str]) -> None:
+            made.append(values)
+            super().__init__(values)
+
+    monkeypatch.setattr("executor.secrets.Redaction", Counted)
+    for value in ("once-and-for-all", "once-and-for-all", "another-value"):
+        outcome = Filled({}, event(), {"s": value}).redacted(Outcome(ok=False, error=f"<{value}>"))
+        assert outcome.error == "<secret://s>"
+    assert made == [{"s": "once-and-for-all"}, {"s": "another-value"}]
+
+
 @given(value=SECRETS, at=st.integers(4, 59))
 @example(value="000\\000¡", at=4)
 def test_a_value_that_is_cut_off_is_not_shown(value: str, at: int) -> None:
@@ -96,7 +163,7 @@ def test_each_line_of_a_value_is_hidden() -> None:
 def test_a_hostile_value_and_answer_take_no_time() -> None:
     """The most that a job can name, and all that an outcome can hold: a loop over characters would take minutes."""
     values = {f"s{number}": ("a" * 15 + "\n") * (MAX_BYTES // 16) for number in range(20)}
-    outcome = Filled({}, {}, values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail="a" * 5_000))
+    outcome = Filled({}, event(), values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail="a" * 5_000))
     assert "aaaa" not in outcome.error + outcome.log_tail
 
 
@@ -106,7 +173,9 @@ def test_thousands_of_lines_with_the_same_beginning_take_no_time(before: str) ->
     lines = [f"{before}{number:05x}" for number in range(20 * 290)]
     values = {f"s{first}": "\n".join(lines[first::20])[:MAX_BYTES] for first in range(20)}
     began_at = time.process_time()
-    outcome = Filled({}, {}, values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail=before * 200))
+    outcome = Filled({}, event(), values).redacted(
+        Outcome(ok=False, error="a" * 5_000, log_tail=before * 200)
+    )
     assert time.process_time() - began_at < 5
     assert "aaaa" not in outcome.error + outcome.log_tail
 
@@ -119,7 +188,7 @@ def test_of_lines_with_the_same_beginning_each_is_hidden_to_its_end() -> None:
 
 def test_what_is_told_is_cut_to_size_after_it_is_redacted() -> None:
     values = {"n" * 64: "12345678"}
-    outcome = Filled({}, {}, values).redacted(
+    outcome = Filled({}, event(), values).redacted(
         Outcome(ok=False, error="12345678" * 99, log_tail="12345678" * 99)
     )
     assert (len(outcome.error), len(outcome.log_tail)) == (ERROR_BYTES, LOG_TAIL_BYTES)
