@@ -13,21 +13,16 @@ from msgspec.structs import replace
 from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL
 from common.clock import Clock
-from common.events import NoEvents
-from common.jobs.calendars import Calendars
-from common.jobs.ended import EndedJobs
+from common.config import Config
+from common.deployment import Deployment
 from common.planning.directory import FILING, SHARD_ENTRIES
-from common.planning.due_index import DueIndex
-from common.planning.postponed import Postponed
-from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
 from common.registration.schedule_text import parse_schedule
-from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Table as DynamoTable
+from common.storage.table import Tables
 from common.timing.groups import group_can_fire, group_key
 from common.timing.slots import places
-from scheduler.pacing import PaceCarryover
 from scheduler.planner import Planner
 from scheduler.tick import Scheduler
 from scripts.measure.rounds import track
@@ -218,18 +213,7 @@ class SharesStub(DueStub):
 
 def scheduler_over(dynamodb: Any, sqs: Any, clock: Clock) -> Scheduler:
     """A scheduler on these clients, one stub for all of its tables."""
-    due, jobs, runs = (DynamoTable(dynamodb, name) for name in ("due", "jobs", "runs"))
+    tables = Tables(lambda name: DynamoTable(dynamodb, name))
     queue = ExecutionsQueue(sqs, QUEUE_URL, clock)
-    planner = Planner(
-        index=DueIndex(due),
-        runs=Runs(runs),
-        queue=queue,
-        clock=clock,
-        postponed=Postponed(due, queue, clock),
-        calendars=Calendars(jobs),
-        events=NoEvents(),
-        quarantine=Quarantine(due),
-        ended=EndedJobs(due, jobs),
-        carryover=PaceCarryover(due),
-    )
-    return Scheduler(planner)
+    deployment = Deployment(Config.from_env({}), clock=clock, tables=tables, queue=queue)
+    return Scheduler(Planner.of(deployment))

@@ -212,6 +212,7 @@ def _forget() -> None:
 
     for cached in (
         handler._executor,
+        handler._deployment,
         config.config,
         telemetry.logger,
         telemetry.metrics,

@@ -21,9 +21,9 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from common.storage import aws
-from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS, Requests
-from common.storage.http_answer import Response
+from common.storage.connections import Response
 from common.storage.outgoing import Steps
+from common.storage.signed_calls import DirectDynamoDB, DirectLambda, DirectSQS, Requests
 
 Answer = Callable[[dict[str, Any]], bytes]
 _CREDENTIALS = Credentials("stub", "stub")

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from common import telemetry
+
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
 
@@ -46,12 +48,10 @@ class EventBus:
             "DetailType": detail_type,
             "Detail": json.dumps(detail, separators=(",", ":"), default=str),
         }
-        try:
+        with telemetry.tolerated("event not published", event=detail_type, detail=detail):
             answer = self._client.put_events(Entries=[entry])  # type: ignore[list-item]
             if answer["FailedEntryCount"]:
                 _log.error("event refused: %s %s", detail_type, answer["Entries"])
-        except Exception:  # noqa: BLE001  the run is recorded; its executor goes on
-            _log.exception("event not published: %s %s", detail_type, detail)
 
 
 def event_bus(name: str) -> Events:

@@ -37,6 +37,18 @@ SERVICE_GOOD = "ServiceGood"
 SERVICE_TOTAL = "ServiceTotal"
 
 
+_log = logging.getLogger("minute8")
+
+
+@contextmanager
+def tolerated(message: str, **fields: object) -> Iterator[None]:
+    """Log whatever the block raises as `message`, and go on after it: somebody else does what it leaves undone."""
+    try:
+        yield
+    except Exception:  # noqa: BLE001  each block says who does what is left
+        _log.warning(message, extra=fields, exc_info=True)
+
+
 @contextmanager
 def spans_are_packaged() -> Iterator[None]:
     """Log an error in place of a block whose modules are not packaged (deploy/spans.js)."""

@@ -22,8 +22,8 @@ from typing import Any, Literal
 from common import telemetry
 from common.clock import Clock, SystemClock
 from common.config import config
+from common.deployment import Deployment
 from common.errors import Minute8Error, NotFound
-from common.events import event_bus
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job
 from common.planning.execution import Execution, parse_execution_id
@@ -34,9 +34,8 @@ from common.runs.records import CHANGED_AFTER_S, Runs
 from common.runs.run import Run
 from common.runs.states import DISPATCHED
 from common.storage import aws
-from common.storage.table import Table, Tables
-from common.tenants.rules_cache import KnownTenants
-from executor.failure_streak import FailureStreak, store_of_failures
+from common.storage.table import Table
+from executor.failure_streak import FailureStreak
 from executor.targets import answers
 from executor.targets.lambda_function import raised
 
@@ -65,24 +64,21 @@ def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tupl
     results: Counter[Result] = Counter()
     failed: list[str] = []
     for record in records:
-        try:
+        # Without the body: it has the event, with the values of its secrets.
+        with telemetry.tolerated("outcome failed: it comes again", message_id=record["messageId"]):
             results[outcomes.complete(record["body"])] += 1
-        except Exception as error:  # noqa: BLE001  the other messages continue after any error
-            # Without the body: it has the event, with the values of its secrets.
-            telemetry.logger().warning("outcome failed", message_id=record["messageId"], error=repr(error))
-            failed.append(record["messageId"])
+            continue
+        failed.append(record["messageId"])
     return results, failed
 
 
 @cache
 def _outcomes() -> Outcomes:
-    settings, clock = config(), SystemClock()
-    tables = Tables.of(settings)
     # A job may be paused here, which enqueues nothing.
-    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
-    store = store_of_failures(tables, queue, clock, KnownTenants(tables.tenants))
-    failure_streak = FailureStreak(store, event_bus(settings.event_bus))
-    return Outcomes(tables.jobs, Runs(tables.runs), failure_streak, clock)
+    deployment = Deployment(config(), queue=ExecutionsQueue(aws.on_first_use(aws.sqs), "", SystemClock()))
+    store = aws.on_first_use(lambda: deployment.stored_jobs)
+    streak = FailureStreak(store, deployment.events)
+    return Outcomes(deployment.tables.jobs, deployment.runs, streak, deployment.clock)
 
 
 class UnreadableOutcome(Minute8Error):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from common.cache import FairCache
 from common.clock import Clock
+from common.errors import DAMAGE
 from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import CORRUPT, Job
 from common.jobs.spec import PAYLOAD_PATCH
@@ -59,7 +60,7 @@ class DueJobs:
         names = dict.fromkeys((execution.tenant, execution.job_id) for execution in executions)
         jobs: dict[JobName, Job] = {}
         for item in self.jobs.get_some([keys.job(*name) for name in names]):
-            with suppress(Exception):
+            with suppress(*DAMAGE):
                 job = Job.from_item(item)
                 jobs[job.tenant, job.job_id] = job
         return jobs

@@ -8,18 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from common import events
-from common.clock import Clock
 from common.errors import NotFound, RevisionMismatch
 from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
-from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.runs.states import FAILED
-from common.storage import aws
-from common.storage.table import Tables
-from common.tenants.rules_cache import KnownTenants
 
 if TYPE_CHECKING:
     from common.jobs.store import JobStore
@@ -116,15 +111,3 @@ def _about(execution: Execution) -> dict[str, object]:
         "fire_at": execution.fire_at,
         "trigger": execution.trigger,
     }
-
-
-def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
-    """The job store, imported on first use. Most batches have no run that fails for good or ends a failure streak."""
-
-    def build() -> JobStore:
-        from common.jobs.store import job_store
-        from minute8.eventbridge.guard import schedule_guard
-
-        return job_store(tables, queue, clock, known, guards=[schedule_guard(tables.jobs)])
-
-    return aws.on_first_use(build)

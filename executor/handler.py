@@ -10,15 +10,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
-from common.clock import Clock, SystemClock
+from common.clock import SystemClock
 from common.config import config
-from common.events import event_bus
+from common.deployment import Deployment
 from common.planning.packs import hold_s, is_wake
-from common.planning.queue import ExecutionsQueue
 from common.storage import aws
-from common.storage.table import Tables
-from common.tenants.rules_cache import KnownTenants
-from executor import wiring
 from executor.batch import execute_batch
 from executor.pipeline import EVENT_TIMEOUT_S, Executor
 from executor.recorder import Report, has_started, service_level
@@ -28,9 +24,6 @@ from executor.targets import clients, kinds
 from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
-    from common.jobs.store import JobStore
-    from common.planning.removal_requests import RemovalRequests
-    from common.tenants.secrets import SecretKey
     from executor.run_spans import RunSpans
     from executor.targets.http_endpoint import HttpEndpoints
     from minute8.eventbridge.group_metrics import Attempt
@@ -112,33 +105,23 @@ def group_attempts(reports: Iterable[Report]) -> Iterator[Attempt]:
 
 
 @cache
+def _deployment() -> Deployment:
+    return Deployment(config())
+
+
+@cache
 def _executor() -> Executor:
-    settings, clock = config(), SystemClock()
-    tables = Tables.of(settings)
-    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
-    known = KnownTenants(tables.tenants)
-    endpoints = aws.on_first_use(_endpoints)
-    spans = _spans()
-    built = wiring.executor(
-        tables,
-        queue,
-        clock,
-        aws.on_first_use(lambda: _store(tables, queue, clock, known)),
-        event_bus(settings.event_bus),
-        known,
-        kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
-        aws.on_first_use(_removals),
-        _secret_key,
-        settings.api_url,
-        settings.stage,
-    )
-    return replace(built, note=spans.note, kinds=spans.flagging(built.kinds)) if spans else built
+    endpoints, spans = aws.on_first_use(_endpoints), _spans()
+    supported = kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s))
+    if spans is None:
+        return Executor.of(_deployment(), supported)
+    return replace(Executor.of(_deployment(), spans.flagging(supported)), note=spans.note)
 
 
-def _store(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
-    from executor.failure_streak import store_of_failures
+def _endpoints() -> HttpEndpoints:
+    from executor.targets.http_endpoint import HttpEndpoints
 
-    return store_of_failures(tables, queue, clock, known)
+    return HttpEndpoints.of(_deployment())
 
 
 @cache
@@ -156,33 +139,10 @@ def _spans() -> RunSpans | None:
     return None
 
 
-def _removals() -> RemovalRequests:
-    from common.planning.removal_requests import RemovalRequests
-
-    return RemovalRequests(aws.sqs(), config().planning_queue_url, SystemClock())
-
-
-def _secret_key() -> SecretKey | None:
-    from common.tenants.secrets import SecretKey
-
-    return SecretKey.of(config().secrets_key, aws.kms)
-
-
-def _endpoints() -> HttpEndpoints:
-    from common.tenants.web_address import is_public_or_loopback
-    from common.tenants.webhook_secrets import SigningSecrets
-    from executor.network_guard import NetworkGuard
-    from executor.targets.http_endpoint import HttpEndpoints
-
-    settings = config()
-    secrets = SigningSecrets(Tables.of(settings).tenants, _secret_key)
-    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
-    return HttpEndpoints(secrets.signing, SystemClock(), settings.plain_http_targets, guard)
-
-
 @cache
 def _redelivery() -> Redelivery:
-    return Redelivery(aws.on_first_use(aws.sqs), config().required("executions_queue_url"), SystemClock())
+    deployment = _deployment()
+    return Redelivery(deployment.sqs, config().required("executions_queue_url"), deployment.clock)
 
 
 def _warm_up() -> None:

@@ -185,7 +185,7 @@ def _connect(ip: IpAddress, port: int, timeout_s: float) -> socket.socket:
         connection.settimeout(timeout_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.connect((str(ip), port))
-    except BaseException:
+    except OSError:
         connection.close()
         raise
     return connection

@@ -8,19 +8,21 @@ partition, stays at its stage, and takes the remaining stages in its own thread:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from common import telemetry
 from common.clock import Clock
+from common.deployment import Deployment
 from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
+from common.runs.holders import Holders
 from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import DISPATCHED
+from common.storage.aws import on_first_use
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
@@ -28,9 +30,10 @@ from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant
 from executor.calling import PayloadReader, Sending
 from executor.conflict import Conflict, TakeOver, decide
-from executor.due_jobs import DueJobs
+from executor.due_jobs import DueJobs, Payloads
 from executor.permits import Permits
 from executor.recorder import Recorder, Report
+from executor.run_end import DeadLetters, RunEnd
 from executor.stages import (
     Admitted,
     CallDelay,
@@ -42,9 +45,13 @@ from executor.stages import (
     Loaded,
 )
 from executor.targets import Kind
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 
 if TYPE_CHECKING:
+    from executor.durable import DurableExecutions
+    from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
+    from executor.stops import Stops
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
@@ -80,6 +87,53 @@ class Executor:
     joint_call_delay: CallDelay = field(default_factory=CallDelay)
     # For spans; None: there are none.
     note: Note | None = None
+
+    @classmethod
+    def of(cls, deployment: Deployment, kinds: Mapping[str, Kind]) -> Executor:
+        """The executor of a deployment. What most batches do not need is made, and imported, on its first use."""
+        clock, queue, rules = deployment.clock, deployment.queue, deployment.rules
+        jobs, runs = deployment.tables.jobs, deployment.runs
+        due_jobs, payloads = DueJobs(jobs, clock), Payloads(on_first_use(lambda: deployment.texts))
+        permits = Permits(Holders(deployment.tables.runs, queue, clock))
+        letters = DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock)
+        run_end = RunEnd(
+            failure_streak=on_first_use(lambda: _failure_streak(deployment)),
+            dead_letters=letters,
+            backfills=on_first_use(lambda: deployment.backfills),
+            ended_jobs=on_first_use(lambda: deployment.ended_jobs),
+            removals=on_first_use(lambda: deployment.removals),
+            events=deployment.events,
+            queue=queue,
+            clock=clock,
+        )
+        postponed, stops = (
+            on_first_use(lambda: deployment.postponed),
+            on_first_use(lambda: _stops(deployment)),
+        )
+        recorder = Recorder(
+            runs=runs,
+            permits=permits,
+            run_end=run_end,
+            queue=queue,
+            postponed=postponed,
+            stops=stops,
+            durables=on_first_use(lambda: _durables(deployment)),
+            clock=clock,
+        )
+        return cls(
+            due_jobs=due_jobs,
+            runs=runs,
+            permits=permits,
+            recorder=recorder,
+            clock=clock,
+            kinds=kinds,
+            tenants=rules,
+            payload_formats=PAYLOAD_FORMATS,
+            payload_of=payloads.of,
+            secrets=on_first_use(lambda: _secrets(deployment)),
+            api_url=deployment.settings.api_url,
+            stage=deployment.settings.stage,
+        )
 
     def next_stage(self, progress: Progress) -> Progress:
         """Take an execution through its next stage.
@@ -197,7 +251,7 @@ class Executor:
         admitted: dict[int, Progress] = {}
         for loaded in plain:
             if loaded.execution.tenant in known:
-                with suppress(Exception):  # its own thread raises it
+                with telemetry.tolerated("not admitted together: its own thread tries again"):
                     admitted[id(loaded)] = self._admit(loaded, now)
         return [admitted.get(id(item), item) for item in batch]
 
@@ -279,11 +333,9 @@ class Executor:
 def _or_each_alone(
     stage: Callable[[Sequence[Progress]], list[Progress]], progress: list[Progress]
 ) -> list[Progress]:
-    try:
+    with telemetry.tolerated("stage not taken together: each takes it by itself", stage=stage.__name__):
         return stage(progress)
-    except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then
-        telemetry.logger().warning("stage not taken together", stage=stage.__name__, error=repr(error))
-        return progress
+    return progress
 
 
 def _is_plain(loaded: Loaded) -> bool:
@@ -303,3 +355,29 @@ def _is_plain(loaded: Loaded) -> bool:
 def _kept_s(rules: TenantRules | None) -> int:
     """Write nothing for a deleted tenant: nobody could read it, and its name may be used again."""
     return rules.run_retention_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
+
+
+def _failure_streak(deployment: Deployment) -> FailureStreak:
+    from executor.failure_streak import FailureStreak
+
+    return FailureStreak(deployment.stored_jobs, deployment.events)
+
+
+def _stops(deployment: Deployment) -> Stops:
+    from executor.stops import Stops
+
+    return Stops(deployment.rules, deployment.clock)
+
+
+def _durables(deployment: Deployment) -> DurableExecutions:
+    from executor.durable import DurableExecutions
+
+    return DurableExecutions(deployment.rules, deployment.clock)
+
+
+def _secrets(deployment: Deployment) -> JobSecrets:
+    from common.tenants.secrets import SecretValues
+    from executor.secrets import JobSecrets
+
+    key = deployment.secret_key
+    return JobSecrets(SecretValues(deployment.tables.tenants, key) if key else None, deployment.clock)

@@ -69,11 +69,9 @@ def _is_handed_over(deliveries: Sequence[Delivery]) -> bool:
 
 
 def _record(executor: Executor, delivery: Delivery) -> Run | None:
-    try:
+    with telemetry.tolerated("not known what was handed over: it is called again"):
         return executor.runs.get(delivery.execution) if delivery.execution else None
-    except Exception as error:  # noqa: BLE001  what is not known to be handed over is called again
-        telemetry.logger().warning("not known what was handed over", error=repr(error))
-        return None
+    return None
 
 
 def give_back(executor: Executor, task: Task) -> None:
@@ -116,17 +114,15 @@ def _send_alone(executor: Executor, deliveries: Iterable[Delivery], wait_s: int 
     """Enqueue each execution as a message of its own. False if the queue did not take them."""
     not_before_at = int(executor.clock.now()) + wait_s if wait_s else 0
     executions = (delivery.execution for delivery in deliveries if delivery.execution)
-    try:
+    with telemetry.tolerated("not sent on: the message comes again"):
         executor.recorder.queue.send(
             [
                 replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
                 for execution in executions
             ]
         )
-    except Exception as error:  # noqa: BLE001  then their messages are delivered again
-        telemetry.logger().warning("not sent on", error=repr(error))
-        return False
-    return True
+        return True
+    return False
 
 
 def _lease_until(error: Exception) -> float:
@@ -138,20 +134,16 @@ def _is_unclaimed(executor: Executor, task: Task, error: Exception) -> bool:
     delivery = task.delivery
     if not delivery.is_in_pack or delivery.execution is None or isinstance(error, StillRunning):
         return False
-    try:
+    with telemetry.tolerated("not known whether claimed"):
         return executor.is_unclaimed(delivery.execution)
-    except Exception as unknown:  # noqa: BLE001
-        telemetry.logger().warning("not known whether claimed", error=repr(unknown))
-        return False
+    return False
 
 
 def _settle(executor: Executor, delivery: Delivery) -> None:
     if not delivery.is_in_pack or delivery.execution is None:
         return
-    try:
+    with telemetry.tolerated("not settled: its call is made again, as after a crash"):
         executor.runs.settle(delivery.execution, delivery.message.message_id)
-    except Exception as error:  # noqa: BLE001  its call is made again, as after a crash
-        telemetry.logger().warning("not settled", error=repr(error))
 
 
 class Hidden(NamedTuple):
@@ -223,10 +215,8 @@ class Redelivery:
         entries: list[DeleteMessageBatchRequestEntryTypeDef] = [
             {"Id": str(number), "ReceiptHandle": message.receipt} for number, message in enumerate(messages)
         ]
-        try:
+        with telemetry.tolerated("messages not deleted: Lambda does it after the batch"):
             self.client.delete_message_batch(QueueUrl=self.url, Entries=entries)
-        except Exception as error:  # noqa: BLE001  Lambda deletes them after the batch
-            telemetry.logger().warning("messages not deleted", error=repr(error))
 
     def keep_hidden(self, hidden: Hidden, tasks: Sequence[Task]) -> None:
         """Keep these messages hidden while the batch goes on. Otherwise another executor gets them after the lease.
@@ -261,7 +251,5 @@ class Redelivery:
             }
             for number, (message, wait_s) in enumerate(waits.items())
         ]
-        try:
+        with telemetry.tolerated("visibility not changed: the messages come again all the same"):
             self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
-        except Exception as error:  # noqa: BLE001  the messages come again all the same
-            telemetry.logger().warning("visibility not changed", error=repr(error))

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from executor.failure_streak import FailureStreak
 
 _TIMEOUT_S: Final = 5
-_MAX_TRIES: Final = 2
 _MAX_ERROR_CHARS: Final = 1_000
 _MAX_CODE_CHARS: Final = 64
 # Characters that SQS refuses in the value of an attribute. `re` compiles the pattern on its first use: that takes 6 ms.
@@ -168,18 +167,15 @@ class DeadLetters:
         return code
 
     def _send_or_repeat(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
-        for remaining_tries in reversed(range(_MAX_TRIES)):
-            try:
-                job = self.as_scheduled(execution, job)
-                payload = self.payload_of(job)
-                event = calling.event(job, payload, execution, None, self.payload_formats)
-                parts = self._parts(job, execution, event)
-                _send(job, event, parts, attributes(job, execution, parts, failure))
-                return
-            except Exception as raised:
-                if not remaining_tries:
-                    raise
-                telemetry.logger().warning("dead letter not sent, tried again", error=shown(str(raised)))
+        with telemetry.tolerated("dead letter not sent, tried again"):
+            return self._send(job, execution, failure)
+        return self._send(job, execution, failure)
+
+    def _send(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
+        job = self.as_scheduled(execution, job)
+        event = calling.event(job, self.payload_of(job), execution, None, self.payload_formats)
+        parts = self._parts(job, execution, event)
+        _send(job, event, parts, attributes(job, execution, parts, failure))
 
     def _forbidden(self, job: Job) -> str:
         queue = _queue(job)
@@ -200,10 +196,8 @@ class DeadLetters:
 
     def _note(self, execution: Execution, problem: str) -> None:
         telemetry.logger().error("dead letter not sent", run=execution.execution_id, error=problem)
-        try:
+        with telemetry.tolerated("nor noted in the run"):
             self.runs.note_dead_letter(execution, problem)
-        except Exception as raised:  # noqa: BLE001  it is logged
-            telemetry.logger().error("nor noted in the run", error=shown(str(raised)))
 
 
 def attributes(

@@ -16,6 +16,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
+from common.errors import DAMAGE
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
 from common.planning.concurrently import for_each
@@ -190,7 +191,7 @@ def _due(
         group, shard, _ = listing.shard
         try:
             is_due = group_can_fire(group, window.start, window.end)
-        except Exception as error:  # noqa: BLE001  an error must not stop the other groups
+        except DAMAGE as error:
             yield Unreadable("due", keys.directory(group, shard), f"unreadable group: {error!r}"[:500])
             continue
         if is_due:

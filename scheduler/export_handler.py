@@ -8,11 +8,10 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final
 
-from common.clock import SystemClock
 from common.config import config
+from common.deployment import Deployment
 from common.planning.chores import Chore, ChoreRunner
 from common.storage import aws
-from common.storage.table import Tables
 from scheduler.exporter import Exporter
 
 # https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
@@ -55,9 +54,9 @@ class S3Bucket:
 
 def handle(event: object, context: object) -> dict[str, int]:
     """One round. Returns what it did; raises RuntimeError if a day could not be exported."""
-    clock = SystemClock()
-    runner = ChoreRunner(Tables.of(config()).due, clock, "export")
-    (done,) = runner.run([Chore("export", exporter().steps)], clock.now() + _MAX_WORK_S)
+    export = exporter()
+    runner = ChoreRunner(export.tables.due, export.clock, "export")
+    (done,) = runner.run([Chore("export", export.steps)], export.clock.now() + _MAX_WORK_S)
     if failed := done.errors + done.problems:
         raise RuntimeError(f"{len(failed)} days could not be exported, the first: {failed[0]}")
     return dict(done.counts)
@@ -66,6 +65,6 @@ def handle(event: object, context: object) -> dict[str, int]:
 @cache
 def exporter() -> Exporter:
     """This process's exporter."""
-    settings = config()
+    deployment, settings = Deployment(config()), config()
     bucket = S3Bucket(aws.s3(), settings.required("runs_export"))
-    return Exporter(Tables.of(settings), bucket, f"minute8-{settings.stage}/runs", SystemClock())
+    return Exporter(deployment.tables, bucket, f"minute8-{settings.stage}/runs", deployment.clock)

@@ -15,20 +15,17 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common import telemetry
-from common.clock import SystemClock
 from common.config import config
-from common.events import event_bus
+from common.deployment import Deployment
 from common.planning import removal_requests
 from common.planning.chores import ChoreRunner
 from common.planning.log import PlannedWindow
-from common.planning.queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Tables
 from common.truth.contradiction import SHARD_COUNT, Contradiction, shard_subject
-from scheduler import wiring
-from scheduler.chores import REMOVALS, Parts, chores
-from scheduler.planner import FanOut, SharePlanner
+from scheduler.chores import REMOVALS, chores
+from scheduler.planner import FanOut, Planner, SharePlanner
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 
@@ -53,7 +50,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
         export_spans(summary, began_at, planned_at or planner.clock.now(), type(error).__name__)
         raise
     export_spans(summary, began_at, planned_at)
-    if is_removal_due(parts().tables):
+    if is_removal_due(deployment().tables):
         remove(summary.now)
     return asdict(summary)
 
@@ -64,7 +61,8 @@ def _follow_up(summary: TickSummary) -> None:
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     note_suspects(summary)
-    ChoreRunner(parts().tables.due, parts().clock, "tick").run(chores(parts()), summary.now + MAX_CHORES_S)
+    runner = ChoreRunner(deployment().tables.due, deployment().clock, "tick")
+    runner.run(chores(deployment()), summary.now + MAX_CHORES_S)
     telemetry.metrics().flush_metrics()
 
 
@@ -73,17 +71,17 @@ def remove(began_at: float) -> None:
     from scheduler.removal import MAX_REMOVAL_S, run_alone  # most ticks have nothing to delete
     from scheduler.removal_lease import RemovalLease
 
-    tables, _, clock = parts()
-    runner = ChoreRunner(tables.due, clock, "removal")
+    due, clock = deployment().tables.due, deployment().clock
+    runner = ChoreRunner(due, clock, "removal")
     until = began_at + MAX_REMOVAL_S
-    run_alone(RemovalLease(tables.due), clock, lambda: runner.run(chores(parts(), REMOVALS), until), until)
+    run_alone(RemovalLease(due), clock, lambda: runner.run(chores(deployment(), REMOVALS), until), until)
 
 
 def handle_shares(event: Mapping[str, Any], context: object) -> None:
     """Plan the shares of one message, or delete what is over. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
         if record["body"] == removal_requests.BODY:
-            remove(parts().clock.now())
+            remove(deployment().clock.now())
             continue
         summary = _share_planner().plan(record["body"])
         note_suspects(summary)
@@ -165,7 +163,7 @@ def note_suspects(summary: TickSummary) -> None:
     from common.truth.found import FoundContradictions  # most planners do not need it
 
     try:
-        FoundContradictions(parts().tables.due).suspect(suspects, summary.now)
+        FoundContradictions(deployment().tables.due).suspect(suspects, summary.now)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
 
@@ -180,44 +178,34 @@ def is_removal_due(tables: Tables) -> bool:
         tables.tenants.query(Query(partition, limit=1))
         for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)
     )
-    try:
+    with telemetry.tolerated("not known whether anything is to be removed"):
         return any(True for _ in chain.from_iterable(chain(ended, deletions)))
-    except Exception:  # noqa: BLE001  the tick stands, whatever this is
-        return True
+    return True
 
 
 @cache
-def parts() -> Parts:
-    """What this process's chores are made of."""
-    return Parts(Tables.of(config()), _queue(), SystemClock())
+def deployment() -> Deployment:
+    """This process's deployment."""
+    return Deployment(config())
 
 
 @cache
 def scheduler() -> Scheduler:
     """This process's scheduler. The planner does not need the fan-out."""
-    settings, clock = config(), SystemClock()
-    tables = Tables.of(settings)
     fan_out = None
-    if settings.planning_queue_url:
-        planning_queue = PlanningQueue(aws.sqs(), settings.planning_queue_url)
-        fan_out = FanOut(Shares(tables.due), planning_queue, settings.planner_share_entries)
-    queue = _queue()
-    events = event_bus(settings.event_bus)
-    return wiring.scheduler(
-        tables, queue, clock, events, fan_out=fan_out, patient=True, pack_from=settings.pack_from
-    )
+    if config().planning_queue_url:
+        fan_out = FanOut(Shares(deployment().tables.due), _planning_queue(), config().planner_share_entries)
+    return Scheduler(Planner.of(deployment(), patient=True), fan_out)
 
 
 @cache
 def _share_planner() -> SharePlanner:
-    shares = Shares(Tables.of(config()).due)
-    queue = PlanningQueue(aws.sqs(), config().required("planning_queue_url"))
-    return SharePlanner(scheduler().planner, shares, queue)
+    return SharePlanner(scheduler().planner, Shares(deployment().tables.due), _planning_queue())
 
 
-def _queue() -> ExecutionsQueue:
-    return ExecutionsQueue(aws.sqs(), config().required("executions_queue_url"), SystemClock())
+def _planning_queue() -> PlanningQueue:
+    return PlanningQueue(deployment().sqs, config().required("planning_queue_url"))
 
 
 if aws.in_lambda():  # also in a planner
-    aws.warm_up(scheduler)
+    aws.warm_up(scheduler, aws.sqs)

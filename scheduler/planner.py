@@ -7,12 +7,14 @@ too large for one tick, or quarantined records.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from common import telemetry
 from common.clock import Clock
+from common.deployment import Deployment
+from common.errors import DAMAGE
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.concurrently import for_each
@@ -36,6 +38,7 @@ from common.planning.shares import (
     grouped_by_pace,
 )
 from common.storage import keys
+from common.storage.aws import on_first_use
 from common.storage.unreadable import Unreadable
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
@@ -82,6 +85,25 @@ class Planner:
     carryover: PaceCarryover
     patient: bool = False
     pack_from: int = PACK_FROM
+
+    @classmethod
+    def of(cls, deployment: Deployment, patient: bool = False) -> Planner:
+        """The planner of a deployment. What records skipped executions is made for the first that is skipped."""
+        due = deployment.tables.due
+        return cls(
+            index=deployment.index,
+            runs=on_first_use(lambda: deployment.runs),
+            queue=deployment.queue,
+            clock=deployment.clock,
+            postponed=deployment.postponed,
+            calendars=Calendars(deployment.tables.jobs),
+            events=deployment.events,
+            quarantine=Quarantine(due),
+            ended=on_first_use(lambda: deployment.ended_jobs),
+            carryover=PaceCarryover(due),
+            patient=patient,
+            pack_from=deployment.settings.pack_from,
+        )
 
     def plan_shards(self, work: ShardWork, summary: TickSummary, until: float = 0) -> None:
         """Enqueue all executions of these shards in their window; from `until` on no more entries are read.
@@ -153,7 +175,7 @@ class Planner:
     def _report_unlogged(self, unwritten: UnwrittenPortion, summary: TickSummary) -> None:
         """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""
         summary.unlogged += unwritten.count
-        with suppress(Exception):  # DynamoDB may refuse this too, and the metric tells it
+        with telemetry.tolerated("not noted for the operator; the metric tells it"):
             self.quarantine.add_entry(f"#log-{unwritten.window}", str(unwritten), summary.now)
 
 
@@ -297,7 +319,7 @@ def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSum
 def _is_readable(record: QuarantinedRecord) -> bool:
     try:
         group_can_fire(keys.group_and_shard(record.name)[0], record.start_at, record.end_at)
-    except Exception:  # noqa: BLE001  the record waits for a version that can read the group
+    except DAMAGE:  # the record waits for a version that can read the group
         return False
     return True
 

@@ -21,23 +21,20 @@ from common.jobs.backfill import Backfill
 from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
-from common.jobs.store import MAX_AT_ONCE, JobStore, job_store
+from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.execution import BACKFILL, SCHEDULE
-from common.planning.queue import ExecutionsQueue
 from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import ENDED
 from common.storage import keys
-from common.storage.table import Query, Tables
-from common.tenants.rules_cache import KnownTenants
+from common.storage.table import Query
 from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
 from common.timing.windows import WINDOW_S
 from minute8.eventbridge.group_deletion import STEP, GroupDeletions
-from minute8.eventbridge.guard import schedule_guard
 from scheduler.removal_lease import RemovalLease
 
 T = TypeVar("T")
@@ -214,15 +211,9 @@ def removal_of_groups(deletions: GroupDeletions, clock: Clock) -> Removal[tuple[
     return Removal(deletions.under_way, move_on, "/".join, clock)
 
 
-def job_store_of(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> JobStore:
-    """The store whose author is Minute8 itself."""
-    guards = [schedule_guard(tables.jobs)]
-    return job_store(tables, queue, clock, KnownTenants(tables.tenants), guards=guards)
-
-
 def run_alone(lease: RemovalLease, clock: Clock, run: Callable[[], object], until: float) -> None:
     """Run, unless another process does: then that one begins once more. Raises nothing."""
-    try:
+    with telemetry.tolerated("removal left to the next tick"):
         if not lease.take(clock.now()):
             return
         run()
@@ -231,8 +222,6 @@ def run_alone(lease: RemovalLease, clock: Clock, run: Callable[[], object], unti
                 lease.drop()
                 return
             run()
-    except Exception as error:  # noqa: BLE001  the next tick removes what is left
-        telemetry.logger().error("removal left to the next tick", error=repr(error))
 
 
 def in_turn(under_way: list[T], began_at: float) -> list[T]:

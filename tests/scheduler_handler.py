@@ -10,14 +10,13 @@ from common.planning.chores import Done, Steps
 from common.storage import keys
 from common.storage.table import Table
 from scheduler import handler
-from scheduler.chores import Parts
 from tests.worlds import World
 
 
 def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the handler plan, compare and delete in this world."""
     monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
-    monkeypatch.setattr(handler, "parts", lambda: Parts(world.tables, world.queue, world.clock))
+    monkeypatch.setattr(handler, "deployment", lambda: world.deployment)
 
 
 def go_on(world: World, steps: Steps, name: str = "chore", seconds: float = 200) -> Done:

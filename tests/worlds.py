@@ -19,10 +19,11 @@ from typing import Any
 
 from msgspec import structs
 
-from common.jobs.ended import EndedJobs
+from common.config import Config
+from common.deployment import Deployment
 from common.jobs.job import ACTIVE, Job
 from common.jobs.spec import JobSpec
-from common.jobs.store import JobStore, job_store
+from common.jobs.store import JobStore
 from common.planning.chores import Chore, ChoreRunner, Done, Steps
 from common.planning.due_index import DueIndex
 from common.planning.queue import ExecutionsQueue
@@ -48,14 +49,12 @@ from executor.redelivery import Redelivery
 from executor.stages import Message, deliveries_of
 from executor.targets import Kind
 from executor.threads import Task
-from executor.wiring import executor
-from minute8.eventbridge.guard import schedule_guard
 from minute8.eventbridge.import_lines import ScheduleLines
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
+from scheduler.planner import Planner
 from scheduler.projector import Projector
 from scheduler.removal import Completion
 from scheduler.tick import Scheduler
-from scheduler.wiring import scheduler
 from tests.manual_clock import ManualClock
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import (
@@ -165,6 +164,7 @@ def make_tables(client: Any, prefix: str = "test") -> None:
 class World:
     """All parts of Minute8, wired as the handlers wire them, on one manual clock."""
 
+    deployment: Deployment
     clock: ManualClock
     dynamodb: Any
     sqs: SimulatedQueue
@@ -297,24 +297,26 @@ def make_world(
     sqs = SimulatedQueue(clock)
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
     tables = Tables(lambda name: Table(dynamodb, f"test-{name}", sleep))
-    store = job_store(
-        tables,
-        queue,
-        clock,
-        StoredOnDemand(tables.tenants),
-        guards=[schedule_guard(tables.jobs)],
+    published, target, planning = PublishedEvents(), Calls(clock), PlanningMessages()
+    secret_key = SecretKey(MemoryKms(), "key")
+    deployment = Deployment(
+        Config.from_env({"API_URL": API_URL, "STAGE": ""}),
+        clock=clock,
+        tables=tables,
+        sqs=sqs,
+        queue=queue,
+        events=published,
+        known_tenants=StoredOnDemand(tables.tenants),
+        rules=tenants or AnyTenant(),
         rng=random.Random(8),
         webhook_secrets=WebhookSecrets(tables.tenants, lambda: None),
+        removals=RemovalRequests(planning, "planning", clock),  # type: ignore[arg-type]
+        secret_key=secret_key,
     )
-    published, target, planning = PublishedEvents(), Calls(clock), PlanningMessages()
-    removals = RemovalRequests(planning, "planning", clock)  # type: ignore[arg-type]
+    store, runs = deployment.stored_jobs, deployment.runs
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
-    runs = Runs(tables.runs)
-    secret_key, rules = SecretKey(MemoryKms(), "key"), tenants or AnyTenant()
-    wired = executor(
-        tables, queue, clock, store, published, rules, kinds, removals, lambda: secret_key, API_URL
-    )
     return World(
+        deployment=deployment,
         clock=clock,
         dynamodb=dynamodb,
         sqs=sqs,
@@ -322,17 +324,17 @@ def make_world(
         queue=queue,
         target=target,
         registry=Registry(store, Limits(payload_formats=PAYLOAD_FORMATS), ScheduleLines()),
-        scheduler=scheduler(tables, queue, clock, published),
-        completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
+        scheduler=Scheduler(Planner.of(deployment)),
+        completion=Completion(deployment.ended_jobs, store, runs),
         projector=Projector.of(tables, queue, clock),
-        executor=wired,
+        executor=Executor.of(deployment, kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
         callbacks=Callbacks(runs, queue),
         manual=ManualCommands(store, runs, queue, clock, PAYLOAD_FORMATS),
         runs=runs,
-        index=DueIndex(tables.due),
+        index=deployment.index,
         planning=planning,
         secret_key=secret_key,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from common.errors import InvalidInput, Minute8Error, NotFound
+from common.errors import DAMAGE, InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
@@ -116,7 +116,7 @@ class Calendars:
             raise MissingCalendar(f"it names the calendar {name!r}, which does not exist")
         try:
             return stored_dates(item)
-        except Exception as error:
+        except DAMAGE as error:
             raise MissingCalendar(
                 f"it names the calendar {name!r}, which cannot be read: {error!r}"
             ) from error

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from common import telemetry
 from common.jobs.job import Job
 from common.planning.directory import Directory
 from common.planning.pace import pace_number, pace_of
 from common.storage.transactions import Transaction
-
-_log = logging.getLogger("minute8.job_store")
 
 
 class ShardChoice:
@@ -71,10 +69,8 @@ class ShardChoice:
 
     def tidy(self) -> None:
         """Remove the shards that the change left empty, also one that failed: no tick may look at them before days."""
-        try:
+        with telemetry.tolerated("empty shards are left to the tick that looks at them next"):
             self._directory.drop_if_empty(sorted(self._may_be_empty))
-        except Exception:  # noqa: BLE001  the next tick that looks at them removes them
-            _log.exception("empty shards are left to a tick")
 
 
 def moves(old: Job | None, new: Job) -> bool:

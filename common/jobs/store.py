@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
+from common import telemetry
 from common.clock import Clock
 from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.failures import FailureCounts
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs
-from common.jobs.guards import Guard, named_calendars, named_secrets
+from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
@@ -32,10 +33,9 @@ from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
-from common.storage.table import Query, Table, Tables
+from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.tenants.audit import AWS, ITSELF, Audit, AuditedCommit
-from common.tenants.rules_cache import KnownTenants
+from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
 
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
@@ -63,9 +63,8 @@ class JobStore:
     rng: random.Random
     ledger: TenantLedger
     guards: Sequence[Guard]
-    by: str = field(default=AWS, kw_only=True)
-    # None: it makes no job that calls an endpoint.
-    webhook_secrets: WebhookSecrets | None = field(default=None, kw_only=True)
+    webhook_secrets: WebhookSecrets
+    by: str = field(default=ITSELF, kw_only=True)
     # Called with the tenant and the number of executions that a change is about to enqueue.
     before_hand_over: Callable[[str, int], None] = field(
         default=lambda tenant, executions: None, kw_only=True
@@ -184,17 +183,14 @@ class JobStore:
 
         subject = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
         try:
-            changed = retry_if_changed(
+            return retry_if_changed(
                 attempt,
                 f"{subject}, its schedule's shard or its tenant",
                 sleep=self.clock.sleep,
                 uniform=self.rng.uniform,
             )
-        except Exception:
+        finally:
             shard_choice.tidy()
-            raise
-        shard_choice.tidy()
-        return changed
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
@@ -225,7 +221,6 @@ class JobStore:
     ) -> dict[str, Job]:
         mark = self.index.ensure_mark(now)
         if any(_is_first_http(old, new) for old, new in moved):
-            assert self.webhook_secrets, "this store makes no job that calls an endpoint"
             self.webhook_secrets.ensure(tenant, now, by=self.by)
         placed = shard_choice.place(moved, conflicts)
         tx = Transaction(self.jobs.client)
@@ -272,7 +267,9 @@ class JobStore:
         """
         if not pending:
             return
-        try:
+        entry = pending[0].entry
+        name = {"tenant": entry.tenant, "job_id": entry.job_id}
+        with telemetry.tolerated("executions are left to the next tick", count=len(pending), **name):
             mark = self.index.ensure_mark(self.clock.now())
             calendars = RememberedCalendars(Calendars(self.jobs))
             executions = [
@@ -284,18 +281,13 @@ class JobStore:
                     calendars.excluded(registration.entry.tenant, registration.entry.schedule),
                 )
             ]
-            self.before_hand_over(pending[0].entry.tenant, len(executions))
+            self.before_hand_over(entry.tenant, len(executions))
             log = self.index.planned.writer(self.clock.now())
             _, refused = self.queue.send(log.recording(executions))
             for unwritten in log.write():
-                _log.error("%s/%s: %s", pending[0].entry.tenant, pending[0].entry.job_id, unwritten)
+                _log.error("%s/%s: %s", entry.tenant, entry.job_id, unwritten)
             if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
-        except Exception:  # noqa: BLE001  the next tick handles the pending entries
-            entry = pending[0].entry
-            _log.exception(
-                "%d executions are left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
-            )
 
 
 def _is_first_http(old: Job | None, new: Job) -> bool:
@@ -315,30 +307,3 @@ def _unchanged(old: Job) -> Condition:
     if old.state == CORRUPT:
         return unchanged_corrupt(old)
     return (Attribute("revision") == old.revision) & same_skips(old)
-
-
-def job_store(
-    tables: Tables,
-    queue: ExecutionsQueue,
-    clock: Clock,
-    known: KnownTenants,
-    guards: Sequence[Guard],
-    rng: random.Random | None = None,
-    by: str = ITSELF,
-    webhook_secrets: WebhookSecrets | None = None,
-) -> JobStore:
-    """The job store whose audit names `by` as the author of changes.
-
-    It has `guards` besides those of calendars and secrets.
-    """
-    return JobStore(
-        jobs=tables.jobs,
-        index=DueIndex(tables.due),
-        queue=queue,
-        clock=clock,
-        rng=rng or random.Random(),
-        ledger=TenantLedger(tables.tenants, known),
-        guards=(named_calendars(tables.jobs), named_secrets(tables.tenants), *guards),
-        by=by,
-        webhook_secrets=webhook_secrets,
-    )

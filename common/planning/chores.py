@@ -138,14 +138,12 @@ class ChoreRunner:
 
     def run(self, chores: Sequence[Chore], stop_at: float) -> list[Done]:
         """Let each chore go on until it ends, or the time is up. Logs and counts what they did. Raises nothing."""
-        try:
+        with telemetry.tolerated("chores left to the next round"):
             all_done = self._run(chores, stop_at)
-        except Exception as error:  # noqa: BLE001  planning stands, whatever this is
-            telemetry.logger().error("chores left to the next round", problem=repr(error)[:_MAX_CHARS])
-            return []
-        for done in all_done:
-            publish(done)
-        return all_done
+            for done in all_done:
+                publish(done)
+            return all_done
+        return []
 
     def _run(self, chores: Sequence[Chore], stop_at: float) -> list[Done]:
         stored = {item["sk"]: item for item in self.due.query(Query(keys.CHORES))}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from common.errors import DAMAGE
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
@@ -228,7 +229,7 @@ def expiry(group: str) -> int | None:
 def _right_places(group: str) -> tuple[str, ...]:
     try:
         return places(group)
-    except Exception:  # noqa: BLE001  ticks set it aside wherever they look, until a version can read it
+    except DAMAGE:  # ticks set it aside wherever they look, until a version can read it
         return EVERYWHERE
 
 

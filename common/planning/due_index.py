@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from common.errors import DAMAGE
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.log import ExecutionLog, PlannedWindows
@@ -321,7 +322,7 @@ def _decode_entry(item: Item, partition: str, tenant: str, job_id: str) -> DueEn
         if not job_id:
             raise ValueError("its key names no job")
         return entry
-    except Exception as error:  # noqa: BLE001  an error must not stop the other entries
+    except DAMAGE as error:
         key: keys.Key = {"pk": partition, "sk": item["sk"]}
         return Unreadable("due", key, f"unreadable due entry: {error!r}"[:500])
 

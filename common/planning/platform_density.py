@@ -13,6 +13,7 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
+from common.errors import DAMAGE
 from common.planning.directory import Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, entry_position
@@ -156,7 +157,7 @@ def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, 
 def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
     try:
         return group_can_fire(shard.group, density.start, density.end)
-    except Exception:  # noqa: BLE001  ticks report it
+    except DAMAGE:  # ticks report it
         return False
 
 
@@ -164,5 +165,5 @@ def _readable(entry: DueEntry, density: PlatformDensity) -> Counter[int] | None:
     """Its executions by minute; None if its schedule cannot be read, which ticks report."""
     try:
         return density.of_entry(entry)
-    except Exception:  # noqa: BLE001  as ticks treat it
+    except DAMAGE:
         return None

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from common.errors import aws_code
 from common.planning.due_index import DueIndex
 from common.platform.dead_letters import QUEUES, REGISTRATIONS, DeadLetters
@@ -158,7 +160,7 @@ def _count_dead_letters(letters: DeadLetters) -> tuple[int | None, dict[str, str
                 counts.append(count)
             elif queue != REGISTRATIONS:
                 not_counted[queue] = "no such queue"
-        except Exception as error:  # noqa: BLE001  the rest is worth reading
+        except (BotoCoreError, ClientError) as error:
             not_counted[queue] = aws_code(error)
     return sum(counts) if counts else None, not_counted
 

@@ -271,7 +271,7 @@ def _check_days(day: str, weekday: str, position: int, expression: object) -> No
 def _compiled(canonical: str, expression: object) -> Cron:
     try:
         return compile_cron(canonical)
-    except Exception as error:
+    except (InvalidInput, ValueError, LookupError) as error:
         raise refused("cannot be read", expression, "five fields, as in 30 9 * * MON-FRI") from error
 
 

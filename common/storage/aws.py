@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
 
-    from common.storage.fast_client import Requests as DirectRequests
-    from common.storage.plain_calls import PlainCalls
+    from common.storage.signed_calls import PlainCalls
+    from common.storage.signed_calls import Requests as DirectRequests
 
 Built = TypeVar("Built")
 
@@ -49,7 +49,7 @@ def dynamodb() -> DynamoDBClient:
     with _uncollected():  # every function builds this client first
         client: Any = tuned(_create_client("dynamodb", config=_own_config()))
         if requests := _direct_requests(client):
-            from common.storage.fast_client import DirectDynamoDB
+            from common.storage.signed_calls import DirectDynamoDB
 
             client = DirectDynamoDB(client, requests)
     dynamodb_client: DynamoDBClient = client
@@ -62,7 +62,7 @@ def _direct_requests(
     """The hot requests of this client go around botocore: in the functions, if they are plain."""
     if not in_lambda():
         return None
-    from common.storage.fast_client import Requests, is_plain
+    from common.storage.signed_calls import Requests, is_plain
 
     credentials = credentials or _session().get_credentials()
     if credentials is None or not is_plain(client):
@@ -116,7 +116,7 @@ def sqs() -> SQSClient:
     client: Any = _create_client("sqs", config=_own_config())
     client.meta.events.unregister("before-call", add_recursion_detection_header)
     if requests := _direct_requests(client, passes_trace_on=False):
-        from common.storage.fast_client import DirectSQS
+        from common.storage.signed_calls import DirectSQS
 
         client = DirectSQS(client, requests)
     sqs_client: SQSClient = client
@@ -152,9 +152,7 @@ def cloudwatch() -> Any:
 @cache
 def kms() -> Any:
     """What encrypts and decrypts, as boto3's client for KMS does."""
-    from common.storage.plain_calls import PlainKms
-
-    return PlainKms(_plain_calls())
+    return _plain_calls()
 
 
 def on_first_use(build: Callable[[], Built]) -> Built:
@@ -205,7 +203,7 @@ def target_client(
     client.meta.events.register("before-call", _with_read_timeout)
     credentials = Credentials(*role_keys) if role_keys else None
     if service == "lambda" and (requests := _direct_requests(client, credentials)):
-        from common.storage.fast_client import DirectLambda
+        from common.storage.signed_calls import DirectLambda
 
         return DirectLambda(client, requests, lambda: _read_timeout_s.get() or read_timeout_s)
     client.meta.events.register("before-send", _goes_out)
@@ -238,9 +236,10 @@ def connect(client: Any, count: int = 1) -> None:
             requests.connections.warm_up(count)
 
 
-def warm_up(build: Callable[[], object]) -> None:
+def warm_up(*builds: Callable[[], object]) -> None:
     """Build what each invocation uses, and open the first connection to DynamoDB, in the init phase of a Lambda."""
-    build()
+    for build in builds:
+        build()
     connect(dynamodb())
 
 
@@ -355,12 +354,12 @@ class Clients:
     sqs: Callable[[], SQSClient]
     cloudwatch: Callable[[], Any]
     kms: Callable[[], Any]
-    region: str
+    region: Callable[[], str]
 
 
 def own_clients() -> Clients:
     """Those of this function."""
-    return Clients(dynamodb, sqs, cloudwatch, kms, str(new_session().get_config_variable("region")))
+    return Clients(dynamodb, sqs, cloudwatch, kms, lambda: str(new_session().get_config_variable("region")))
 
 
 def clients_of(session: Any) -> Clients:
@@ -375,7 +374,7 @@ def clients_of(session: Any) -> Clients:
         cache(partial(built, "sqs")),
         cache(partial(built, "cloudwatch")),
         cache(partial(built, "kms")),
-        session.region_name,
+        lambda: str(session.region_name),
     )
 
 
@@ -419,6 +418,6 @@ def read_parameter(name: str) -> str | None:
 
 
 def _plain_calls() -> PlainCalls:
-    from common.storage.plain_calls import PlainCalls
+    from common.storage.signed_calls import PlainCalls
 
     return PlainCalls(new_session(), roots() or True)

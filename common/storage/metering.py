@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from botocore.exceptions import ClientError
+
 from common.errors import Busy
 
 _Argument = TypeVar("_Argument")
@@ -114,8 +116,8 @@ class MeteredClient:
             meter = _present.get()
             try:
                 answer = call(**request, **({"ReturnConsumedCapacity": "TOTAL"} if meter else {}))
-            except Exception as error:
-                if _code(error) not in _THROTTLED:
+            except ClientError as error:
+                if error.response["Error"]["Code"] not in _THROTTLED:
                     raise
                 raise Busy("the tables take no more of this data at the moment; try again later") from error
             if meter:
@@ -124,12 +126,6 @@ class MeteredClient:
             return answer
 
         return counted
-
-
-def _code(error: Exception) -> str:
-    # botocore's connection errors also have a response, which is None.
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
 
 
 def _units(consumed: Any) -> float:

@@ -7,14 +7,15 @@ for TRUSTED_FOR_S only.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
 
+from common import telemetry
 from common.cache import Cache, Kept
+from common.errors import DAMAGE
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
@@ -31,7 +32,6 @@ _MAX_TENANTS: Final = 10_000
 LATE_COMMIT_S: Final = 300
 # Longer than any process trusts its copies.
 _LOGGED_S: Final = DAY_S
-_log = logging.getLogger("minute8.known_tenants")
 
 
 class RulesOf(Protocol):
@@ -95,7 +95,7 @@ class KnownTenants:
         known = {tenant for tenant in names if self._trusted(tenant, now)}
         unknown = {keys.tenant(name)["pk"]: name for name in names - known - self._named}
         for item in self._table.get_some([keys.tenant(name) for name in unknown.values()], consistent=False):
-            with suppress(Exception):  # its own read raises it
+            with suppress(*DAMAGE):  # its own read raises it
                 self._kept.put(unknown[item["pk"]], TenantRules.from_item(item), now)
                 known.add(unknown[item["pk"]])
         with self._lock:
@@ -107,12 +107,9 @@ class KnownTenants:
         with self._holding:
             if abs(now - self._holds_at) < TRUSTED_FOR_S:
                 return self._holds
-            try:
+            is_first = self._holds_at == -math.inf
+            with nullcontext() if is_first else telemetry.tolerated("the holds cannot be read"):
                 self._holds = held_targets(self._table, consistent=False)
-            except Exception:
-                if self._holds_at == -math.inf:
-                    raise
-                _log.exception("the holds cannot be read")
             self._holds_at = now
             return self._holds
 
@@ -147,10 +144,9 @@ class KnownTenants:
         with self._asking:
             if abs(now - self._asked_at) >= TRUSTED_FOR_S:
                 self._asked_at = now  # also on failure: an outage must not cost a request for each run
-                try:
+                # Each tenant can still be read.
+                with telemetry.tolerated("the log of changed tenants cannot be read"):
                     self._forget_changed(now)
-                except Exception:  # noqa: BLE001  each tenant can still be read after any error
-                    _log.exception("the log of changed tenants cannot be read")
             return abs(now - self._known_until) < TRUSTED_FOR_S
 
     def _forget_changed(self, now: float) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from common.errors import InvalidInput
+from common.errors import DAMAGE, InvalidInput
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
 from common.planning.directory import Directory, Shard, expiry
@@ -249,7 +249,7 @@ def entry_problem(item: Item, job: Job) -> str:
     """What is wrong with a job's due entry; empty if nothing is. Pure."""
     try:
         entry = DueEntry.decode(item["entry"])
-    except Exception as error:  # noqa: BLE001  whatever somebody wrote there
+    except DAMAGE as error:
         return f"its due entry is unreadable: {error!r}"[:300]
     if entry == job.due_entry():
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from common.errors import DAMAGE
 from common.jobs.job import ACTIVE, Job, exists
 from common.planning.directory import Directory, Listing, Shard, expiry, read_listing
 from common.planning.due_index import DueIndex
@@ -158,7 +159,7 @@ def is_group(text: str) -> bool:
     """Whether this version reads the group. Ticks set others aside, and the alarm `quarantine` rings."""
     try:
         places(text)
-    except Exception:  # noqa: BLE001  whatever reading it raises
+    except DAMAGE:
         return False
     return True
 

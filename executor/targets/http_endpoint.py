@@ -16,8 +16,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from common.clock import Clock
+from common.deployment import Deployment
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
-from common.tenants.web_address import BadUrl, WebAddress, read_url
+from common.tenants.web_address import BadUrl, WebAddress, is_public_or_loopback, read_url
 from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, NoLookup, Unreachable
 from executor.targets import answers
@@ -63,6 +64,14 @@ class HttpEndpoints:
     plain_http: bool = False
     guard: NetworkGuard = field(default_factory=NetworkGuard)
     tls: Callable[[], ssl.SSLContext] = _public_tls
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> HttpEndpoints:
+        """Calls endpoints for a deployment."""
+        settings = deployment.settings
+        guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
+        secrets_of = deployment.webhook_secrets.signing
+        return cls(secrets_of, deployment.clock, settings.plain_http_targets, guard)
 
     def call(self, target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         """Send one request and wait for its answer, at most `timeout_s` in all."""

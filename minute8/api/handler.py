@@ -38,9 +38,9 @@ def _registrations() -> Registrations:
 
 @cache
 def _services() -> Services:
-    return Services.of(config(), aws.own_clients())
+    return Services(config())
 
 
 if aws.in_lambda():
     # The init phase has a whole processor, a request a part of one: building clients then takes longer.
-    aws.warm_up(_services)
+    aws.warm_up(_services, aws.sqs)

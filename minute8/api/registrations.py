@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
-from common.errors import Busy, InvalidInput, shown
+from common.errors import Busy, InvalidInput
 from common.events import Events
 from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, check_id
 from common.platform.credential import Credential
@@ -113,13 +113,13 @@ class Registrations:
 
     def handle(self, records: list[dict[str, Any]]) -> dict[str, Any]:
         """Handle a batch of messages; returns those that are to come again."""
-        failed = []
+        failed: list[dict[str, str]] = []
         for record in records:
-            try:
+            # After many times it is a dead letter.
+            with telemetry.tolerated("registration failed: it comes again"):
                 self._handle_message(record["body"])
-            except Exception as error:  # noqa: BLE001  the message comes again, and after many times into the dead letters
-                telemetry.logger().warning("registration failed", error=shown(str(error)))
-                failed.append({"itemIdentifier": record["messageId"]})
+                continue
+            failed.append({"itemIdentifier": record["messageId"]})
         return {"batchItemFailures": failed}
 
     def _handle_message(self, body: str) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from common import telemetry
-from common.clock import Clock, SystemClock
-from common.config import Config
+from common.deployment import Deployment, Part
 from common.errors import Forbidden, Unauthenticated
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
@@ -23,11 +23,8 @@ from common.history.tenant_health import TenantHealth
 from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.muted_groups import MutedGroups
-from common.jobs.store import JobStore, job_store
+from common.jobs.store import JobStore
 from common.notices.store import Subscriptions
-from common.planning.due_index import DueIndex
-from common.planning.queue import ExecutionsQueue
-from common.planning.removal_requests import RemovalRequests
 from common.platform.alarms import Alarms
 from common.platform.credential import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters
@@ -46,20 +43,14 @@ from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.registration.subscriptions import SubscriptionStore
 from common.runs.callbacks import Callbacks
-from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
-from common.storage import aws
-from common.storage.aws import read_parameter
+from common.storage.aws import on_first_use, read_parameter
 from common.storage.metering import Meter, metered
-from common.storage.table import Table, Tables
+from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
-from common.tenants.rules_cache import KnownTenants
-from common.tenants.secrets import SecretKey
 from common.tenants.states import ACTIVE, SUSPENDED
-from common.tenants.webhook_secrets import WebhookSecrets
 from minute8.api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
-from minute8.eventbridge.guard import schedule_guard
 from minute8.eventbridge.import_lines import ScheduleLines
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 
@@ -72,194 +63,116 @@ _EXECUTIONS_A_REQUEST: Final = 10
 DEAD_LETTERS_S: Final = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Deployment:
-    """What differs from one deployment to another."""
-
-    limits: Limits
-    dead_letters: DeadLetters
-    # None: alarms are not read.
-    alarms: Alarms | None = None
-    # None: the deployment accepts no tokens.
-    tokens: Tokens | None = None
-    # The secrets of key pairs for AWS's SDKs.
-    masters: StoredMasters = field(default_factory=lambda: StoredMasters(lambda: None))
-    stage: str = ""
-    region: str = "us-east-1"
-    # The calls of targets that the deployment's parameters allow at a time.
-    calls_at_once: int = 0
-    removals: RemovalRequests | None = None
-    # None: tenants can put no secrets.
-    secret_key: SecretKey | None = None
-    # What something in front of the API takes off the path, though its clients sign it.
-    path_prefix: str = ""
-    # Before the name of a page.
-    runbook_url: str = "docs/runbook"
-    # None: nobody signs in to the console at the issuer.
-    issuer_pages: KnownIssuerPages | None = None
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class History:
-    """What has run and what is due, for lists, summaries and comparisons."""
-
-    runs: Table
-    run_lists: RunLists
-    by_time: RunsByTime
-    summaries: ProjectedSummaries
-    expected: ExpectedRuns
-    health: JobHealth
-    listed_health: ListedHealth
-    upcoming: Upcoming
-    failed_runs: FailedRuns
-    muted: MutedGroups
-    tenant_health: TenantHealth
-    directory: JobDirectory
-
-    @classmethod
-    def of(cls, tables: Tables, index: DueIndex) -> History:
-        """The history in these tables."""
-        directory = JobDirectory(tables.jobs, Audit(tables.tenants))
-        by_time = RunsByTime(tables.runs, tables.due, directory)
-        health, listed_health = JobHealth(tables.runs), ListedHealth(tables.runs, by_time, directory)
-        summaries = ProjectedSummaries(tables.runs, by_time)
-        return cls(
-            runs=tables.runs,
-            run_lists=RunLists(tables.runs),
-            by_time=by_time,
-            summaries=summaries,
-            expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), index),
-            health=health,
-            listed_health=listed_health,
-            upcoming=Upcoming(tables.jobs),
-            failed_runs=FailedRuns(tables.jobs, tables.runs),
-            muted=MutedGroups(tables.jobs),
-            tenant_health=TenantHealth(tables.jobs, summaries, directory, listed_health, health),
-            directory=directory,
-        )
+def part(make: Callable[[Services], T]) -> Part[T]:
+    """A part that is made so."""
+    return Part(make)
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """What operators alone use."""
+class Services(Deployment):
+    """The API's stores and services. `acting_for` makes copies, which share the parts."""
 
-    holds: Holds
-    run_again: RunAgain
-    deletions: Deletions
-    planning: PlanningState
-    rebuild: Rebuild
-    ranks: TenantRanks
+    author = AWS
+    is_charged = False
 
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The API's stores and services."""
-
-    registry: Registry
-    runs: Runs
-    callbacks: Callbacks
-    history: History
-    manual: ManualCommands
-    tenants: Tenants
-    known_tenants: KnownTenants
-    request_rate: RequestRate
-    webhook_secrets: WebhookSecrets
-    subscriptions: SubscriptionStore
-    audit: Audit
-    operations: Operations
-    deployment: Deployment
-    clock: Clock
-
-    @classmethod
-    def of(cls, settings: Config, clients: aws.Clients) -> Services:
-        """The services of a deployment."""
-        clock = SystemClock()
-        queue_url = settings.required("executions_queue_url")
-        queue = ExecutionsQueue(clients.sqs(), queue_url, clock)
-        limits = Limits.of_executor(
-            settings.executor_timeout_s,
-            plain_http=settings.plain_http_targets,
-            loopback=settings.loopback_targets,
-            spread_s=settings.spread_s,
+    tables = part(lambda s: Tables.of(s.settings, s.clients.dynamodb).metered())
+    limits = part(
+        lambda s: Limits.of_executor(
+            s.settings.executor_timeout_s,
+            plain_http=s.settings.plain_http_targets,
+            loopback=s.settings.loopback_targets,
+            spread_s=s.settings.spread_s,
             payload_formats=PAYLOAD_FORMATS,
         )
-        tokens = Tokens(of_tokens, _issuer_keys) if (of_tokens := TokenSettings.of(settings)) else None
-        deployment = Deployment(
-            limits,
-            DeadLetters(clients.sqs(), queue_url, work_s=DEAD_LETTERS_S),
-            Alarms(aws.on_first_use(clients.cloudwatch), settings.stage),
-            tokens,
-            StoredMasters(lambda: read_parameter(parameter_name(settings.stage))),
-            settings.stage,
-            region=clients.region,
-            calls_at_once=settings.calls_at_once,
-            secret_key=SecretKey.of(settings.secrets_key, clients.kms),
-            removals=RemovalRequests(clients.sqs(), settings.planning_queue_url, clock),
-            path_prefix=settings.api_path_prefix,
-            runbook_url=settings.runbook_url,
-            issuer_pages=_issuer_pages(of_tokens) if of_tokens else None,
+    )
+    region = part(lambda s: s.clients.region())
+    token_settings = part(lambda s: TokenSettings.of(s.settings))
+    # None: the deployment accepts no tokens.
+    tokens = part(lambda s: Tokens(s.token_settings, _issuer_keys) if s.token_settings else None)
+    # The secrets of key pairs for AWS's SDKs.
+    masters = part(lambda s: StoredMasters(lambda: read_parameter(parameter_name(s.settings.stage))))
+    tenants = part(lambda s: Tenants(s.tables.tenants, s.clock))
+    request_rate = part(lambda s: RequestRate(s.tables.tenants))
+    audit = part(lambda s: Audit(s.tables.tenants))
+    callbacks = part(lambda s: Callbacks(s.runs, s.queue))
+    stored_subscriptions = part(lambda s: Subscriptions(s.tables.jobs))
+    subscriptions = part(
+        lambda s: SubscriptionStore(
+            s.stored_subscriptions, s.known_tenants, s.webhook_secrets, s.limits, s.clock
         )
-        return cls.wired(Tables.of(settings, clients.dynamodb), queue, clock, deployment)
+    )
 
-    @classmethod
-    def wired(cls, tables: Tables, queue: ExecutionsQueue, clock: Clock, deployment: Deployment) -> Services:
-        """The services for these tables."""
-        tables = tables.metered()
-        limits = deployment.limits
-        known_tenants = KnownTenants(tables.tenants)
-        runs, secrets = Runs(tables.runs), WebhookSecrets(tables.tenants, lambda: deployment.secret_key)
-        store = job_store(
-            *(tables, queue, clock, known_tenants),
-            guards=[schedule_guard(tables.jobs)],
-            by=AWS,
-            webhook_secrets=secrets,
-        )
-        return cls(
-            registry=Registry(store, limits, ScheduleLines()),
-            runs=runs,
-            callbacks=Callbacks(runs, queue),
-            history=History.of(tables, store.index),
-            manual=ManualCommands(store, runs, queue, clock, limits.payload_formats),
-            tenants=Tenants(tables.tenants, clock),
-            known_tenants=known_tenants,
-            request_rate=RequestRate(tables.tenants),
-            webhook_secrets=secrets,
-            subscriptions=SubscriptionStore(
-                Subscriptions(tables.jobs), known_tenants, secrets, limits, clock
-            ),
-            audit=Audit(tables.tenants),
-            operations=Operations(
-                Holds(tables.tenants, clock),
-                RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
-                Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
-                PlanningState(tables.due, clock, deployment.stage),
-                Rebuild(tables.jobs, tables.runs, tables.due),
-                TenantRanks(tables.jobs, tables.runs, ProjectionStates(tables.due)),
-            ),
-            deployment=deployment,
-            clock=clock,
-        )
+    # What has run and what is due.
+    directory = part(lambda s: JobDirectory(s.tables.jobs, s.audit))
+    run_lists = part(lambda s: RunLists(s.tables.runs))
+    by_time = part(lambda s: RunsByTime(s.tables.runs, s.tables.due, s.directory))
+    summaries = part(lambda s: ProjectedSummaries(s.tables.runs, s.by_time))
+    expected = part(lambda s: ExpectedRuns(s.tables.jobs, s.tables.runs, s.audit, s.index))
+    health = part(lambda s: JobHealth(s.tables.runs))
+    listed_health = part(lambda s: ListedHealth(s.tables.runs, s.by_time, s.directory))
+    upcoming = part(lambda s: Upcoming(s.tables.jobs))
+    failed_runs = part(lambda s: FailedRuns(s.tables.jobs, s.tables.runs))
+    muted = part(lambda s: MutedGroups(s.tables.jobs))
+    tenant_health = part(
+        lambda s: TenantHealth(s.tables.jobs, s.summaries, s.directory, s.listed_health, s.health)
+    )
+
+    # What operators alone use.
+    alarms = part(lambda s: Alarms(on_first_use(s.clients.cloudwatch), s.settings.stage))
+    dead_letters = part(
+        lambda s: DeadLetters(s.sqs, s.settings.required("executions_queue_url"), work_s=DEAD_LETTERS_S)
+    )
+    holds = part(lambda s: Holds(s.tables.tenants, s.clock))
+    run_again = part(
+        lambda s: RunAgain(Unrecorded(s.tables.due, s.tables.runs), s.queue, s.tables.tenants, s.clock)
+    )
+    deletions = part(lambda s: Deletions(s.tables.tenants, s.tables.jobs, s.tables.runs, s.index, s.clock))
+    planning = part(lambda s: PlanningState(s.tables.due, s.clock, s.settings.stage))
+    rebuild = part(lambda s: Rebuild(s.tables.jobs, s.tables.runs, s.tables.due))
+    ranks = part(lambda s: TenantRanks(s.tables.jobs, s.tables.runs, ProjectionStates(s.tables.due)))
+
+    @part
+    def _issuer_pages(self) -> KnownIssuerPages | None:
+        settings = self.token_settings
+        if settings is None or not settings.console_client:
+            return None
+        from minute8.api.auth.issuer_pages import KnownIssuerPages
+
+        return KnownIssuerPages(settings)
 
     @property
     def store(self) -> JobStore:
-        """The stored jobs, where no definition has to be read."""
-        return self.registry.store
+        """The stored jobs, where no definition has to be read. The audit names the `author` of each change."""
+        store = replace(self.stored_jobs, by=self.author)
+        return replace(store, before_hand_over=self._charge) if self.is_charged else store
+
+    @property
+    def registry(self) -> Registry:
+        """Reads definitions, and stores them."""
+        return Registry(self.store, self.limits, ScheduleLines())
+
+    @property
+    def manual(self) -> ManualCommands:
+        """What a person does with runs."""
+        return ManualCommands(self.store, self.runs, self.queue, self.clock, self.limits.payload_formats)
 
     @property
     def secrets(self) -> SecretStore:
         """The tenants' secrets."""
         store = self.store
-        return SecretStore(store.ledger.table, store.jobs, self.deployment.secret_key, store.audited)
+        return SecretStore(store.ledger.table, store.jobs, self.secret_key, store.audited)
 
     def authenticate(self, credential: str, now: float) -> Credential:
         """The credential of an API key or token. Raises Unauthenticated, IssuerUnreachable."""
-        if self.deployment.tokens is not None and is_token(credential):
-            return self.deployment.tokens.authenticate(credential, now)
+        if self.tokens is not None and is_token(credential):
+            return self.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
 
     def issuer_pages(self) -> IssuerPages | None:
         """Where a person signs in to the console at the issuer of tokens; None without one. Never raises."""
-        known = self.deployment.issuer_pages
+        known = self._issuer_pages
         return known.at(self.clock.now()) if known else None
 
     def admit(
@@ -316,27 +229,17 @@ class Services:
             with metered(meter):
                 yield
         finally:
-            try:
+            with telemetry.tolerated("request not charged"):  # it is answered, and may have changed something
                 self.request_rate.settle(meter, self.clock.now())
-            except Exception:  # noqa: BLE001  the request is answered: it may have changed something
-                telemetry.logger().error("request not charged", exc_info=True)
 
     def acting_for(self, credential: Credential, author: str = "") -> Services:
         """The same services; the audit names `credential` as the author of each change, or `author`.
 
         What a change enqueues is charged to its tenant.
         """
-        store = replace(self.store, by=author or credential.by, before_hand_over=self._charge)
-        registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
-        return replace(self, registry=registry, manual=manual)
-
-
-def _issuer_pages(settings: TokenSettings) -> KnownIssuerPages | None:
-    if not settings.console_client:
-        return None
-    from minute8.api.auth.issuer_pages import KnownIssuerPages
-
-    return KnownIssuerPages(settings)
+        acting = copy(self)
+        acting.author, acting.is_charged = author or credential.by, True
+        return acting
 
 
 def _issuer_keys(settings: TokenSettings) -> SigningKeys:

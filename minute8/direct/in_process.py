@@ -95,7 +95,8 @@ def _services(session: Any, stage: str) -> Services:
     function = session.client("lambda").get_function_configuration(
         FunctionName=f"minute8-{stage}-api", Qualifier=LIVE
     )
-    return Services.of(Config.from_env(function["Environment"]["Variables"]), aws.clients_of(session))
+    settings = Config.from_env(function["Environment"]["Variables"])
+    return Services(settings, clients=aws.clients_of(session))
 
 
 @lru_cache(_MAX_DEPLOYMENTS)

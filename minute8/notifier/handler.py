@@ -7,15 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
-from common.clock import SystemClock
 from common.config import config
+from common.deployment import Deployment
 from common.storage import aws
-from common.storage.table import Tables
-from common.tenants.rules_cache import KnownTenants
-from common.tenants.secrets import SecretKey
-from common.tenants.web_address import is_public_or_loopback
-from common.tenants.webhook_secrets import SigningSecrets
-from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from minute8.notifier.delivery import TIMEOUT_S, Delivery
 from minute8.notifier.notifier import Notifier, notifier
@@ -43,11 +37,9 @@ def handle(event: object, context: object) -> dict[str, Any]:
 
 def send_daily_report(now: float) -> None:
     """Send the platform's report if it is time. What fails is tried again in a minute."""
-    try:
+    with telemetry.tolerated("daily report not sent"):
         if _daily_reports().send_if_due(now):
             telemetry.logger().info("daily report sent")
-    except Exception as error:  # noqa: BLE001  tenants' messages are sent, whatever this is
-        telemetry.logger().error("daily report not sent", error=repr(error)[:500])
 
 
 def _daily_reports() -> DailyReports:
@@ -55,25 +47,26 @@ def _daily_reports() -> DailyReports:
     from executor.targets.clients import client
     from minute8.notifier.daily_report import DailyReports
 
-    settings = config()
-    sns = client("sns", {"arn": settings.daily_report_topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
-    tables, topic = Tables.of(settings), settings.daily_report_topic
+    settings, topic = config(), config().daily_report_topic
+    sns = client("sns", {"arn": topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
     letters = DeadLetters(aws.sqs(), settings.required("executions_queue_url"))
+    tables = _deployment().tables
     return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, letters)
 
 
 @cache
+def _deployment() -> Deployment:
+    return Deployment(config())
+
+
+@cache
 def _notifier() -> Notifier:
-    settings, clock = config(), SystemClock()
-    tables = Tables.of(settings)
-    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
-    secrets = SigningSecrets(tables.tenants, lambda: SecretKey.of(settings.secrets_key, aws.kms))
-    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
+    deployment = _deployment()
     return notifier(
-        tables,
-        clock,
-        KnownTenants(tables.tenants),
-        Delivery(endpoints),
+        deployment.tables,
+        deployment.clock,
+        deployment.rules,
+        Delivery(HttpEndpoints.of(deployment)),
         ThreadPoolExecutor(_THREADS, "tenant"),
         ThreadPoolExecutor(_THREADS, "read"),
     )

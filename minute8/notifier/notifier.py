@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 from msgspec import json
 from msgspec.structs import replace
 
+from common import telemetry
 from common.clock import Clock
 from common.errors import NotFound
 from common.notices import grouping
@@ -147,11 +148,9 @@ class Notifier:
             times.ended(tenant, self.clock.now() - began_at)
 
     def _safely(self, tenant: str, instead: T, work: Callable[[], T]) -> T:
-        try:
+        with telemetry.tolerated("the notices of a tenant are left to the next round", tenant=tenant):
             return work()
-        except Exception:  # noqa: BLE001  the other tenants go on after any error
-            _log.exception("the notices of a tenant: %s", tenant)
-            return instead
+        return instead
 
     def _tenant(self, tenant: str, mark: str, until: float) -> list[OutgoingNotice]:
         """Read what happened to a tenant, store the decisions, and return what is to be sent."""

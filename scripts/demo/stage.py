@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import boto3
 
 from common.clock import SystemClock
-from common.config import LIVE
+from common.config import LIVE, config
+from common.deployment import Deployment
 from common.errors import AlreadyExists
 from common.jobs.job import Job
-from common.jobs.store import job_store
 from common.planning.due_index import DueIndex, Mark
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
@@ -25,9 +26,7 @@ from common.storage import keys
 from common.storage.table import Query, Table, Tables
 from common.storage.wire import Item, from_wire, to_wire
 from common.tenants.audit import AWS
-from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
-from minute8.eventbridge.guard import schedule_guard
 from minute8.eventbridge.import_lines import ScheduleLines
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from scripts.demo import functions
@@ -62,16 +61,10 @@ class Stage:
         self._clock = SystemClock()
         self.index = DueIndex(self._table("due"))
         url = self._sqs.get_queue_url(QueueName=f"{self.name}-executions")["QueueUrl"]
-        queue = ExecutionsQueue(self._sqs, url, self._clock)
-        tables = Tables(self._table)
-        self.store = job_store(
-            tables,
-            queue,
-            self._clock,
-            KnownTenants(tables.tenants),
-            by=AWS,
-            guards=[schedule_guard(tables.jobs)],
+        deployment = Deployment(
+            config(), tables=Tables(self._table), queue=ExecutionsQueue(self._sqs, url, self._clock)
         )
+        self.store = replace(deployment.stored_jobs, by=AWS)
         self.registry = Registry(
             self.store,
             Limits.of_executor(self._executor_timeout_s(), payload_formats=PAYLOAD_FORMATS),

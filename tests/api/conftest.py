@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from common.config import Config
 from common.history import run_lists
 from common.history.failed_runs import fingerprint
 from common.planning.execution import Execution
-from common.planning.removal_requests import RemovalRequests
 from common.platform.alarms import Alarms
 from common.platform.api_keys import new_key
 from common.platform.credential import ROLES
@@ -20,7 +20,7 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from minute8.api import handler
 from minute8.api.auth.tokens import Tokens
-from minute8.api.services import Deployment, Services
+from minute8.api.services import Services
 from tests.api import issuer
 from tests.api.alarm_board import AlarmBoard
 from tests.api.calls import Caller, Office
@@ -122,17 +122,20 @@ def serve(
     """The API as a new process: its caches are empty."""
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
-    removals = RemovalRequests(world.planning, "planning", world.clock)  # type: ignore[arg-type]
-    deployment = Deployment(
-        world.registry.limits,
-        dead,
-        alarms,
-        takes,
-        stored_masters(),
-        removals=removals,
+    services = Services(
+        Config.from_env({"STAGE": "test"}),
+        clock=world.clock,
+        tables=world.tables.metered(),
+        queue=world.queue,
+        removals=world.deployment.removals,
         secret_key=world.secret_key,
+        limits=world.registry.limits,
+        region="us-east-1",
+        dead_letters=dead,
+        alarms=alarms,
+        tokens=takes,
+        masters=stored_masters(),
     )
-    services = Services.wired(world.tables, world.queue, world.clock, deployment)
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 

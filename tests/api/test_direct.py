@@ -228,5 +228,5 @@ def test_the_settings_are_those_of_the_deployed_api(monkeypatch: pytest.MonkeyPa
     services = in_process._services(session, "prod")
     assert in_process._services(session, "prod") is services
     assert functions == [("minute8-prod-api", "live")]
-    assert services.deployment.limits.longest_timeout_s == 67
+    assert services.limits.longest_timeout_s == 67
     assert services.store.jobs.name == "minute8-prod-jobs"

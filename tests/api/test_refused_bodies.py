@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from api.http import refusals
 
 from common.storage import aws, aws_operations
+from minute8.api.http import refusals
 from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import ARN, job

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,8 +28,7 @@ from common.planning.queue import BATCH_SIZE, ExecutionsQueue
 from executor.batch import execute_batch
 from executor.stages import Message
 from executor.threads import MAX_CALLS
-from scheduler.wiring import scheduler
-from tests.stand_ins import PublishedEvents
+from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
@@ -184,7 +184,7 @@ def test_a_refused_pack_is_refused_for_each_of_its_executions(world: World) -> N
 
 
 def test_a_tick_packs_a_crowded_second_and_leaves_a_sparse_one(world: World) -> None:
-    world.scheduler = scheduler(world.tables, world.queue, world.clock, PublishedEvents(), pack_from=3)
+    world.scheduler = Scheduler(replace(world.scheduler.planner, pack_from=3))
     for n in range(7):
         world.registry.create("alice", f"crowded-{n}", job(cron="25 3 * * *"))
     for n in range(3):

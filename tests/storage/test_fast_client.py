@@ -14,11 +14,11 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
 from common.errors import Busy
-from common.storage import aws, fast_client
+from common.storage import aws, signed_calls
 from common.storage.conflicts import ConditionFailed
 from common.storage.connections import Connections
-from common.storage.fast_client import DirectDynamoDB, DirectLambda
 from common.storage.outgoing import at_once
+from common.storage.signed_calls import DirectDynamoDB, DirectLambda
 from common.storage.table import Table
 from common.storage.wire import Expression
 from tests.storage.endpoint import OK, Endpoint, answer, refused
@@ -110,8 +110,8 @@ def test_the_bytes_are_botocores(
     botocores = re.sub(rb"(User-Agent: minute8) PT/[^\r]*", rb"\1", endpoint.requests[0])
     fields = dict(line.split(": ", 1) for line in botocores.decode().split("\r\n\r\n")[0].split("\r\n")[1:])
     at = datetime.strptime(fields["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    monkeypatch.setattr("common.storage.fast_client.time.time", lambda: at)
-    monkeypatch.setattr("common.storage.fast_client.uuid.uuid4", lambda: fields["amz-sdk-invocation-id"])
+    monkeypatch.setattr("common.storage.signed_calls.time.time", lambda: at)
+    monkeypatch.setattr("common.storage.signed_calls.uuid.uuid4", lambda: fields["amz-sdk-invocation-id"])
     getattr(client, call)(**request)
     assert endpoint.requests[1] == botocores
     assert (b"X-Amz-Security-Token" in botocores) == bool(token)
@@ -167,7 +167,7 @@ def test_a_request_for_several_tenants_waits_a_second_at_most(
 ) -> None:
     never = threading.Event()
     endpoint.replies = [lambda connection: str(never.wait(5)).encode()]
-    monkeypatch.setattr(fast_client, "_ONCE_S", 0.05)
+    monkeypatch.setattr(signed_calls, "_ONCE_S", 0.05)
     try:
         with pytest.raises(ReadTimeoutError):
             dynamodb().once.batch_get_item(**CALLS["batch_get_item"])
@@ -230,7 +230,7 @@ def test_the_answer_of_a_function(endpoint: Endpoint) -> None:
 def test_of_a_long_result_the_beginning_is_read(endpoint: Endpoint) -> None:
     endpoint.replies = [answer(200, b"x" * 3_000_000), answer(202, b"")]
     client = functions()
-    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * fast_client._RESULT_BYTES
+    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * signed_calls._RESULT_BYTES
     assert client.invoke(**AWAITED)["Payload"].read() == b""
     assert endpoint.connections == 2
 
@@ -345,9 +345,9 @@ def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
 
 
 def test_an_answer_is_taken_once() -> None:
-    token = fast_client._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
+    token = signed_calls._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
     try:
-        assert fast_client._answer_for_botocore() is not None
-        assert fast_client._answer_for_botocore() is None
+        assert signed_calls._answer_for_botocore() is not None
+        assert signed_calls._answer_for_botocore() is None
     finally:
-        fast_client._received.reset(token)
+        signed_calls._received.reset(token)

@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ConnectionClosedError, ReadTimeoutError
 
 from common.storage import aws, connections, outgoing
-from common.storage.fast_client import DirectLambda
+from common.storage.signed_calls import DirectLambda
 from tests.storage.endpoint import OK, Endpoint, Reply, answer
 
 KEY: Any = {"TableName": "t", "Key": {"pk": {"S": "a"}}}

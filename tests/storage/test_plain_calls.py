@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from common.storage import aws, plain_calls
+from common.storage import aws
+from common.storage.connections import LastUse
 from tests.executor.servers import Server, serving
 
 
@@ -35,7 +36,7 @@ def test_calls_share_a_connection_until_a_pause(
     client, server = kms
     assert [decrypt(client) for _ in range(5)] == [b"a"] * 5
     assert (len(server.requests), server.connections) == (5, 1)
-    monkeypatch.setattr(plain_calls, "MAX_IDLE_S", -1)
+    monkeypatch.setattr(LastUse, "is_within", lambda last_use, seconds: False)
     decrypt(client)
     assert server.connections == 2
 

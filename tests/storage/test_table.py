@@ -9,13 +9,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.config import Config, MissingSetting
+from common.deployment import Deployment
 from common.errors import Busy, ItemTooLarge
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.table import MAX_WRITE_TRIES, Query, Table, Tables
+from common.storage.table import MAX_WRITE_TRIES, Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
-from scheduler import wiring
+from scheduler.planner import Planner
 from tests.worlds import World
 
 KEY: Key = {"pk": "p", "sk": "s"}
@@ -327,6 +328,6 @@ def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
 
 
 def test_a_missing_table_is_named_when_the_parts_are_wired(world: World) -> None:
-    tables = Tables.of(Config.from_env({"DUE_TABLE": "due", "JOBS_TABLE": "jobs"}))
-    with pytest.raises(MissingSetting, match="RUNS_TABLE is not set"):
-        wiring.scheduler(tables, world.queue, world.clock, world.scheduler.planner.events)
+    deployment = Deployment(Config.from_env({"DUE_TABLE": "due"}), queue=world.queue)
+    with pytest.raises(MissingSetting, match="JOBS_TABLE is not set"):
+        Planner.of(deployment)

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
+from common.config import Config
+from common.deployment import Deployment
 from common.errors import Conflict, InvalidInput, NotFound
 from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.tenants.holds import MAX_HOLDS, Holds
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
-from executor.wiring import executor
+from executor.pipeline import Executor
+from tests.stand_ins import StoredOnDemand
 from tests.worlds import ARN, World, job
 
 NOW = 1_795_230_720.0
@@ -25,20 +28,9 @@ def holds_of(world: World) -> Holds:
 @pytest.fixture
 def guarded(world: World) -> World:
     """A world whose executor reads the stored rules and holds."""
-    from tests.stand_ins import PublishedEvents, StoredOnDemand
-
     known = StoredOnDemand(world.table("tenants"))
-    world.executor = executor(
-        world.tables,
-        world.queue,
-        world.clock,
-        world.store,
-        PublishedEvents(),
-        known,
-        world.executor.kinds,
-        world.executor.recorder.run_end.removals,
-        lambda: None,
-    )
+    deployment = Deployment(Config.from_env({}), **world.deployment.parts | {"rules": known})
+    world.executor = Executor.of(deployment, world.executor.kinds)
     return world
 
 

@@ -327,7 +327,7 @@ def _failing_jobs(
         error_type=error["error_type"],
         fingerprint=error["fingerprint"],
     )
-    groups, following = services.history.failed_runs.groups(request.tenant, failed, before)
+    groups, following = services.failed_runs.groups(request.tenant, failed, before)
     done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
     for job, at in failing_jobs(services, request.tenant, groups, job_filter):
         late = not body.dry_run and bool(done.ids) and services.clock.now() >= ends_at
@@ -367,7 +367,7 @@ def retry_runs(services: Services, request: Request, body: RetryRuns) -> Respons
     done = _Done(body.dry_run)
     if not done.dry_run:
         services.count_as(request.tenant, request.now, MAX_CHANGED)
-    page = services.history.failed_runs.page(request.tenant, failure_filter, limit=MAX_CHANGED, before=before)
+    page = services.failed_runs.page(request.tenant, failure_filter, limit=MAX_CHANGED, before=before)
     for run in page.items:
         name = run.execution_id
         if not done.act(name, partial(services.manual.retry, request.tenant, name)):
@@ -402,7 +402,7 @@ def cancel_runs(services: Services, request: Request, body: CancelRuns) -> Respo
     list_name = f"many waiting:{status}:{prefix}:{from_at if has_range else ''}:{until_at}"
     span = read_cursor(request.tenant, list_name, body.cursor, TimeRange, check_range_of_runs)
     span = span or TimeRange(from_at, until_at)
-    page = services.history.by_time.page(
+    page = services.by_time.page(
         request.tenant, span, RunFilter(status=status), limit=MAX_CHANGED, now=request.now
     )
     done = _Done(body.dry_run)

@@ -67,7 +67,7 @@ def expected_of_job(services: Services, request: Request) -> Response:
     begin = cursor.at if cursor and cursor.at is not None else start
     retention_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, begin, end, request.now, retention_s, limit)
-    page = services.history.expected.of_job(query, job_id)
+    page = services.expected.of_job(query, job_id)
     if not page.instants and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     next_cursor = ExpectedPosition(job_id, page.next_at) if page.next_at is not None else None
@@ -97,7 +97,7 @@ def list_expected(services: Services, request: Request) -> Response:
     cursor = _read_cursor(request, list_name)
     retention_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, start, end, request.now, retention_s, limit)
-    pages, next_cursor = services.history.expected.of_tenant(query, cursor)
+    pages, next_cursor = services.expected.of_tenant(query, cursor)
     return Response(
         {
             "from_at": rfc3339(start),
@@ -209,7 +209,7 @@ def explain_job(services: Services, request: Request) -> Response:
 
     retention_s = kept_s_of(services, request)
     query = ExpectedQuery(request.tenant, at, at + 1, request.now, retention_s)
-    explained = services.history.expected.explain(query, job_id, blocks, names_of)
+    explained = services.expected.explain(query, job_id, blocks, names_of)
     if explained.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     return Response(_explanation_view(job_id, at, explained))

@@ -50,7 +50,7 @@ def list_failures(services: Services, request: Request) -> Response:
     failure_filter = _failure_filter(request, 0)
     list_name = f"failures:{_failure_filter_text(request)}"
     before = _read_failure_cursor(request, list_name)
-    page = services.history.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
+    page = services.failed_runs.page(request.tenant, failure_filter, limit=limit, before=before)
     rest = {"next_cursor": write_cursor(request.tenant, list_name, page.after)}
     return Response(page_view(page, request.now) | rest)
 
@@ -71,10 +71,10 @@ def list_failure_groups(services: Services, request: Request) -> Response:
     """
     failure_filter = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
     list_name = f"failure groups:{_failure_filter_text(request)}"
-    groups, cursor = services.history.failed_runs.groups(
+    groups, cursor = services.failed_runs.groups(
         request.tenant, failure_filter, _read_failure_cursor(request, list_name)
     )
-    muted = services.history.muted.now_muted(request.tenant, request.now) if groups else Muted()
+    muted = services.muted.now_muted(request.tenant, request.now) if groups else Muted()
     return Response(
         {
             "from_at": rfc3339(failure_filter.from_at),
@@ -90,7 +90,7 @@ def list_muted_groups(services: Services, request: Request) -> Response:
 
     Two reads; a tenant has 200 at most.
     """
-    muted = services.history.muted.now_muted(request.tenant, request.now)
+    muted = services.muted.now_muted(request.tenant, request.now)
     return Response({"groups": [_muted_group_view(group) for group in muted.groups.values()]})
 
 
@@ -111,7 +111,7 @@ def mute_failures(services: Services, request: Request, body: NewMute) -> Respon
     """
     job_id, fingerprint = _group_of(request)
     filters = FailureFilter(job_id=job_id, fingerprint=fingerprint)
-    page = services.history.failed_runs.page(request.tenant, filters, limit=1)
+    page = services.failed_runs.page(request.tenant, filters, limit=1)
     if not page.items and not page.after:
         raise NotFound(_GROUP, fingerprint)
     error_type, error = error_of(page.items[0]) if page.items else ("", "")
@@ -144,7 +144,7 @@ def unmute_failures(services: Services, request: Request) -> Response:
 
 
 def _mutes(services: Services) -> Mutes:
-    return Mutes(services.history.muted, services.store.audited)
+    return Mutes(services.muted, services.store.audited)
 
 
 def _group_of(request: Request) -> tuple[str, str]:

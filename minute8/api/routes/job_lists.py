@@ -76,13 +76,11 @@ def searched(
 
     hint = place_hint(search.order)
     after: Place | None = read_cursor(request.tenant, search.list_name, request.query.get("cursor"), hint)
-    directory, tenant = services.history.directory, request.tenant
+    directory, tenant = services.directory, request.tenant
     jobs = directory.listed(tenant, request.now)
     needs_failures = search.failing or search.order == "failures"
     failures = directory.failures(tenant) if needs_failures else {}
-    last = (
-        services.history.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
-    )
+    last = services.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
     fires = Fires.of(services.store.jobs, tenant, request.now)
     places = matching_places(jobs, search, failures, fires.next, last)
     rest = places if after is None else list(dropwhile(lambda place: place <= after, places))

@@ -433,15 +433,13 @@ def health_of_jobs(
     health_of: dict[str, Health] = {}
     if len(jobs) > 1:
         rules = services.known_tenants.rules(tenant, now) or TenantRules()
-        health_of = services.history.listed_health.of_jobs(
-            tenant, jobs, as_of, calendars, rules.retention_days
-        )
+        health_of = services.listed_health.of_jobs(tenant, jobs, as_of, calendars, rules.retention_days)
     remaining = [job for job in jobs if job.job_id not in health_of]
     for first in range(0, len(remaining), _HEALTHS_AT_ONCE):
         if first and budget.is_spent:
             break
         together = remaining[first : first + _HEALTHS_AT_ONCE]
-        health_of |= services.history.health.of_jobs(together, as_of, calendars)
+        health_of |= services.health.of_jobs(together, as_of, calendars)
     first_ones = [job.job_id for job in takewhile(lambda job: job.job_id in health_of, jobs)]
     health_of = {job_id: health_of[job_id] for job_id in first_ones}
     last_of = _last_runs(services, health_of.values(), now)
@@ -450,9 +448,7 @@ def health_of_jobs(
 
 def _last_runs(services: Services, healths: Iterable[Health], now: float) -> dict[str, dict[str, Any]]:
     """The view of the last run of each job, by the job's id."""
-    last_runs = services.history.health.with_errors(
-        [health.outcomes[0] for health in healths if health.outcomes]
-    )
+    last_runs = services.health.with_errors([health.outcomes[0] for health in healths if health.outcomes])
     return {run.job_id: run_view(run, now) for run in last_runs}
 
 

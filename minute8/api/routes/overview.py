@@ -45,9 +45,9 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     and `failing` are null while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
-    live = services.history.by_time.records(tenant, now)
+    live = services.by_time.records(tenant, now)
     going = _open(live, now)
-    muted = services.history.muted.now_muted(tenant, now)
+    muted = services.muted.now_muted(tenant, now)
     past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now, muted)
     shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now, muted)}
     return Response({"at": rfc3339(int(now)), **shown}, version=_news(shown))
@@ -64,7 +64,7 @@ def _news(shown: dict[str, Any]) -> str:
 
 def _past(services: Services, tenant: str, now: float, live: LiveRecords) -> dict[str, Any]:
     from_at = int(now) - DAY_S
-    summary = services.history.summaries.between(tenant, from_at, int(now) + 1, now, live)
+    summary = services.summaries.between(tenant, from_at, int(now) + 1, now, live)
     total = Summary.of_hours(summary.hourly).total().to_json()
     return {
         "from_at": rfc3339(summary.from_at),
@@ -95,13 +95,13 @@ def _open(live: LiveRecords, now: float) -> dict[str, Any]:
 
 
 def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[str, Any]:
-    directory = services.history.directory
+    directory = services.directory
     try:
         jobs = directory.listed(tenant, now)
     except Busy:
         return {"job_counts": None, "ahead": None, "failing": None}
     states = Counter(job.state for job in jobs)
-    quiet = muted_runs(services.history.runs, tenant, muted, muted.last_failed.items())
+    quiet = muted_runs(services.tables.runs, tenant, muted, muted.last_failed.items())
     failing_jobs, muted_jobs = failing(jobs, directory.failures(tenant), {job_id for job_id, _ in quiet})
     fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
     next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
@@ -137,7 +137,7 @@ def _ahead_view(ahead: Ahead) -> dict[str, Any]:
 
 def _errors(services: Services, tenant: str, now: float, muted: Muted) -> list[dict[str, Any]]:
     filters = FailureFilter(from_at=int(now) - DAY_S)
-    groups, _ = services.history.failed_runs.groups(tenant, filters, most_looked_at=_FAILURES_READ)
+    groups, _ = services.failed_runs.groups(tenant, filters, most_looked_at=_FAILURES_READ)
     groups.sort(key=lambda group: group.key in muted.groups)  # muted ones last
     views = [group_view(group, muted) for group in groups[:_GROUPS_SHOWN]]
     return [{**view, "error": view["error"][:_ERROR_CHARS]} for view in views]

@@ -66,7 +66,7 @@ def tenant_health(services: Services, request: Request) -> Response:
     tenant = services.tenants.get(existing_tenant(request))
     tenant_id = tenant.tenant_id
     from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
-    total, complete = services.history.tenant_health.runs(tenant_id, from_at, until_at, request.now)
+    total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
     as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
     return Response(
@@ -75,9 +75,7 @@ def tenant_health(services: Services, request: Request) -> Response:
             "from_at": rfc3339(from_at),
             "until_at": rfc3339(until_at),
             "run_totals": {**total.to_json(), "complete": complete},
-            "job_counts": asdict(
-                services.history.tenant_health.jobs(tenant_id, as_of, tenant.retention_days)
-            ),
+            "job_counts": asdict(services.tenant_health.jobs(tenant_id, as_of, tenant.retention_days)),
         }
     )
 
@@ -137,7 +135,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     mark, its shares, the windows and what is set aside.
     """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
-    state, runbook = services.operations.planning, services.deployment.runbook_url
+    state, runbook = services.planning, services.settings.runbook_url
     mark = state.index().mark()
     quarantine = state.quarantine()
     set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
@@ -146,7 +144,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
         {
             "mark": _mark_view(mark, request.now) if mark else None,
             "shares_left": len(state.shares().unconfirmed(mark)) if mark and mark.is_divided else 0,
-            "calls_at_once": services.deployment.calls_at_once,
+            "calls_at_once": services.settings.calls_at_once,
             "windows": [_window_view(record, mark) for record in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(record) for record in set_aside],
             "findings": [
@@ -165,7 +163,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
 
 
 def _alarms(services: Services, now: float) -> list[Finding]:
-    ringing = services.deployment.alarms.findings(now) if services.deployment.alarms else []
+    ringing = services.alarms.findings(now) if services.alarms else []
     return [replace(finding, check="alarms") for finding in ringing]
 
 
@@ -216,7 +214,7 @@ def list_holds(services: Services, request: Request) -> Response:
 
     The oldest hold first. One query.
     """
-    return _holds_response(services.operations.holds.all())
+    return _holds_response(services.holds.all())
 
 
 @ROUTES.add("POST", "/v1/holds", "operator", response="Holds")
@@ -227,7 +225,7 @@ def hold_target(services: Services, request: Request, body: NewHold) -> Response
     again changes its note. One read and one transaction.
     """
     return _holds_response(
-        services.operations.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
+        services.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
     )
 
 
@@ -238,9 +236,7 @@ def release_target(services: Services, request: Request, body: Release) -> Respo
     Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not held. One read and one
     transaction.
     """
-    return _holds_response(
-        services.operations.holds.release(body.pattern, request.now, by=request.credential.by)
-    )
+    return _holds_response(services.holds.release(body.pattern, request.now, by=request.credential.by))
 
 
 def _holds_response(holds: list[Hold]) -> Response:
@@ -261,7 +257,7 @@ def list_unrecorded(services: Services, request: Request) -> Response:
     from_at = parse_instant(from_text, "from_at") if "from_at" in request.query else 0
     list_name = f"unrecorded:{from_text}"
     after_id = read_key(keys.OPERATORS, list_name, request.query.get("cursor"))
-    executions, next_id = services.operations.run_again.unrecorded.page(after_id, from_at, limit)
+    executions, next_id = services.run_again.unrecorded.page(after_id, from_at, limit)
     return Response(
         {
             "executions": [unrecorded_view(execution) for execution in executions],
@@ -277,7 +273,7 @@ def run_unrecorded(services: Services, request: Request, body: RunUnrecorded) ->
     Up to 100 executions are enqueued again as the same executions, so each runs once. One that has a record
     meanwhile is not sent. `not-found`: an id is not in the list.
     """
-    sent, recorded = services.operations.run_again.run(body.execution_ids, by=request.credential.by)
+    sent, recorded = services.run_again.run(body.execution_ids, by=request.credential.by)
     return Response({"sent": sent, "recorded": recorded})
 
 
@@ -287,7 +283,7 @@ def count_dead_letters(services: Services, request: Request) -> Response:
 
     A request to SQS for each queue; the counts are approximate.
     """
-    counts = services.deployment.dead_letters.counts()
+    counts = services.dead_letters.counts()
     return Response({"queues": [{"queue": queue, "letters": count} for queue, count in counts.items()]})
 
 
@@ -310,7 +306,7 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     Up to 100 messages without their texts, within 15 s. The messages stay in their queue.
     """
     queue, limit = request.path["queue"], request.number("limit", MAX_LETTERS, MAX_LETTERS)
-    peeked = services.deployment.dead_letters.peek(queue, limit)
+    peeked = services.dead_letters.peek(queue, limit)
     return Response(
         {
             "queue": queue,
@@ -327,7 +323,7 @@ def redrive_dead_letters(services: Services, request: Request, body: WhichLetter
     By their ids, or `all`, of which a request takes 100. A message that cannot be read stays.  It ends after 15 s
     at the latest, and `more` tells whether to repeat it.
     """
-    letters = services.deployment.dead_letters
+    letters = services.dead_letters
     return _done(services, request, letters.redrive(request.path["queue"], MAX_LETTERS, body.message_ids))
 
 
@@ -338,7 +334,7 @@ def discard_dead_letters(services: Services, request: Request, body: WhichLetter
     By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It ends after
     15 s at the latest, and `more` tells whether to repeat it.
     """
-    letters = services.deployment.dead_letters
+    letters = services.dead_letters
     return _done(services, request, letters.discard(request.path["queue"], MAX_LETTERS, body.message_ids))
 
 

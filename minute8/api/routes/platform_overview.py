@@ -66,13 +66,13 @@ def overview(services: Services, request: Request) -> Response:
     named = (request.query.get(name, "") for name in ("from_at", "until_at", "problems", "sort"))
     list_name = ":".join(["overview", *named])
     after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), Place)
-    ranks = services.operations.ranks.ranked(services.tenants, from_at, until_at, request.now, order)
+    ranks = services.ranks.ranked(services.tenants, from_at, until_at, request.now, order)
     problems = request.flag("problems")
     tenants = [ranked for ranked in ranks.tenants if ranked.is_problem or not problems]
     page = after_place(tenants, order, after)[: limit + 1]
     cursor = page[limit - 1].place(order) if len(page) > limit else None
     page = page[:limit]
-    failing = services.operations.ranks.failing_jobs(page)
+    failing = services.ranks.failing_jobs(page)
     return Response(
         {
             "from_at": rfc3339(ranks.from_at),
@@ -82,7 +82,7 @@ def overview(services: Services, request: Request) -> Response:
             "hours": [
                 {"at": rfc3339(hour), **_shown(runs)} for hour, runs in sorted(ranks.totals.hours.items())
             ],
-            "holds": [hold_view(hold) for hold in services.operations.holds.all()],
+            "holds": [hold_view(hold) for hold in services.holds.all()],
             "matched": len(tenants),
             "tenants": [_line(ranked, failing.get(ranked.tenant.tenant_id)) for ranked in page],
             "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor),

@@ -96,7 +96,7 @@ def list_runs_of_job(services: Services, request: Request) -> Response:
     run_filter = _filter(request.query)
     list_name = f"runs:{job_id}:{run_filter}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"), KeyText)
-    page = services.history.run_lists.of_job(request.tenant, job_id, run_filter, limit=limit, before=before)
+    page = services.run_lists.of_job(request.tenant, job_id, run_filter, limit=limit, before=before)
     if not page.items and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, page.after)
@@ -127,7 +127,7 @@ def list_runs(services: Services, request: Request) -> Response:
     list_name = f"runs::{run_filter}"
     span = read_cursor(request.tenant, list_name, request.query.get("cursor"), TimeRange, check_range_of_runs)
     span = span or _newest(request.now, run_filter)
-    page = services.history.by_time.page(request.tenant, span, run_filter, limit=limit, now=request.now)
+    page = services.by_time.page(request.tenant, span, run_filter, limit=limit, now=request.now)
     runs = page_view(page, request.now)
     return Response(
         {**runs, **rest_of_list(request, list_name, span, page.after)},
@@ -221,7 +221,7 @@ def summarise_job(services: Services, request: Request) -> Response:
         or span
     )
     before = span.before[0] if span.before else None
-    summary, after = services.history.run_lists.summary(
+    summary, after = services.run_lists.summary(
         request.tenant, job_id, RunFilter(span.from_at, span.until_at), before
     )
     if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
@@ -242,7 +242,7 @@ def summarise(services: Services, request: Request) -> Response:
         raise not_of_this_list(request.query["cursor"])
     span = _summary_span(request)
     assert span.until_at is not None, "a summary has a range"
-    projected = services.history.summaries.between(request.tenant, span.from_at, span.until_at, request.now)
+    projected = services.summaries.between(request.tenant, span.from_at, span.until_at, request.now)
     shown = _summary_view(request, "", span, Summary.of_hours(projected.hourly), None)
     return Response({**shown, "fresh_at": rfc3339(projected.fresh_at), "hours": hours_view(projected.hourly)})
 

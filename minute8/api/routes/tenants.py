@@ -167,7 +167,7 @@ def delete_tenant(services: Services, request: Request) -> Response:
     """
     tenant_id = existing_tenant(request)
     return _deletion_response(
-        services.operations.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
+        services.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
     )
 
 
@@ -178,7 +178,7 @@ def get_tenant_deletion(services: Services, request: Request) -> Response:
     The number of items that were removed so far, and whether it has finished. One read. `not-found`: the tenant is
     not being deleted, or was removed over 31 days ago.
     """
-    deletion = services.operations.deletions.progress(existing_tenant(request))
+    deletion = services.deletions.progress(existing_tenant(request))
     return Response(deletion_view(deletion, request.now))
 
 
@@ -196,7 +196,7 @@ def rebuild_projection(services: Services, request: Request) -> Response:
     each. Repeat it with the answer's cursor until that is null. It is needed if what lists show differs from a
     job's own list.
     """
-    tenant, rebuild = existing_tenant(request), services.operations.rebuild
+    tenant, rebuild = existing_tenant(request), services.rebuild
     list_name = f"projection:{tenant}"
     cursor = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), RebuildPosition)
     services.tenants.get(tenant)  # raises NotFound
@@ -336,7 +336,7 @@ def _create_key(services: Services, request: Request, body: NewKey, tenant: str)
         request.now,
         name=body.name or "",
         expires_at=body.expires_at,
-        masters=services.deployment.masters.required(request.now) if body.aws else None,
+        masters=services.masters.required(request.now) if body.aws else None,
         by=request.credential.by,
     )
     return _key_response(*created, request.now)

@@ -76,9 +76,7 @@ def list_upcoming(services: Services, request: Request) -> Response:
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
     text = request.query.get("cursor")
     position = read_cursor(request.tenant, list_name, text, UpcomingPosition) or UpcomingPosition()
-    executions, following = services.history.upcoming.page(
-        request.tenant, position, start, end, request.now, limit
-    )
+    executions, following = services.upcoming.page(request.tenant, position, start, end, request.now, limit)
     return Response(
         {
             "from_at": rfc3339(start),
@@ -113,7 +111,7 @@ def density(services: Services, request: Request) -> Response:
     start, end = _span(request, DAY_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     after = after_job_id(request, list_name)
-    page = services.history.upcoming.density(request.tenant, after, start, end, request.now)
+    page = services.upcoming.density(request.tenant, after, start, end, request.now)
     crowded = [
         {
             "minute_at": rfc3339(minute),
@@ -240,7 +238,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     from common.preview.preview import next_clock_change
 
     after = after_job_id(request, "clock-changes")
-    jobs, after_job = services.history.upcoming.jobs(request.tenant, after)
+    jobs, after_job = services.upcoming.jobs(request.tenant, after)
     moved: list[tuple[Job, tuple[int, str]]] = []
     budget = CpuBudget()
     for number, job in enumerate(jobs):
@@ -292,7 +290,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
 
     since = check_release(request.query.get("since"))
     list_name = f"tzdata-changes:{since}"
-    jobs, after_job = services.history.upcoming.jobs(request.tenant, after_job_id(request, list_name))
+    jobs, after_job = services.upcoming.jobs(request.tenant, after_job_id(request, list_name))
     timings: set[Timing] = set()
     changes: list[tuple[Job, Moved]] = []
     budget = CpuBudget()

@@ -110,7 +110,7 @@ def answer(services: Services, event: Event, place: str) -> Event:
             query=operation.read_query(query),
             body=_object(body) if operation.takes_body else {},
             account=AwsAccount.in_region(
-                services.deployment.region, str(event["requestContext"].get("accountId") or "000000000000")
+                services.region, str(event["requestContext"].get("accountId") or "000000000000")
             ),
             signature=signature,
         )
@@ -162,13 +162,13 @@ def _authenticate(
     """
     if headers.get("authorization", "").startswith("Bearer "):
         return services.authenticate(bearer(headers), now), secrets.token_hex(), ""
-    claimed = read_authorization(headers, services.deployment.region, now)
-    secret = services.deployment.masters.secret_of(claimed.access_key_id, now)
+    claimed = read_authorization(headers, services.region, now)
+    secret = services.masters.secret_of(claimed.access_key_id, now)
     if secret is None:
         raise Unauthenticated("the access key id is not valid")
     credential = services.tenants.api_keys.owner_of_pair(claimed.access_key_id, now)
     method = event["requestContext"]["http"]["method"]
-    paths = possible_paths(services.deployment.path_prefix, event["rawPath"])
+    paths = possible_paths(services.settings.api_path_prefix, event["rawPath"])
     signed_path = check_signature(claimed, secret, SignedRequest(method, paths, query, headers, body))
     return credential, claimed.signature, signed_path
 

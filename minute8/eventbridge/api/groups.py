@@ -56,9 +56,9 @@ def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         deletions.begin(request.tenant, request.label, request.now, group_request)
         # A small group is deleted at once; a planner deletes the rest of a large one.
         and deletions.move_on(request.tenant, request.label, request.now) == STEP
-        and services.deployment.removals
+        and services.removals
     ):
-        services.deployment.removals.ask()
+        services.removals.ask()
     return {}
 
 

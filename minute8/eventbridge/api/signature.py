@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import quote
 
 from common.errors import Minute8Error, shown
-from common.storage.signing import signature_of
+from common.storage.signed_calls import signature_of
 
 SERVICE: Final = "scheduler"
 SKEW_S: Final = 15 * 60
