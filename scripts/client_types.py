@@ -23,7 +23,7 @@ _RETURNED_TYPES: Final = (
     "ManyDone",
     "Holds",
     *("UnrecordedPage", "RanUnrecorded"),
-    *("SecretList", "SubscriptionList"),
+    *("SecretList", "SubscriptionList", "TargetList"),
     *("FailureGroups", "MutedGroupList"),
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),

@@ -29,6 +29,7 @@ from common.history.schedule_history import (
 )
 from common.jobs.calendars import Calendars
 from common.jobs.corrupt import readable
+from common.jobs.delivery import delivery_of
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import DELETED, Job
 from common.jobs.skips import MAX_SKIPPED
@@ -55,6 +56,8 @@ WITH_ERRORS: Final = (
     "accepted_attempt",
     "lease_until",
     "progress",
+    "durable_name",
+    "lost_calls",
 )
 # Up to this many runs of a job are read by name. More reads cost as much as a query.
 MAX_READ_BY_NAME: Final = 4
@@ -314,7 +317,10 @@ class ExpectedRuns:
         history = past.history(job_id, job).with_author(at, names_of)
         due = list(history.due(at, at + 1, past.calendars))
         page = self._page(past, _DueOfJob(job_id, history, at, due), at + 1, 1, attributes=WITH_ERRORS)
-        explanation = explain(history, at, page.instants, query.now, past.calendars.dates, blocks(job))
+        delivery = delivery_of(job.spec.target) if job else None
+        explanation = explain(
+            history, at, page.instants, query.now, past.calendars.dates, blocks(job), delivery
+        )
         following = next(history.due(at + 1, at + _LOOK_AHEAD_S, past.calendars), None)
         return ExplainedInstant(job, history.at(at), explanation, following)
 

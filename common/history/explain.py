@@ -23,6 +23,7 @@ from common.history.expected import (
     InstantOutcome,
 )
 from common.history.schedule_history import ScheduleHistory, ScheduleVersion
+from common.jobs.delivery import Delivery
 from common.jobs.job import ACTIVE
 from common.jobs.ledger import JobTimes
 from common.runs.run import Run
@@ -292,15 +293,20 @@ def explain(
     now: float,
     dates_of: DatesOf,
     blocks: Sequence[Reason],
+    delivery: Delivery | None = None,
 ) -> Explanation:
-    """Explain an instant. `instants` is what `expected` says of it; `blocks` is what would stop a run now."""
+    """Explain an instant. `instants` is what `expected` says of it; `blocks` is what would stop a run now.
+
+    `delivery` says how often the job's target is called.
+    """
     reasons = why_not(history, at, dates_of)
     due = next((instant for instant in instants if instant.is_due), None)
     outside = [instant for instant in instants if not instant.is_due]
     if reasons is None and due is not None:
         version = history.at(at)
         why = why_there(version.times.schedule, at, dates_of) if version and version.times else ""
-        return _due(due, why, instants, now, blocks)
+        explanation = _due(due, why, instants, now, blocks)
+        return replace(explanation, text=explanation.text + _doubled(due.run, delivery))
     reasons = reasons or []
     if any(instant.code == UNKNOWN for instant in reasons):
         status, begin = UNKNOWN, "It is not known whether it was due."
@@ -364,10 +370,23 @@ def _ended(run: Run | None) -> str:
     return f"{words} ({error})" if error else words
 
 
+def _doubled(run: Run | None, delivery: Delivery | None) -> str:
+    """That a dead executor's call may have gone out, too, and how the target knows the second."""
+    if run is None or delivery is None or not run.lost_calls:
+        return ""
+    return (
+        f" An executor died during attempt {run.lost_calls[-1].attempt}, which was made again: {delivery.kind} "
+        f"({delivery.applies_to}) is called {delivery.called}, and {delivery.key} shows a repetition."
+    )
+
+
 def _awaited(run: Run) -> str:
     """What a run that goes on waits for, and how far its target says that it is."""
     if run.accepted_attempt != run.attempt or not run.lease_until:
         return ""
+    if run.durable_name:
+        look_at = rfc3339(int(run.lease_until))
+        return f" as the durable execution {run.durable_name}, whose end is looked for again at {look_at}"
     words = f" and waits for a callback of its target until {rfc3339(int(run.lease_until))}"
     progress = run.progress if run.progress and run.progress.attempt == run.attempt else None
     if progress is None:

@@ -134,7 +134,10 @@ def _signs(run: Run) -> dict[str, Any]:
     """What the target of the newest attempt has told, and a person wants of it."""
     signs: dict[str, Any] = {}
     if run.status == RUNNING and 0 < run.attempt == run.accepted_attempt:
-        signs["callback_until"] = rfc3339(run.lease_until)
+        signs["look_at" if run.durable_name else "callback_until"] = rfc3339(run.lease_until)
+        signs |= {"look_problem": run.stop_problem} if run.stop_problem and not run.is_to_stop else {}
+    if run.started_arns:
+        signs["started"] = list(run.started_arns)
     if run.progress:
         signs["progress"] = _instants(to_builtins(run.progress))
     if run.stop and run.is_to_stop:

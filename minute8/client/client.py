@@ -16,6 +16,7 @@ from minute8.client.shapes import (
     SecretView,
     SubscriptionList,
     SubscriptionView,
+    TargetList,
     Tenant,
     Version,
 )
@@ -113,6 +114,11 @@ class ClientCalls(JobCalls, RunCalls):
     @Operation
     def tenant(self) -> Request[Tenant]:
         return Request("GET", "/v1/tenant")
+
+    @Operation
+    def targets(self) -> Request[TargetList]:
+        """How often each kind of target is called for an execution, and by which key a repetition is known."""
+        return Request("GET", "/v1/targets")
 
     @Operation
     def version(self) -> Request[Version]:

@@ -265,6 +265,9 @@ class Run(TypedDict):
     error_type: NotRequired[str]
     error: NotRequired[str]
     callback_until: NotRequired[str]
+    started: NotRequired[list[str]]
+    look_at: NotRequired[str]
+    look_problem: NotRequired[str]
     progress: NotRequired[Progress]
     stop: NotRequired[Stop]
     dead_letter_error: NotRequired[str]
@@ -664,6 +667,22 @@ class SubscriptionList(TypedDict):
     """All subscriptions of the tenant, by name; there are few."""
 
     subscriptions: list[SubscriptionView]
+
+
+class TargetDelivery(TypedDict):
+    """How often a kind of target is called for an execution."""
+
+    kind: str
+    applies_to: str
+    called: Literal["at least once", "at most once", "exactly once", "each attempt exactly once"]
+    key: str
+    kept: str
+
+
+class TargetList(TypedDict):
+    """All kinds of target."""
+
+    targets: list[TargetDelivery]
 
 
 class FailedInHour(TypedDict):

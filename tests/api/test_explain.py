@@ -8,7 +8,7 @@ from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
-from tests.worlds import at, job
+from tests.worlds import Killed, at, job
 
 
 def why(caller: Caller, instant: str, job_id: str = "minutely") -> dict[str, Any]:
@@ -147,3 +147,25 @@ def test_the_key_that_paused_it_is_named(office: Office) -> None:
         created_key["key_id"],
         "laptop",
     )
+
+
+def test_a_call_that_a_dead_executor_may_have_made_names_the_key_of_a_repetition(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:13:00Z"))
+
+    def die_once(event: Any) -> Outcome:
+        office.world.target.answer = lambda event: Outcome(ok=True)
+        raise Killed
+
+    office.world.target.answer = die_once
+    office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    text = why(office.alice, "2026-11-21T03:13:00Z", "report")["text"]
+    assert "died during attempt 1, which was made again: lambda (not durable) is called at least once" in text
+    assert "the event's execution_id shows a repetition" in text
+
+
+def test_the_kinds_of_target_say_how_often_they_are_called(office: Office) -> None:
+    rows = office.alice("GET", "/v1/targets").json["targets"]
+    assert {row["called"] for row in rows if row["kind"] == "lambda"} == {
+        "at least once",
+        "each attempt exactly once",
+    }

@@ -230,7 +230,7 @@ function Log({ attempt }: { attempt: Attempt }): JSX.Element {
 /** Whether a person can stop the run: it waits, or its target can be told. Pure. */
 export function canStop(run: RunShape, job: Job | undefined): boolean {
   if (run.status === "queued" || run.status === "retrying") return true;
-  if (run.status === "running") return run.callback_until != null && !run.stop;
+  if (run.status === "running") return (run.callback_until ?? run.look_at) != null && !run.stop;
   const inAws = job?.target.kind === "step_functions" || job?.target.kind === "aws_operation";
   return run.status === "dispatched" && inAws && !run.stop;
 }
@@ -241,6 +241,9 @@ function signsOf(run: RunShape, zone: string | undefined): Fact[] {
   const facts: Fact[] = [];
   if (run.callback_until)
     facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
+  for (const arn of run.started ?? []) facts.push(["Started", <Text key={arn}>{arn}</Text>]);
+  if (run.look_at) facts.push(["Next look at its end", <Time key="l" at={run.look_at} zone={zone} full />]);
+  if (run.look_problem) facts.push(["Its end is not seen", <Text key="q">{run.look_problem}</Text>]);
   if (progress) {
     const percent = progress.percent == null ? "" : `${progress.percent} % `;
     facts.push(["Progress", <Text key="p">{`${percent}${progress.text ?? ""}`}</Text>]);

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from common.clock import CpuBudget
 from common.errors import Conflict, InvalidInput, NotFound
@@ -21,6 +21,7 @@ from common.history.expected import AsOf
 from common.history.health import Health
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.delivery import DELIVERIES
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
 from common.planning.execution import Execution
@@ -259,6 +260,15 @@ def _all_jobs(services: Services, request: Request, list_name: str, limit: int) 
     after = read_key(request.tenant, list_name, request.query.get("cursor"))
     stored = services.store.read_on(request.tenant, after, MAX_JOBS_READ + 1, page=limit + 1)
     return ((job.job_id, job) for job in stored)
+
+
+@ROUTES.add("GET", "/v1/targets", "read", response="TargetList")
+def list_targets(services: Services, request: Request) -> Response:
+    """List the kinds of target.
+
+    How often each kind is called for an execution, and by which key a repetition is known. The list is constant.
+    """
+    return Response({"targets": to_builtins(DELIVERIES)})
 
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}/health", "read", response="JobHealth")

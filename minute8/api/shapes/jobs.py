@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -113,3 +113,24 @@ class Fires(ResponseBody):
     state: JobState
     timezone: Timezone
     fires: Annotated[list[Fire], Meta(description="The fire times, the earliest first.")]
+
+
+class TargetDelivery(ResponseBody):
+    """How often a kind of target is called for an execution."""
+
+    kind: str
+    applies_to: Annotated[str, Meta(description="To which targets of the kind.")]
+    called: Annotated[
+        Literal["at least once", "at most once", "exactly once", "each attempt exactly once"],
+        Meta(description="How often, whatever dies or is delivered twice."),
+    ]
+    key: Annotated[str, Meta(description="By which whoever is called knows a repetition.")]
+    kept: Annotated[str, Meta(description="For how long the key is compared.")]
+
+
+class TargetList(ResponseBody):
+    """All kinds of target."""
+
+    targets: Annotated[
+        list[TargetDelivery], Meta(description="The kinds, and variants that are called otherwise.")
+    ]

@@ -117,6 +117,16 @@ class Run(ResponseBody, kw_only=True):
         Instant | None,
         Meta(description="Of a run whose target calls back: the run times out without a sign until then."),
     ] = None
+    started: Annotated[
+        list[str] | None,
+        Meta(description="ARNs of what its last call started: a durable execution, or tasks of ECS."),
+    ] = None
+    look_at: Annotated[
+        Instant | None, Meta(description="When somebody looks again whether its durable execution has ended.")
+    ] = None
+    look_problem: Annotated[
+        str | None, Meta(description="Why the end of its durable execution could not be seen so far.")
+    ] = None
     progress: Annotated[Progress | None, Meta(description="What its target last told.")] = None
     stop: Annotated[Stop | None, Meta(description="Absent: nobody wants it to stop.")] = None
     dead_letter_error: Annotated[

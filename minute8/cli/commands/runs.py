@@ -167,7 +167,12 @@ def watch(
 
 def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
     """What a target that calls back has told, and whether a person wants it to stop."""
-    rows = [("waits for a callback", when(run.get("callback_until"), now))]
+    rows = [
+        ("waits for a callback", when(run.get("callback_until"), now)),
+        ("goes on as", "\n".join(run.get("started", ())) or "-"),
+        ("next look at its end", when(run.get("look_at"), now)),
+        ("nobody sees its end", run.get("look_problem", "-")),
+    ]
     if progress := run.get("progress"):
         percent = f"{progress['percent']} % " if "percent" in progress else ""
         rows.append(("progress", f"{percent}{progress.get('text', '')} {when(progress['at'], now)}".strip()))
