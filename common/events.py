@@ -22,6 +22,9 @@ RUN_FAILED = "Run Failed"
 RUN_SKIPPED = "Run Skipped"
 RUN_RECOVERED = "Run Recovered"
 JOB_PAUSED = "Job Paused"
+JOB_NOT_RUNNING = "Job Not Running"
+JOB_RUNS_AGAIN = "Job Runs Again"
+ADDRESS_OFF = "Address Switched Off"
 PACE_EXCEEDED = "Pace Exceeded"
 
 _log = logging.getLogger("minute8.events")

@@ -14,6 +14,8 @@ from common.tenants.tenant import TenantRules
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
+# A run that waits so long for other runs is told.
+WAITS_AFTER_S = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def _outcomes() -> Outcomes:
     # A job may be paused here, which enqueues nothing.
     deployment = Deployment(config(), queue=ExecutionsQueue(aws.on_first_use(aws.sqs), "", SystemClock()))
     store = aws.on_first_use(lambda: deployment.stored_jobs)
-    streak = FailureStreak(store, deployment.events)
+    streak = FailureStreak(store, deployment.tables.runs, deployment.events)
     return Outcomes(deployment.tables.jobs, deployment.runs, streak, deployment.clock)
 
 

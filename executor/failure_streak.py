@@ -1,10 +1,13 @@
-"""Failures in a row: counted, reset by a success. The job is paused if its policy says so.
+"""Failures in a row: counted, reset by a success; the job is paused if its policy says so. And jobs that do not run.
 
 The completion needs this file too, so it does not load the executor's pipeline.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from common import events
@@ -13,21 +16,29 @@ from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.outcome import Outcome
-from common.runs.run import Run
+from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import FAILED
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.timing.schedule import AtTiming
 
 if TYPE_CHECKING:
+    from common.jobs.not_running import NotRunning
     from common.jobs.store import JobStore
+    from common.timing.excluded_days import Excluded
 
 # The beginning of the job's note after such a pause.
 _NOTE = "paused after "
+# Of a job, to judge whether it runs.
+_NEWEST = 50
 
 
 class FailureStreak:
     """Keeps the count. Only permanent failures, and the success that ends a streak, cost a write."""
 
-    def __init__(self, store: JobStore, publisher: Events) -> None:
+    def __init__(self, store: JobStore, runs: Table, publisher: Events) -> None:
         self._store = store
+        self._runs = runs
         self._events = publisher
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> None:
@@ -48,6 +59,7 @@ class FailureStreak:
             if job.note.startswith(_NOTE):
                 self._publish_paused(job)
             return
+        self.ran(job, execution)
         count = self._store.failures.add(job, execution.run_name)
         if job.spec.pause_after_failures is not None and count >= job.spec.pause_after_failures:
             self._pause(job, count)
@@ -59,7 +71,10 @@ class FailureStreak:
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
-        if not job.has_failures or execution.trigger != SCHEDULE:
+        if execution.trigger != SCHEDULE:
+            return
+        self.ran(job, execution)
+        if not job.has_failures:
             return
         if not (failures_in_row := self._store.failures.end(job, execution.run_name)):
             return  # a concurrent run has published it, or a later one has failed
@@ -67,6 +82,64 @@ class FailureStreak:
             events.RUN_RECOVERED,
             {**_about(execution), **responsible(job), "failures_in_row": failures_in_row},
         )
+
+    # Most batches skip nothing, and load none of what tells of it.
+    def skipped(self, job: Job, execution: Execution, reason: str, detail: str) -> None:
+        """A run was skipped: the job may not run any more. A reason that is noted costs nothing."""
+        from common.jobs.not_running import SKIPS, NotRunning, skipped
+
+        if execution.trigger != SCHEDULE or reason not in SKIPS or job.not_running == reason:
+            return
+        if isinstance(job.schedule.timing, AtTiming):  # it has no other run
+            self._begin(job, NotRunning(reason, execution.due_at, detail))
+        elif noted := skipped(self._newest(job, execution), self._store.clock.now()):
+            self._begin(job, noted)
+
+    def waits(self, job: Job, execution: Execution, detail: str) -> None:
+        """A run waits for other runs to end."""
+        from common.jobs.not_running import WAITS, NotRunning
+
+        if execution.trigger == SCHEDULE and not job.not_running:
+            self._begin(job, NotRunning(WAITS, execution.due_at, detail))
+
+    def ran(self, job: Job, execution: Execution) -> None:
+        """A run was made: what is noted of skips is over, unless a share of the runs is still skipped."""
+        if not job.not_running or execution.trigger != SCHEDULE:
+            return
+        from common.jobs.not_running import SKIPS, WAITS, share_goes_on
+
+        if job.not_running not in (*SKIPS, WAITS):
+            return
+        notes, now = self._store.not_running, self._store.clock.now()
+        noted = notes.of_job(job.tenant, job.job_id)
+        if noted and noted.is_share and share_goes_on(self._newest(job, execution), now):
+            return
+        if over := notes.end(job):
+            self._events.publish(events.JOB_RUNS_AGAIN, _of_note(job, over))
+
+    def note_if_over(self, job: Job, execution: Execution, excluded: Callable[[], Excluded]) -> None:
+        """Note that no fire time follows this one, if that is so."""
+        from common.jobs.ended import why_over
+        from common.jobs.not_running import ENDED, NotRunning
+
+        after = max(execution.fire_at, self._store.clock.now())
+        if execution.trigger == SCHEDULE and (why := why_over(job, execution.fire_at, after, excluded)):
+            self._begin(job, NotRunning(ENDED, execution.fire_at, why))
+
+    def _begin(self, job: Job, noted: NotRunning) -> None:
+        if self._store.not_running.begin(job.tenant, job.job_id, noted, job.revision):
+            self._events.publish(events.JOB_NOT_RUNNING, _of_note(job, noted))
+
+    def _newest(self, job: Job, execution: Execution) -> list[Run]:
+        """The newest runs up to this one, the newest first."""
+        query = Query(
+            keys.runs_of_job(job.tenant, job.job_id),
+            sk_between=keys.runs_between(None, math.floor(execution.fire_at) + 1),
+            newest_first=True,
+            page=_NEWEST,
+            attributes=(*REQUIRED, "reason", "detail", "skipped_count", "skipped_from_at"),
+        )
+        return list(readable_runs(islice(self._runs.query(query), _NEWEST)))
 
     def repeat_end(self, job: Job, execution: Execution, record: Run) -> None:
         """Do the same for a recorded run whose executor may have died before it published the end."""
@@ -93,6 +166,11 @@ class FailureStreak:
         self._publish_paused(paused)
 
     def _publish_paused(self, job: Job) -> None:
+        from common.jobs.not_running import PAUSED_AFTER_FAILURES, NotRunning
+
+        at = self._store.clock.now()
+        note = NotRunning(PAUSED_AFTER_FAILURES, at, job.note)
+        self._store.not_running.begin(job.tenant, job.job_id, note, job.revision)
         detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
         self._events.publish(events.JOB_PAUSED, {**detail, **responsible(job)})
 
@@ -101,6 +179,11 @@ def responsible(job: Job | None) -> dict[str, str]:
     """The owner and the runbook that a job names, for an event."""
     names = {"owner": job.spec.owner, "runbook": job.spec.runbook} if job else {}
     return {name: value for name, value in names.items() if value}
+
+
+def _of_note(job: Job, note: NotRunning) -> dict[str, object]:
+    about = {"tenant": job.tenant, "job_id": job.job_id, "reason": note.reason, "detail": note.detail}
+    return {**about, "since_at": math.floor(note.since_at), **responsible(job)}
 
 
 def _about(execution: Execution) -> dict[str, object]:

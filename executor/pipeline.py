@@ -360,7 +360,7 @@ def _kept_s(rules: TenantRules | None) -> int:
 def _failure_streak(deployment: Deployment) -> FailureStreak:
     from executor.failure_streak import FailureStreak
 
-    return FailureStreak(deployment.stored_jobs, deployment.events)
+    return FailureStreak(deployment.stored_jobs, deployment.tables.runs, deployment.events)
 
 
 def _stops(deployment: Deployment) -> Stops:

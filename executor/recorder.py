@@ -16,7 +16,7 @@ from common.runs.claims import FIRST_LOOK_S, Claim, Settlement
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
-from executor.admission import Skip, Wait
+from executor.admission import WAITS_AFTER_S, Skip, Wait
 from executor.conflict import (
     ComeAgain,
     Conflict,
@@ -138,7 +138,7 @@ class Recorder:
             case Skip():
                 return self._skip(claim, job, verdict)
             case Wait():
-                return self._wait(claim, verdict)
+                return self._wait(claim, job, verdict)
             case Conflict():
                 return self._conflict(claim, job, verdict)
             case Dispatched():
@@ -168,11 +168,15 @@ class Recorder:
         record = self.runs.get(claim.execution)
         return self._conflict(claim, job, Conflict(record, no_takeover=skip.detail, permanent=True))
 
-    def _wait(self, claim: Claim, wait: Wait) -> Report:
+    def _wait(self, claim: Claim, job: Job | None, wait: Wait) -> Report:
         execution = claim.execution
         if execution.attempt == 1:
             self.runs.queue(execution, wait.detail, claim.started_at)
-        self.postponed.send(replace(execution, not_before_at=wait.until))
+            self.run_end.waits(job, execution, wait.detail)
+        until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
+        if claim.started_at < told_at:  # it looks then, if only to be told of
+            until = min(until, told_at)
+        self.postponed.send(replace(execution, not_before_at=until))
         return Report("queued", execution, detail=wait.detail)
 
     def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:
@@ -273,7 +277,7 @@ class Recorder:
             if started:
                 self.runs.note_started(claim.execution, claim.token, started)
             self.permits.attempt_ended(job, claim)
-            self.run_end.ended(job, claim.execution)
+            self.run_end.dispatched(job, claim.execution)
         except Exception:
             # The message comes again, and then only does what follows the run: the call is not repeated.
             self.runs.settle(claim.execution, claim.message_id)

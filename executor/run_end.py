@@ -31,8 +31,9 @@ from common.runs.states import FAILED
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
+from common.timing.schedule import MINUTE8, CronTiming, Schedule
 from executor import calling
-from executor.admission import Skip, is_for_job
+from executor.admission import WAITS_AFTER_S, Skip, is_for_job
 from executor.calling import PayloadReader
 from executor.retry import exhausted
 from executor.targets.aws_services import queue_url
@@ -71,7 +72,7 @@ class RunEnd:
     def succeeded(self, job: Job | None, execution: Execution) -> None:
         """The target has done the work."""
         self.ended(job, execution)
-        if job and job.has_failures:
+        if job and job.has_streak:
             self.failure_streak.succeeded(job, execution)
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> str | None:
@@ -88,6 +89,8 @@ class RunEnd:
         from executor.failure_streak import responsible
 
         self.ended(job, execution)
+        if job and job.state != DELETED:
+            self.failure_streak.skipped(job, execution, skip.reason, skip.detail)
         self.events.publish(
             RUN_SKIPPED,
             {
@@ -100,6 +103,17 @@ class RunEnd:
                 **responsible(job),
             },
         )
+
+    def waits(self, job: Job | None, execution: Execution, detail: str) -> None:
+        """The first attempt waits for other runs to end."""
+        if job and execution.due_at + WAITS_AFTER_S <= self.clock.now():
+            self.failure_streak.waits(job, execution, detail)
+
+    def dispatched(self, job: Job | None, execution: Execution) -> None:
+        """A service has taken the event."""
+        self.ended(job, execution)
+        if job and job.not_running:
+            self.failure_streak.ran(job, execution)
 
     def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> str | None:
         """A later attempt is not made, for a reason outside its target."""
@@ -131,6 +145,18 @@ class RunEnd:
             and self.ended_jobs.run_ended(job, execution, self.clock.now())
         ):
             self.removals.ask_soon()
+        elif job and _may_end(job.schedule):
+            self.failure_streak.note_if_over(job, execution, lambda: self.ended_jobs.excluded(job))
+
+
+def _may_end(schedule: Schedule) -> bool:
+    """Whether the schedule may come to its end, as far as a look says that costs nothing. Pure."""
+    return schedule.end_at is not None or any(
+        part.end_at is not None
+        or part.include_calendars
+        or (isinstance(part.timing, CronTiming) and part.timing.dialect != MINUTE8)
+        for part in schedule.parts
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,9 +199,9 @@ class Called:
     def takes_requests(self) -> bool:
         """Whether recording the call takes requests. The claim is the record of an event that was accepted."""
         attempt = self.claimed.attempt
-        is_recorded = (
-            self.outcome.ok and not self.outcome.started and attempt.job.spec.after_completion == "keep"
-        )
+        job = attempt.job
+        changes_job = job.spec.after_completion != "keep" or bool(job.not_running)
+        is_recorded = self.outcome.ok and not self.outcome.started and not changes_job
         return attempt.is_awaited or not is_recorded
 
 

@@ -50,6 +50,7 @@ from scheduler.summary import TickSummary
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
+    from common.jobs.failures import NotRunningNotes
     from common.runs.records import Runs
 
 # If a window begins sooner than this, its executions are enqueued as fast as possible.
@@ -82,6 +83,7 @@ class Planner:
     events: Events
     quarantine: Quarantine
     ended: EndedJobs
+    notes: NotRunningNotes
     carryover: PaceCarryover
     patient: bool = False
     pack_from: int = PACK_FROM
@@ -100,6 +102,7 @@ class Planner:
             events=deployment.events,
             quarantine=Quarantine(due),
             ended=on_first_use(lambda: deployment.ended_jobs),
+            notes=on_first_use(lambda: _notes(deployment)),
             carryover=PaceCarryover(due),
             patient=patient,
             pack_from=deployment.settings.pack_from,
@@ -146,7 +149,7 @@ class Planner:
 
     def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
         return SkipRecorder(
-            self.runs, self.index.changed, self.events, self.quarantine, self.ended, summary.now
+            self.runs, self.index.changed, self.events, self.quarantine, self.ended, self.notes, summary.now
         )
 
     def _enqueue(
@@ -372,3 +375,9 @@ class SharePlanner:
         if self.shares.advance(share, work.remaining, work.after):
             self.queue.send_bodies([message])
         return False
+
+
+def _notes(deployment: Deployment) -> NotRunningNotes:
+    from common.jobs.failures import NotRunningNotes
+
+    return NotRunningNotes(deployment.tables.jobs, deployment.clock)

@@ -19,6 +19,7 @@ from common.storage.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
+    from common.jobs.failures import NotRunningNotes
     from common.runs.records import Runs
 
 _MAX_BUFFERED_RECORDS: Final = 500
@@ -35,9 +36,11 @@ class SkipRecorder:
     events: Events
     quarantine: Quarantine
     ended_jobs: EndedJobs
+    notes: NotRunningNotes
     now: float
     bad: list[Unreadable] = field(default_factory=list)
     bad_entries: int = 0
+    noted: int = 0
     missed_count: int = 0
     _buffered: list[Callable[[], object]] = field(default_factory=list)
     _unplanned: list[Execution] = field(default_factory=list)
@@ -69,10 +72,13 @@ class SkipRecorder:
             self._buffer(lambda: self.quarantine.add_entry(name, entry.reason, self.now))
         if entry.job is None:
             return
-        execution = Execution(*entry.job, window_start, window_start, schedule_revision=0)
+        tenant, job_id = entry.job
+        execution = Execution(tenant, job_id, window_start, window_start, schedule_revision=0)
         self._unplanned.append(execution)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.reason}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
+        if is_reported:
+            self._buffer(lambda: self._note(tenant, job_id, INVALID, window_start, detail))
 
     def _set_aside(self, entry: Unreadable) -> None:
         with suppress(ItemTooLarge):  # it stays, and the next tick names it again
@@ -97,9 +103,21 @@ class SkipRecorder:
         if len(self._buffered) >= _MAX_BUFFERED_RECORDS:
             self.write()
 
+    def _note(self, tenant: str, job_id: str, reason: str, since_at: int, detail: str) -> None:
+        """Note why a job does not run; of the first ones alone, as an outage has every job miss its times."""
+        from common.jobs.not_running import NotRunning
+
+        self.noted += 1
+        self.notes.begin(tenant, job_id, NotRunning(reason, since_at, detail))
+
     def _record_missed(self, missed: Missed) -> None:
         if not self.runs.record_missed(missed, self.now):
             return
+        from common.jobs.not_running import IN_ROW
+
+        if missed.count >= IN_ROW and self.noted < MAX_REPORTED_ENTRIES:
+            detail = f"{missed.count} runs in a row were not planned in time"
+            self._note(missed.tenant, missed.job_id, MISSED, missed.first_fire_at, detail)
         self.events.publish(
             RUN_SKIPPED,
             {

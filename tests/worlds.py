@@ -184,6 +184,7 @@ class World:
     callbacks: Callbacks
     planning: PlanningMessages
     secret_key: SecretKey
+    publisher: PublishedEvents
     reports: list[Report] = field(default_factory=list)
 
     @property
@@ -337,4 +338,5 @@ def make_world(
         index=deployment.index,
         planning=planning,
         secret_key=secret_key,
+        publisher=published,
     )

@@ -59,6 +59,7 @@ class Health:
     outcomes: Sequence[Run]
     failures_in_row: int
     overdue: InstantOutcome | None
+    not_running: str = ""
 
 
 class JobHealth:
@@ -72,7 +73,9 @@ class JobHealth:
         read = in_threads(lambda job: self._newest(job, as_of), jobs, _THREADS)
         by_job = {}
         for job, (newest, since) in zip(jobs, read, strict=True):
-            by_job[job.job_id] = Health(newest, job.failures_in_row, overdue_of(job, since, as_of, calendars))
+            by_job[job.job_id] = Health(
+                newest, job.failures_in_row, overdue_of(job, since, as_of, calendars), job.not_running
+            )
         return by_job
 
     def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Run], int]:

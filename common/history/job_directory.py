@@ -21,6 +21,7 @@ from common.clock import CpuBudget
 from common.errors import Busy
 from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED, read_spec
+from common.jobs.not_running import NotRunning
 from common.storage import keys
 from common.storage.portions import Portions
 from common.storage.table import Query, Table
@@ -84,6 +85,14 @@ class ListedJob(NamedTuple):
         )
 
 
+class Streak(NamedTuple):
+    """How often a job has failed in a row, and why it does not run. A change of its revision starts both anew."""
+
+    failures: int
+    revision: int
+    not_running: NotRunning | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Head:
     """Which portions are the directory. Until `up_to` is empty, it has the jobs up to that id only."""
@@ -133,19 +142,21 @@ class JobDirectory:
             self._store(tenant, replace(head, as_of=now, portions=()), rows, replaced=head.portions)
         return rows
 
-    def failures(self, tenant: str) -> dict[str, tuple[int, int]]:
-        """The failures in a row of jobs whose last run failed, each with the revision that it is of."""
+    def streaks(self, tenant: str) -> dict[str, Streak]:
+        """What is noted of jobs that fail or do not run, by id, and of addresses that are switched off. One query."""
         items = self.jobs.query(
             Query(
                 tenant,
                 sk_prefix=keys.STREAK_PREFIX,
-                where=Expression("#failures > :none", {":none": 0}),
-                attributes=("sk", "failures", "revision"),
+                where=Expression("#failures > :none OR attribute_exists(#not_running)", {":none": 0}),
+                attributes=("sk", "failures", "revision", "not_running"),
                 consistent=False,
             )
         )
         return {
-            item["sk"].removeprefix(keys.STREAK_PREFIX): (int(item["failures"]), int(item["revision"]))
+            item["sk"].removeprefix(keys.STREAK_PREFIX): Streak(
+                int(item["failures"]), int(item["revision"]), NotRunning.of_item(item)
+            )
             for item in items
         }
 

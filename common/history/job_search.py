@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from common.history.job_directory import ListedJob, has_tag, tags_text
+from common.history.job_directory import ListedJob, Streak, has_tag, tags_text
 from common.history.next_fires import NextFire
 from common.jobs.job import ACTIVE, Job
 from common.positions import JobId
@@ -21,6 +21,7 @@ _WORST_FIRST: Final = (FAILED, RETRYING, SKIPPED, QUEUED, RUNNING, DISPATCHED, S
 # A cursor holds the beginning of a name, and 1,000 characters in all.
 _SORTED_NAME_CHARS: Final = 40
 _NEVER: Final = 10**11
+_NO_STREAK: Final = Streak(0, 0)
 _WORD: Final = re.compile(r"[^\W_]+")
 
 # What a job is sorted by, and its id. `None` of a job's next fire time sorts last.
@@ -38,6 +39,7 @@ class JobSearch:
     target: str = ""
     kind: str = ""
     failing: bool = False
+    not_running: bool = False
     order: Order = "id"
 
     @property
@@ -46,7 +48,7 @@ class JobSearch:
         return f"search:{self!r}"
 
     def matches(self, job: ListedJob) -> bool:
-        """Whether a job of the directory meets all conditions but `failing`."""
+        """Whether a job of the directory meets all conditions but `failing` and `not_running`."""
         return (
             self.state in ("", job.state)
             and self.kind in ("", job.kind)
@@ -57,12 +59,13 @@ class JobSearch:
         )
 
     def still_matches(self, job: Job) -> bool:
-        """The same for the job itself, with `failing`."""
+        """The same for the job itself, with these two."""
         target = job.spec.target
         address = str(target.get("arn") or target.get("url") or "")
         tags, kind = tags_text(job.spec.tags), str(target.get("kind"))
         listed = ListedJob(job.job_id, job.spec.name, tags, kind, address, job.state, job.revision, "")
-        return self.matches(listed) and (not self.failing or job.is_failing)
+        is_so = (job.is_failing or not self.failing) and (bool(job.not_running) or not self.not_running)
+        return is_so and self.matches(listed)
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -89,25 +92,32 @@ def job_begins(prefix: str, *names: str) -> bool:
 def matching_places(
     jobs: Iterable[ListedJob],
     search: JobSearch,
-    failures: Mapping[str, tuple[int, int]],
+    streaks: Mapping[str, Streak],
     next_fire: NextFire,
     last: LastOutcomes | None = None,
 ) -> list[Place]:
-    """The places of the jobs that meet the conditions, in order. `failures` as JobDirectory.failures gives them.
+    """The places of the jobs that meet the conditions, in order. `streaks` as JobDirectory.streaks gives them.
 
     By the last outcome, the newest of equal ones comes first, and jobs without a known one last.
     """
 
-    def failing(job: ListedJob) -> int:
-        count, revision = failures.get(job.job_id, (0, 0))
-        return count if revision == job.revision else 0  # a change of the job starts the count anew
+    def streak(job: ListedJob) -> Streak:
+        stored = streaks.get(job.job_id, _NO_STREAK)
+        return stored if stored.revision == job.revision else _NO_STREAK  # a change of the job starts anew
+
+    def meets(job: ListedJob) -> bool:
+        return bool(
+            search.matches(job)
+            and (not search.failing or streak(job).failures)
+            and (not search.not_running or streak(job).not_running)
+        )
 
     def key(job: ListedJob) -> str | int:
         match search.order:
             case "name":
                 return (job.name or job.job_id).casefold()[:_SORTED_NAME_CHARS]
             case "failures":
-                return -failing(job)
+                return -streak(job).failures
             case "last":
                 return _rank(last.last(job.job_id) if last else None)
             case "next":
@@ -115,8 +125,7 @@ def matching_places(
                 return _NEVER if at is None else at
         return ""
 
-    jobs_found = (job for job in jobs if search.matches(job))
-    return sorted((key(job), job.job_id) for job in jobs_found if not search.failing or failing(job))
+    return sorted((key(job), job.job_id) for job in jobs if meets(job))
 
 
 def _rank(outcome: RunOutcome | None) -> int:

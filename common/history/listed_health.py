@@ -128,7 +128,7 @@ class ListedHealth:
                 continue
             runs = of_job.runs[:OUTCOMES]
             late = overdue_of(job, since or day_ago, as_of, calendars)
-            health[job.job_id] = Health(runs, job.failures_in_row, late)
+            health[job.job_id] = Health(runs, job.failures_in_row, late, job.not_running)
         return health
 
     def _newest(self, tenant: str, job_ids: Sequence[str], live: LiveRuns, now: float) -> dict[str, _Runs]:

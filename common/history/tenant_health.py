@@ -96,8 +96,9 @@ class TenantHealth:
         if not is_all:
             try:
                 listed = self.directory.listed(tenant, now)
-                failures = self.directory.failures(tenant)
-                return Counter(job.state for job in listed), sum(job.job_id in failures for job in listed)
+                streaks = self.directory.streaks(tenant)
+                failing = sum(streaks[job.job_id].failures > 0 for job in listed if job.job_id in streaks)
+                return Counter(job.state for job in listed), failing
             except Busy:
                 pass
         failing = sum(job.is_failing or job.failures_in_row > 0 for job in jobs)

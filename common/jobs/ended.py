@@ -7,7 +7,7 @@ job itself: each deletion writes the tenant's counts, and 100,000 one-offs can e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +17,9 @@ from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.compiled import names_years
 from common.timing.excluded_days import Excluded
-from common.timing.fires import next_fires
+from common.timing.fires import local_date, next_fires
 from common.timing.instants import DAY_S
-from common.timing.schedule import AtTiming, Schedule
+from common.timing.schedule import SKIP, AtTiming, Schedule
 
 if TYPE_CHECKING:
     from common.jobs.job import Job
@@ -83,12 +83,51 @@ def fires_again(schedule: Schedule, after: int, excluded: Excluded) -> bool:
     """Whether a fire time is later than `after`. Pure."""
     if isinstance(schedule.timing, AtTiming):
         return schedule.timing.at > after
-    if schedule.end_at is None and any(map(_is_endless, schedule.parts)):
+    if schedule.end_at is None and any(map(is_endless, schedule.parts)):
         return True
     first = max(after + 1, schedule.start_at or 0)
     return bool(next_fires(schedule, first, 1, until=schedule.end_at, excluded=excluded))
 
 
-def _is_endless(schedule: Schedule) -> bool:
+def is_endless(schedule: Schedule) -> bool:
+    """Whether a single schedule fires for ever. One that fires on the dates of calendars ends with them. Pure."""
     is_one_off = isinstance(schedule.timing, AtTiming)
-    return not is_one_off and schedule.end_at is None and not names_years(schedule.timing)
+    is_bounded = schedule.end_at is not None or schedule.include_calendars or names_years(schedule.timing)
+    return not is_one_off and not is_bounded
+
+
+def may_end(schedule: Schedule) -> bool:
+    """Whether a repeating schedule can come to its end. A one-off that ran did what it should. Pure."""
+    repeats = any(not isinstance(part.timing, AtTiming) for part in schedule.parts)
+    return repeats and (schedule.end_at is not None or not any(map(is_endless, schedule.parts)))
+
+
+def why_over(job: Job, fired_at: int, now: float, excluded: Callable[[], Excluded]) -> str:
+    """Why no fire time of an active job is left, in words; empty if there is one, or it is a one-off.
+
+    `fired_at` is its newest fire time; 0: not known. `excluded` is asked for what its calendars exclude, unless the
+    schedule's next time is on the same date.
+    """
+    from common.jobs.job import ACTIVE
+
+    schedule, after = job.schedule, max(int(now) + 1, job.effective_at)
+    if job.state != ACTIVE or not may_end(schedule):
+        return ""
+    first = max(after, schedule.start_at or 0)
+    coming = next_fires(schedule, first, 1, until=schedule.end_at)
+    if coming and (not schedule.named_calendars or _is_same_date(schedule, coming[0], fired_at)):
+        return ""
+    if coming and next_fires(schedule, first, 1, until=schedule.end_at, excluded=excluded()):
+        return ""
+    if coming:
+        names = ", ".join(schedule.named_calendars)
+        return f"no fire time is left: no date of its calendars ({names}) is to come"
+    if schedule.end_at is not None or any(part.end_at is not None for part in schedule.parts):
+        limit = "max_runs" if job.spec.schedule.get("max_runs") is not None else "end_at"
+        return f"no fire time is left before its {limit} ends it"
+    return "no fire time is left: what its schedule names is past"
+
+
+def _is_same_date(schedule: Schedule, at: int, fired_at: int) -> bool:
+    is_plain = len(schedule.parts) == 1 and schedule.on_excluded == SKIP
+    return is_plain and local_date(schedule, at) == local_date(schedule, fired_at)

@@ -10,21 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
 from common.clock import Clock
 from common.jobs.job import DELETED, Job
+from common.jobs.not_running import STREAK_KEPT_S, NotRunning
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import Attribute, change, unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.timing.instants import DAY_S
-
-# After the last failure: runs are kept for 400 days.
-STREAK_KEPT_S: Final = 410 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +119,62 @@ class FailureCounts:
 def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
     """The failures in a row of a job with this revision."""
     return int(streak["failures"]) if streak and streak["revision"] == revision else 0
+
+
+class NotRunningNotes:
+    """The notes in the jobs table."""
+
+    def __init__(self, jobs: Table, clock: Clock) -> None:
+        self._jobs = jobs
+        self._clock = clock
+
+    def begin(self, tenant: str, job_id: str, found: NotRunning, revision: int | None = None) -> bool:
+        """Note that the job does not run, whatever its revision, or if it has this one.
+
+        False: that is known, or the job has changed. Raises Busy.
+        """
+        job_key, key = keys.job(tenant, job_id), keys.failure_streak(tenant, job_id)
+
+        def attempt() -> bool:
+            item, streak = self._jobs.get(job_key), self._jobs.get(key)
+            if item is None or item.get("not_running") == found.reason:
+                return False
+            present = item["revision"]
+            if revision is not None and present != revision:
+                return False
+            now = math.floor(self._clock.now())
+            same = streak if streak and streak["revision"] == present else {}
+            new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": present}
+            tx = Transaction(self._jobs.client)
+            note = {"not_running": found.note(), "expires_at": now + STREAK_KEPT_S}
+            tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
+            as_read = unchanged(item, "revision", "not_running")
+            tx.update(self._jobs, job_key, change({"not_running": found.reason}), as_read)
+            tx.commit()
+            return True
+
+        return retry_if_changed(attempt, f"why job {job_id!r} does not run", sleep=self._clock.sleep)
+
+    def end(self, job: Job) -> NotRunning | None:
+        """The job runs again. Returns what was noted; None: nothing, or the job has changed. Raises Busy."""
+        job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
+
+        def attempt() -> NotRunning | None:
+            item, streak = self._jobs.get(job_key), self._jobs.get(key)
+            if item is None or item["revision"] != job.revision or "not_running" not in item:
+                return None
+            tx = Transaction(self._jobs.client)
+            as_read = unchanged(item, "revision", "not_running")
+            tx.update(self._jobs, job_key, change(remove=["not_running"]), as_read)
+            if streak:
+                as_read = unchanged(streak, "revision", "not_running")
+                tx.update(self._jobs, key, change(remove=["not_running"]), as_read)
+            tx.commit()
+            return NotRunning.of_item(streak) if streak else None
+
+        return retry_if_changed(attempt, f"why job {job.job_id!r} does not run", sleep=self._clock.sleep)
+
+    def of_job(self, tenant: str, job_id: str) -> NotRunning | None:
+        """What is noted of a job."""
+        streak = self._jobs.get(keys.failure_streak(tenant, job_id))
+        return NotRunning.of_item(streak) if streak else None

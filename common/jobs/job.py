@@ -50,6 +50,8 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     # Whether the last run failed, as the executor notes; `failures.py` counts. A change of the job resets both.
     is_failing: bool = False
     failures_in_row: int = 0
+    # Why it does not run, by the names of `not_running.py`. A change of the job resets it.
+    not_running: str = ""
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
     # Fire times before `effective_at` that count for `max_runs` (`revisions.py`).
@@ -59,7 +61,7 @@ class _Attributes(Struct, frozen=True, kw_only=True):
 
 
 _OFTEN_EMPTY: Final = frozenset(
-    ("note", "is_failing", "failures_in_row", "skips", "runs_before", "secrets"),
+    ("note", "is_failing", "failures_in_row", "not_running", "skips", "runs_before", "secrets"),
 )
 
 
@@ -81,6 +83,11 @@ class Job(_Attributes, frozen=True, kw_only=True):
     def has_failures(self) -> bool:
         """Whether its last run may have failed."""
         return self.is_failing or self.failures_in_row > 0
+
+    @property
+    def has_streak(self) -> bool:
+        """Whether a run that ends well changes what is noted of the job."""
+        return self.has_failures or bool(self.not_running)
 
     @property
     def texts(self) -> Iterator[StoredText]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from msgspec import structs
@@ -15,15 +16,17 @@ from msgspec import structs
 from common import telemetry
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.corrupt import stored_job, unchanged_corrupt
-from common.jobs.failures import FailureCounts
+from common.jobs.ended import may_end, why_over
+from common.jobs.failures import FailureCounts, NotRunningNotes
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs
 from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
+from common.jobs.not_running import ENDED, NEVER_FIRES, NotRunning
 from common.jobs.revisions import counted_on, deleted, paused, resumed
 from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
@@ -133,6 +136,11 @@ class JobStore:
         """The jobs' failures in a row. Each change of a job starts its count anew."""
         return FailureCounts(self.jobs, self.clock)
 
+    @property
+    def not_running(self) -> NotRunningNotes:
+        """Why jobs do not run. Each change of a job starts anew."""
+        return NotRunningNotes(self.jobs, self.clock)
+
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """The jobs that exist, and deleted ones, by their ids."""
         jobs = load_jobs(self.jobs, [(tenant, job_id) for job_id in job_ids])
@@ -191,10 +199,32 @@ class JobStore:
             )
         finally:
             shard_choice.tidy()
+        over = {job_id for job_id, job in changed.items() if self.note_if_over(job)}
+        return changed | {
+            job_id: structs.replace(changed[job_id], not_running=NEVER_FIRES) for job_id in over
+        }
+
+    def note_if_over(self, job: Job) -> str:
+        """Note that no fire time of the job is left, if that is so; or else that one is. Returns why, in words."""
+        if not may_end(job.schedule):
+            return ""
+        with suppress(MissingCalendar):
+            now = self.clock.now()
+            calendars = Calendars(self.jobs)
+            why = why_over(job, 0, now, lambda: calendars.excluded(job.tenant, job.schedule))
+            if why:
+                note = NotRunning(NEVER_FIRES, now, why)
+                self.not_running.begin(job.tenant, job.job_id, note, job.revision)
+            elif job.not_running in (ENDED, NEVER_FIRES):
+                self.not_running.end(job)
+            return why
+        return ""
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
-        new = structs.replace(new, is_failing=False, failures_in_row=0, skips=kept_skips(old, new))
+        new = structs.replace(
+            new, is_failing=False, failures_in_row=0, not_running="", skips=kept_skips(old, new)
+        )
         for guard in self.guards:
             new = guard.revised(old, new, now)
         return counted_on(old, new, now)

@@ -12,6 +12,7 @@ from common.notices.subscription import (
     ALERTS,
     FAILED,
     NO_SUCCESS,
+    NOT_RUNNING,
     OVERDUE,
     TOO_LONG,
     TOO_SHORT,
@@ -31,6 +32,7 @@ _MAX_NAMED: Final = 3
 _WORDS: Final = {
     FAILED: "failed",
     OVERDUE: "overdue",
+    NOT_RUNNING: "not running",
     TOO_LONG: "took too long",
     TOO_SHORT: "took too little time",
     NO_SUCCESS: "without a success",
@@ -76,7 +78,8 @@ def body(
     now: float,
 ) -> str:
     """The message as JSON, with the `contexts` of problems by their keys."""
-    failed, overdue, no_success = (_of(digest, kind) for kind in (FAILED, OVERDUE, NO_SUCCESS))
+    kinds = (FAILED, OVERDUE, NO_SUCCESS, NOT_RUNNING)
+    failed, overdue, no_success, stopped = (_of(digest, kind) for kind in kinds)
     return _encoded(
         {
             **_head("minute8.notice", subscription, message_id, now),
@@ -90,6 +93,10 @@ def body(
             "overdue": {
                 "jobs": len(overdue),
                 "first": [_overdue(problem, contexts) for problem in overdue[:MAX_JOBS]],
+            },
+            "not_running": {
+                "jobs": len(stopped),
+                "first": [_stopped(problem, contexts) for problem in stopped[:MAX_JOBS]],
             },
             **{kind: _timed(_of(digest, kind), contexts) for kind in (TOO_LONG, TOO_SHORT)},
             "no_success": {
@@ -112,11 +119,23 @@ def test_body(subscription: Subscription, message_id: str, now: float) -> str:
 
 def summary(tenant: str, digest: Digest) -> str:
     """One line for a person, such as a chat shows it."""
-    groups = [(_of(digest, kind), word) for kind, word in _WORDS.items()]
+    groups = [group for kind, word in _WORDS.items() for group in _groups(_of(digest, kind), word)]
     groups.append((list(digest.recovered), "recovered"))
     parts = [f"{_counted(group)} {word} ({_names(group)})" for group, word in groups if group]
     more = "" if digest.complete else "; more has happened than is counted here"
     return f"Minute8, {tenant}: {', '.join(parts)}{more}."
+
+
+def _groups(problems: Sequence[Problem], word: str) -> list[tuple[list[Problem], str]]:
+    """What is not running is grouped by its reason."""
+    reasons = dict.fromkeys(problem.reason for problem in problems)
+    return [
+        (
+            [problem for problem in problems if problem.reason == reason],
+            f"{word}: {reason}" if reason else word,
+        )
+        for reason in reasons
+    ]
 
 
 def _head(kind: str, subscription: Subscription, message_id: str, now: float) -> dict[str, Any]:
@@ -134,16 +153,21 @@ def _of(digest: Digest, kind: str) -> list[Problem]:
 
 
 def _jobs(problems: Sequence[Problem]) -> int:
-    return len({problem.job_id for problem in problems})
+    return len({_name(problem) for problem in problems})
 
 
 def _counted(problems: Sequence[Problem]) -> str:
     jobs = _jobs(problems)
-    return "1 job" if jobs == 1 else f"{jobs} jobs"
+    one, many = ("address", "addresses") if problems[0].address else ("job", "jobs")
+    return f"1 {one}" if jobs == 1 else f"{jobs} {many}"
+
+
+def _name(problem: Problem) -> str:
+    return problem.address or problem.job_id
 
 
 def _names(problems: Sequence[Problem]) -> str:
-    names = list(dict.fromkeys(problem.job_id for problem in problems))
+    names = list(dict.fromkeys(map(_name, problems)))
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
 
@@ -164,6 +188,21 @@ def _overdue(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, 
         "due_at": rfc3339(int(problem.first_at)),
         **contexts.get(problem.key, JobContext()).shown(),
     }
+
+
+def _stopped(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+    context = {} if problem.address else contexts.get(problem.key, JobContext()).shown()
+    return {
+        **_subject(problem),
+        "reason": problem.reason,
+        "detail": cut(problem.detail, TEXT_BYTES),
+        "since_at": rfc3339(int(problem.first_at)),
+        **context,
+    }
+
+
+def _subject(problem: Problem) -> dict[str, Any]:
+    return {"subscription": problem.address} if problem.address else {"job_id": problem.job_id}
 
 
 def _timed(problems: Sequence[Problem], contexts: Mapping[str, JobContext]) -> dict[str, Any]:
@@ -191,8 +230,9 @@ def _no_success(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[st
 
 def _recovered(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
     return {
-        "job_id": problem.job_id,
+        **_subject(problem),
         "was": problem.kind,
+        **({"reason": problem.reason} if problem.reason else {}),
         "since_at": rfc3339(int(problem.first_at)),
         "noticed_at": rfc3339(int(problem.recovered_at or 0)),
         **contexts.get(problem.key, JobContext()).shown(),

@@ -16,12 +16,13 @@ from common.storage.wire import Item
 FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"
 OVERDUE_JOBS: Final = "overdue"
+NOT_RUNNING: Final = "not_running"
 # Found by the thresholds in a job's `alert`; a problem of each kind has the same name.
 TOO_LONG: Final = "too_long"
 TOO_SHORT: Final = "too_short"
 NO_SUCCESS: Final = "no_success"
 ALERTS: Final = frozenset((TOO_LONG, TOO_SHORT, NO_SUCCESS))
-KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS, TOO_LONG, TOO_SHORT, NO_SUCCESS)
+KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS, NOT_RUNNING, TOO_LONG, TOO_SHORT, NO_SUCCESS)
 # A look at the jobs finds these.
 SEARCHED: Final = ALERTS | {OVERDUE_JOBS}
 MAX_SUBSCRIPTIONS: Final = 20
@@ -33,12 +34,13 @@ OVERDUE: Final = "overdue"
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """A job that fails or is overdue, or of which an alert has something to say.
+    """A job that fails, is overdue or does not run, or of which an alert has something to say.
 
     `last_at` is the end of the last failed run, or the due instant of an overdue one; of an alert, when its threshold
     was passed. `run_name` is the part of the execution id that names the run, or the beginning of that part. A run
     `by_hand` is not of the schedule: only its own retry ends the problem. The last run of an alert took `took_s`; the
-    threshold is `limit_s`.
+    threshold is `limit_s`. Of a job that does not run, `reason` and `detail` say why; or of a subscription named
+    `address`, which is switched off.
     """
 
     kind: str
@@ -52,15 +54,23 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     recovered_at: float | None = None
     took_s: float | None = None
     limit_s: int | None = None
+    reason: str = ""
+    detail: str = ""
+    address: str = ""
 
     @property
     def key(self) -> str:
-        return f"{self.kind}#{self.job_id}{'#by_hand' if self.by_hand else ''}"
+        return f"{self.kind}#{self.job_id or self.reason + self.address}{'#by_hand' if self.by_hand else ''}"
 
     @property
     def ends(self) -> bool:
         """Whether it goes on until it recovers. A run that took too long or too little has happened once."""
         return self.kind not in (TOO_LONG, TOO_SHORT)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the job's runs say that it has ended. A note says that of a job that does not run."""
+        return self.ends and self.kind != NOT_RUNNING
 
 
 class Notice(Struct, frozen=True):

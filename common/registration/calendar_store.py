@@ -15,6 +15,7 @@ from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.ids import CALENDAR_NAME_CHARS, check_id
 from common.jobs.calendars import Calendar, Calendars
 from common.jobs.guards import DELETING, named_calendars
+from common.jobs.store import JobStore
 from common.registration.calendar_sources import resolved
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
@@ -27,6 +28,7 @@ from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
 MAX_TENANT_CALENDARS = 100
+_JOBS_AT_ONCE = 100
 
 
 class CalendarStore(Calendars):
@@ -96,6 +98,20 @@ class CalendarStore(Calendars):
             advice="change them before",
         )
         deletion.delete(tenant, name, now, self._audited)
+
+
+def jobs_that_end(store: JobStore, tenant: str, calendar: str) -> dict[str, str]:
+    """Note the active jobs that fire never again by a calendar as it is now. Returns why, in words, by their ids.
+
+    Reads the tenant's jobs.
+    """
+    items = store.jobs.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, attributes=("job_id", "schedule")))
+    named = [item["job_id"] for item in items if "schedule" in item and _is_named(item, calendar)]
+    whys: dict[str, str] = {}
+    for first in range(0, len(named), _JOBS_AT_ONCE):
+        jobs = store.load_all(tenant, named[first : first + _JOBS_AT_ONCE])
+        whys |= {job_id: why for job_id, job in jobs.items() if (why := store.note_if_over(job))}
+    return whys
 
 
 def _is_named(job: Item, calendar: str) -> bool:

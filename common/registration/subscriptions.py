@@ -75,7 +75,9 @@ class SubscriptionDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(description="A webhook or a topic; the platform has to allow it."),
     ]
     kinds: Annotated[
-        list[Literal["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"]],
+        list[
+            Literal["failures", "recoveries", "overdue", "not_running", "too_long", "too_short", "no_success"]
+        ],
         Meta(min_length=1, max_length=len(KINDS), description="What is reported."),
     ] = struct_field(default_factory=lambda: list(KINDS))
     job_id: Annotated[

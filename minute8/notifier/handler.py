@@ -69,6 +69,7 @@ def _notifier() -> Notifier:
         Delivery(HttpEndpoints.of(deployment)),
         ThreadPoolExecutor(_THREADS, "tenant"),
         ThreadPoolExecutor(_THREADS, "read"),
+        deployment.events,
     )
 
 

@@ -22,15 +22,18 @@ from typing import Final, TypeVar
 from msgspec import json
 from msgspec.structs import replace
 
-from common import telemetry
+from common import events, telemetry
 from common.clock import Clock
 from common.errors import NotFound
+from common.events import Events
+from common.jobs.not_running import address_key, address_off
 from common.notices import grouping
 from common.notices.message import body, described
 from common.notices.store import Subscriptions
 from common.notices.subscription import (
     ALERTS,
     FAILURES,
+    NOT_RUNNING,
     RECOVERIES,
     SEARCHED,
     Notice,
@@ -39,12 +42,14 @@ from common.notices.subscription import (
 )
 from common.planning.due_index import DueIndex
 from common.storage.table import Tables
+from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import is_held
+from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from executor.targets.http_endpoint import NOT_SIGNED
 from minute8.notifier.delivery import TIMEOUT_S, Deliver, refusal
-from minute8.notifier.problem_reader import AlertSpan, JobLabels, ProblemReader
+from minute8.notifier.problem_reader import AlertSpan, JobLabels, ProblemReader, Stopped
 
 # As often as ticks plan.
 MIN_SEARCH_INTERVAL_S: Final = 600
@@ -68,6 +73,7 @@ class Happenings:
     # Jobs that are overdue, or of which an alert has something to say.
     searched: list[Problem] = field(default_factory=list)
     searched_all: bool = True
+    stopped: Stopped = field(default_factory=Stopped)
     labels: dict[str, JobLabels] = field(default_factory=dict)
     # When the search among the jobs began, and the job after which it continues. None without a search.
     search: tuple[float, str] | None = None
@@ -117,6 +123,8 @@ class Notifier:
     deliver: Deliver
     clock: Clock
     pool: Executor
+    commit: AuditedCommit
+    events: Events
 
     def round(self, reads_until: float, sends_until: float) -> Counter[str]:
         """Read, then send; nothing begins after these instants. Returns how many were sent, failed, held and left."""
@@ -164,15 +172,35 @@ class Notifier:
         if rules.state == SUSPENDED:
             return []
         subscriptions = self.subscriptions.of_tenant(tenant)
+        stopped = self.reader.not_running(tenant)
+        self._note_addresses(tenant, subscriptions, stopped, now)
         if not subscriptions:
             self.subscriptions.drop_subscriber(tenant, mark)
             return []
         enabled = [subscription for subscription in subscriptions if subscription.state.disabled_at is None]
         happenings = self._happenings(tenant, enabled, rules.run_retention_s, now)
+        happenings.stopped = stopped
         notices: list[OutgoingNotice] = []
         for subscription in subscriptions:
             notices += self._update(subscription, happenings, now)
         return notices
+
+    def _note_addresses(
+        self, tenant: str, subscriptions: Sequence[Subscription], stopped: Stopped, now: float
+    ) -> None:
+        """Note, audit and publish each address that is switched off since the last round; forget those that are not."""
+        off = {each.name: each.state for each in subscriptions if each.state.disabled_at is not None}
+        for name in off.keys() - stopped.addresses if stopped.complete else ():
+            state = off[name]
+            error = state.last_sent.error if state.last_sent else ""
+            tx = Transaction(self.subscriptions.table.client)
+            since_at = state.disabled_at or now
+            tx.put(self.subscriptions.table, address_off(tenant, name, since_at, error, now))
+            self.commit.commit(tx, tenant, "subscription.switched_off", name, now)
+            about = {"tenant": tenant, "subscription": name, "since_at": int(since_at), "error": error}
+            self.events.publish(events.ADDRESS_OFF, about)
+        for name in stopped.addresses - off.keys():
+            self.subscriptions.table.delete(address_key(tenant, name))
 
     def _happenings(
         self, tenant: str, subscriptions: Sequence[Subscription], kept_s: int, now: float
@@ -224,6 +252,7 @@ class Notifier:
                 state.searched_since = grouping.known_until(state, began_at)
                 state.searched_at, state.searched_after = began_at, after_job
             self._add(subscription, happenings, now)
+            self._add_stopped(subscription, happenings.stopped)
             self._examine(subscription, now)
             self._report(subscription, now)
         messages = grouping.to_send(state, now)
@@ -262,11 +291,31 @@ class Notifier:
         state.looked_at = now
         grouping.forget(state, now)
 
+    def _add_stopped(self, subscription: Subscription, stopped: Stopped) -> None:
+        """Add what does not run, whoever it concerns if it is an address, and end what runs again."""
+        state = subscription.state
+        if NOT_RUNNING in subscription.kinds:
+            grouping.add(
+                state,
+                [
+                    problem
+                    for problem, job in stopped.problems
+                    if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
+                ],
+            )
+            state.complete = state.complete and stopped.complete
+        if stopped.complete:
+            known = (*state.waiting.items(), *state.reported.items())
+            over = {key for key, problem in known if problem.kind == NOT_RUNNING} - stopped.keys
+            grouping.end(state, sorted(over), state.looked_at, reports=RECOVERIES in subscription.kinds)
+
     def _examine(self, subscription: Subscription, now: float) -> None:
         """Find out which problems have ended: some reported ones, and before a message the waiting ones. Drop muted."""
         state, reports = subscription.state, RECOVERIES in subscription.kinds
         examined = [
-            problem for problem in state.reported.values() if problem.ends and problem.key not in state.over
+            problem
+            for problem in state.reported.values()
+            if problem.is_asked and problem.key not in state.over
         ]
         examined = examined[:_MAX_EXAMINED]
         grouping.end(state, self.reader.ended(subscription.tenant, examined), now, reports=reports)
@@ -276,7 +325,7 @@ class Notifier:
                     state.reported[problem.key] = state.reported.pop(problem.key)
         is_full = len(state.waiting) >= grouping.MAX_WAITING
         if is_full or grouping.may_report(state, subscription.delay_s, now):
-            waiting = [problem for problem in state.waiting.values() if problem.ends]
+            waiting = [problem for problem in state.waiting.values() if problem.is_asked]
             ended = self.reader.ended(subscription.tenant, waiting)
             grouping.end(state, ended, now, reports=reports)
             shown = self.reader.without_muted(subscription.tenant, list(state.waiting.values()), now)
@@ -337,11 +386,18 @@ def in_turn(notices: Iterable[Sequence[OutgoingNotice]]) -> list[OutgoingNotice]
 
 
 def notifier(
-    tables: Tables, clock: Clock, rules: RulesOf, deliver: Deliver, pool: Executor, reads: Executor
+    tables: Tables,
+    clock: Clock,
+    rules: RulesOf,
+    deliver: Deliver,
+    pool: Executor,
+    reads: Executor,
+    publisher: Events,
 ) -> Notifier:
     """The notifier. `pool` runs tenants and messages, `reads` the reads of single jobs."""
     reader = ProblemReader(tables.jobs, tables.runs, DueIndex(tables.due), reads)
-    return Notifier(Subscriptions(tables.jobs), reader, rules, deliver, clock, pool)
+    commit = AuditedCommit(Audit(tables.tenants), ITSELF, clock)
+    return Notifier(Subscriptions(tables.jobs), reader, rules, deliver, clock, pool, commit, publisher)
 
 
 def _alert_span(subscriptions: Sequence[Subscription], began_at: float, kept_s: int) -> AlertSpan | None:

@@ -16,6 +16,7 @@ from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
 from common.history.run_lists import MAX_RETRIES, retries_in
+from common.jobs import not_running
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, Job
@@ -23,7 +24,15 @@ from common.jobs.muted_groups import MutedGroups
 from common.jobs.spec import Alert
 from common.notices.alerts import alert_problems, read_from
 from common.notices.message import JobContext
-from common.notices.subscription import FAILED, NO_SUCCESS, OVERDUE, TOO_LONG, TOO_SHORT, Problem
+from common.notices.subscription import (
+    FAILED,
+    NO_SUCCESS,
+    NOT_RUNNING,
+    OVERDUE,
+    TOO_LONG,
+    TOO_SHORT,
+    Problem,
+)
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.run import REQUIRED, Run, readable_runs
@@ -34,6 +43,7 @@ from common.timing.instants import compact_time
 
 # In one round, of one tenant. The newest ones count.
 MAX_FAILURES: Final = 2_000
+MAX_NOT_RUNNING: Final = 500
 MAX_EXAMINED_JOBS: Final = 200
 # To find the examined ones: paused and deleted jobs are read, too.
 MAX_READ_JOBS: Final = 2_000
@@ -60,6 +70,20 @@ class AlertSpan:
 
     since: float
     kept_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The jobs that do not run, and the subscriptions whose addresses are noted as switched off. `complete`: all."""
+
+    problems: tuple[tuple[Problem, JobLabels], ...] = ()
+    addresses: frozenset[str] = frozenset()
+    complete: bool = True
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Of the problems that go on."""
+        return frozenset(problem.key for problem, _ in self.problems)
 
 
 @dataclass(slots=True)
@@ -92,6 +116,19 @@ class ProblemReader:
         )
         runs = list(islice(readable_runs(self.runs.query(newest)), MAX_FAILURES + 1))
         return [_failure(run) for run in reversed(runs[:MAX_FAILURES])], len(runs) <= MAX_FAILURES
+
+    def not_running(self, tenant: str) -> Stopped:
+        """What does not run now: one query, and a read of the jobs that it names."""
+        notes = list(not_running.of_tenant(self.jobs, tenant, MAX_NOT_RUNNING))
+        job_keys = [keys.job(tenant, note.name) for note in notes if not note.is_address]
+        stored = readable(self.jobs.get_many(job_keys, consistent=False))
+        jobs = {(job.job_id, job.revision): job for job in stored if job.state != DELETED}
+        problems = [
+            (_stopped(note), _labels(job)) for note in notes if (job := jobs.get((note.name, note.revision)))
+        ]
+        problems += [(_stopped(note), JobLabels()) for note in notes if note.is_address]
+        addresses = frozenset(note.subject for note in notes if note.is_address)
+        return Stopped(tuple(problems), addresses, len(notes) < MAX_NOT_RUNNING)
 
     def without_muted(self, tenant: str, problems: Sequence[Problem], now: float) -> list[Problem]:
         """The problems without failed runs whose error is muted. Without failed runs it reads nothing."""
@@ -242,6 +279,22 @@ class ProblemReader:
 def _failure(run: Run) -> Problem:
     at = float(run.failed_at)
     return Problem(FAILED, run.job_id, at, at, run.run_name, by_hand=run.trigger != SCHEDULE)
+
+
+def _stopped(note: not_running.NotRunning) -> Problem:
+    job_id, address = ("", note.subject) if note.is_address else (note.name, "")
+    since_at = float(note.since_at)
+    return Problem(
+        NOT_RUNNING,
+        job_id,
+        since_at,
+        since_at,
+        run_name="",
+        runs=0,
+        reason=note.reason,
+        detail=note.detail,
+        address=address,
+    )
 
 
 def _overdue(job_id: str, due_at: int, fire_at: int) -> Problem:

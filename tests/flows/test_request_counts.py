@@ -19,6 +19,8 @@ from tests.worlds import World, at, job
 
 BEFORE, DUE = "2026-11-21T03:14:00Z", "2026-11-21T03:15:00Z"
 OK, FAILS = Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="Boom")
+# The job and what is noted of it, read and written together.
+NOTED = {"get_item": 3, "transact_write_items": 1}
 READ_JOB, CALL = {"get_item": 1}, {"target": 1}
 
 
@@ -127,12 +129,12 @@ def test_a_lone_run_takes_its_permit_and_frees_it_with_one_write_each(
 
 
 def test_a_full_key_costs_one_write_and_one_look_at_its_holders(world: World, counts: Counts) -> None:
-    """And the record of what is skipped, with its event."""
+    """And the record of what is skipped, with its event; a one-off that is skipped is noted and told."""
     key = {"key": "crm", "limit": 1, "when_full": "skip"}
     world.registry.create("alice", "going", job(at=BEFORE, completion="callback", concurrency=key))
     world.run_until(BEFORE)
     due(world, concurrency=key)
-    with counts.of({**READ_JOB, "put_item": 2, "batch_get_item": 1, "PutEvents": 1}):
+    with counts.of({**READ_JOB, "put_item": 2, "batch_get_item": 1, "PutEvents": 2} | NOTED):
         world.deliver()
     assert world.statuses("alice", "once") == ["skipped(concurrency)"]
 

@@ -13,7 +13,7 @@ from msgspec import convert, to_builtins
 
 from common.errors import Busy
 from common.history import job_directory, next_fires
-from common.history.job_directory import JobDirectory, ListedJob
+from common.history.job_directory import JobDirectory, ListedJob, Streak
 from common.history.job_search import JobSearch, has_words, matching_places, place_hint, words_of
 from common.history.next_fires import Fires
 from common.jobs.job import exists
@@ -250,7 +250,7 @@ def test_each_order_is_total_and_a_place_survives_its_cursor() -> None:
         listed_job("c"),
         listed_job("d", state="paused"),
     ]
-    failures = {"c": (3, 1), "a": (9, 0)}
+    failures = {"c": Streak(3, 1), "a": Streak(9, 0)}
     next_at = {"a": 30, "b": 20, "c": None, "d": 10}
     for order, expected in (
         ("id", "abcd"),

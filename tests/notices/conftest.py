@@ -86,5 +86,9 @@ def make_stage(world: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor
     known = KnownTenants(tenants)
     commit = AuditedCommit(Audit(tenants), "key", world.clock)
     return Stage(
-        world, store, commit, addresses, notifier(world.tables, world.clock, known, addresses, pool, reads)
+        world,
+        store,
+        commit,
+        addresses,
+        notifier(world.tables, world.clock, known, addresses, pool, reads, world.publisher),
     )

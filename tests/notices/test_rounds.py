@@ -57,6 +57,7 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
             ],
         },
         "overdue": {"jobs": 0, "first": []},
+        "not_running": {"jobs": 0, "first": []},
         "too_long": {"jobs": 0, "runs": 0, "first": []},
         "too_short": {"jobs": 0, "runs": 0, "first": []},
         "no_success": {"jobs": 0, "first": []},

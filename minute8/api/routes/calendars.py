@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
 from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
 from common.registration.calendar_sources import refuse_unresolved
-from common.registration.calendar_store import CalendarStore
+from common.registration.calendar_store import CalendarStore, jobs_that_end
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import read_key, write_cursor
 from minute8.api.http.requests import Request
@@ -19,6 +20,8 @@ from minute8.api.services import Services
 
 if TYPE_CHECKING:
     from minute8.api.shapes.calendars import NewCalendar
+
+_WARNINGS_SHOWN: Final = 20
 
 ROUTES = Routes()
 
@@ -32,6 +35,7 @@ ROUTES = Routes()
     body="NewCalendar",
     if_match=True,
     if_none_match=True,
+    weight=A_THOUSAND_JOBS,
 )
 def put_calendar(services: Services, request: Request) -> Response:
     """Create or replace a calendar.
@@ -39,14 +43,16 @@ def put_calendar(services: Services, request: Request) -> Response:
     An added date stops executions that have not begun. A removed date takes effect with the next window, at most 25
     minutes later. With `If-Match` only if that is the current revision, with `If-None-Match: *` only if there is
     none yet. The same dates change nothing. `conflict`: the tenant has 100 calendars.
-    One read and one transaction.
+    `warnings` name the jobs that fire never again by these dates. A change reads the tenant's jobs.
     """
     refuse_unresolved(request.object())
     body: NewCalendar = request.shaped()
     calendar = _calendars(services).put(
         request.tenant, request.path["name"], to_builtins(body), request.now, request.expected_revision()
     )
-    return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
+    status = HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK
+    ended = jobs_that_end(services.store, request.tenant, calendar.name) if calendar.revision > 1 else {}
+    return _reply(calendar, status, [f"{job_id}: {why}" for job_id, why in ended.items()])
 
 
 @ROUTES.add("GET", "/v1/calendars/{name}", "read", response="CalendarView", revision=True)
@@ -91,8 +97,12 @@ def _existing(request: Request) -> str:
     return request.path_id("name", "calendar", CALENDAR_NAME_CHARS)
 
 
-def _reply(calendar: Calendar, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(_view(calendar), status, {"ETag": f'"{calendar.revision}"'})
+def _reply(calendar: Calendar, status: HTTPStatus = HTTPStatus.OK, warnings: Sequence[str] = ()) -> Response:
+    return Response(
+        _view(calendar) | {"warnings": list(warnings)[:_WARNINGS_SHOWN]},
+        status,
+        {"ETag": f'"{calendar.revision}"'},
+    )
 
 
 def _view(calendar: Calendar) -> dict[str, Any]:

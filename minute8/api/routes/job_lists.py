@@ -36,6 +36,7 @@ SEARCH: Final = (
     ),
     Query("kind", "Only jobs with a target of this kind.", {"type": "string", "enum": list(MODELS)}),
     Query("failing", "Only jobs whose last run failed.", {"type": "boolean", "default": False}),
+    Query("not_running", "Only jobs that do not run.", {"type": "boolean", "default": False}),
     Query(
         "sort",
         "By id, by name, by the next fire time, by the last outcome, the worst first, or by failures in a row, "
@@ -45,7 +46,9 @@ SEARCH: Final = (
 )
 
 
-def search_of(query: Mapping[str, str], fields: Mapping[str, str], failing: bool) -> JobSearch | None:
+def search_of(
+    query: Mapping[str, str], fields: Mapping[str, str], failing: bool, not_running: bool
+) -> JobSearch | None:
     """The search in a query whose simple conditions are `fields`; None for a plain list. Raises InvalidInput."""
     text = query.get("q", "")
     words = words_of(text)
@@ -55,7 +58,7 @@ def search_of(query: Mapping[str, str], fields: Mapping[str, str], failing: bool
     kind = _one_of(query, "kind", "", tuple(MODELS))
     orders: tuple[Order, ...] = get_args(Order)
     order = next(known for known in orders if known == _one_of(query, "sort", "id", ORDERS))
-    search = JobSearch(words, **fields, kind=kind, failing=failing, order=order)
+    search = JobSearch(words, **fields, kind=kind, failing=failing, not_running=not_running, order=order)
     return search if search != JobSearch() else None
 
 
@@ -78,11 +81,11 @@ def searched(
     after: Place | None = read_cursor(request.tenant, search.list_name, request.query.get("cursor"), hint)
     directory, tenant = services.directory, request.tenant
     jobs = directory.listed(tenant, request.now)
-    needs_failures = search.failing or search.order == "failures"
-    failures = directory.failures(tenant) if needs_failures else {}
+    needs_streaks = search.failing or search.not_running or search.order == "failures"
+    streaks = directory.streaks(tenant) if needs_streaks else {}
     last = services.listed_health.last_outcomes(tenant, request.now) if search.order == "last" else None
     fires = Fires.of(services.store.jobs, tenant, request.now)
-    places = matching_places(jobs, search, failures, fires.next, last)
+    places = matching_places(jobs, search, streaks, fires.next, last)
     rest = places if after is None else list(dropwhile(lambda place: place <= after, places))
     return len(places), _read(services, request.tenant, search, rest)
 

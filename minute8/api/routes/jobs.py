@@ -200,7 +200,12 @@ def list_jobs(services: Services, request: Request) -> Response:
     with what ticks wrote down up to a week before somebody first asked; a job without any there is asked itself.
     """
     limit = request.number("limit", PAGE, MAX_PAGE)
-    search = search_of(request.query, asdict(JobFilter.of(request.query)), request.flag("failing"))
+    search = search_of(
+        request.query,
+        asdict(JobFilter.of(request.query)),
+        failing=request.flag("failing"),
+        not_running=request.flag("not_running"),
+    )
     list_name = search.list_name if search else JobFilter().list_name
     matched: int | None = None
     stored: Iterator[tuple[Any, Job]]
@@ -468,6 +473,7 @@ def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
         "last_run": last and {name: last[name] for name in _LAST_RUN_FIELDS if name in last},
         "outcomes": [_outcome_view(run) for run in health.outcomes],
         "failures_in_row": health.failures_in_row,
+        "not_running": health.not_running or None,
         "overdue": None
         if overdue is None
         else {

@@ -10,10 +10,11 @@ from common.errors import Busy
 from common.history.failed_runs import FailureFilter, muted_runs
 from common.history.live_runs import LiveRecords
 from common.history.next_fires import AHEAD_S, Ahead, Fires
-from common.history.overview import failing, soonest
+from common.history.overview import failing, not_running, soonest
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
+from common.jobs.not_running import NotRunning
 from common.projection.entry import OPEN
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.requests import Request
@@ -25,6 +26,7 @@ from minute8.api.views import hours_view
 # It reads as much as some requests of one job.
 _WEIGHT: Final = 10
 _FAILING_SHOWN: Final = 10
+_NOT_RUNNING_SHOWN: Final = 20
 _NEXT_SHOWN: Final = 10
 # Of a whole core, for what is ahead.
 _AHEAD_CPU_S: Final = 1.0
@@ -41,8 +43,8 @@ ROUTES = Routes()
 def overview_of_tenant(services: Services, request: Request) -> Response:
     """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
 
-    Some twenty reads and at most 40 KB, however many jobs and runs there are. `job_counts`, `ahead`
-    and `failing` are null while the directory of jobs is made: ask again.
+    Some twenty reads and at most 40 KB, however many jobs and runs there are. `job_counts`, `ahead`,
+    `failing` and `not_running` are null while the directory of jobs is made: ask again.
     """
     tenant, now = request.tenant, request.now
     live = services.by_time.records(tenant, now)
@@ -99,10 +101,12 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     try:
         jobs = directory.listed(tenant, now)
     except Busy:
-        return {"job_counts": None, "ahead": None, "failing": None}
+        return dict.fromkeys(("job_counts", "ahead", "failing", "not_running"))
     states = Counter(job.state for job in jobs)
     quiet = muted_runs(services.tables.runs, tenant, muted, muted.last_failed.items())
-    failing_jobs, muted_jobs = failing(jobs, directory.failures(tenant), {job_id for job_id, _ in quiet})
+    streaks = directory.streaks(tenant)
+    failing_jobs, muted_jobs = failing(jobs, streaks, {job_id for job_id, _ in quiet})
+    stopped = not_running(jobs, streaks)
     fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
     next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
     return {
@@ -121,7 +125,17 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
                 for job in failing_jobs[:_FAILING_SHOWN]
             ],
         },
+        "not_running": {
+            "count": len(stopped),
+            "first": [_stopped_view(note) for note in stopped[:_NOT_RUNNING_SHOWN]],
+        },
     }
+
+
+def _stopped_view(note: NotRunning) -> dict[str, Any]:
+    name = "subscription" if note.is_address else "job_id"
+    about = {"reason": note.reason, "detail": note.detail, "since_at": rfc3339(int(note.since_at))}
+    return {"job_id": None, "subscription": None, name: note.subject, **about}
 
 
 def _ahead_view(ahead: Ahead) -> dict[str, Any]:

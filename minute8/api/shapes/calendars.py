@@ -45,6 +45,10 @@ class CalendarView(ResponseBody):
     revision: Revision
     created_at: Instant
     updated_at: Instant
+    warnings: Annotated[
+        list[str] | None,
+        Meta(description="After a change: at most 20 jobs that fire never again by it, and why."),
+    ] = None
 
 
 class CalendarPage(ResponseBody):

@@ -69,6 +69,9 @@ class JobHealth(ResponseBody):
     failures_in_row: Annotated[
         int, Meta(description="Scheduled runs that failed since one succeeded, or the job changed.")
     ]
+    not_running: Annotated[
+        str | None, Meta(description="The name of what stops it; null: nothing does.", examples=["overlap"])
+    ]
     overdue: Overdue | None
 
 

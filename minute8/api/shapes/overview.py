@@ -73,6 +73,23 @@ class FailingJobs(ResponseBody):
     ]
 
 
+class Stopped(ResponseBody):
+    """A job that does not run, or a subscription whose address is switched off."""
+
+    job_id: JobId | None
+    subscription: Annotated[str | None, Meta(description="The subscription's name; null for a job.")]
+    reason: Annotated[str, Meta(description="The name of what stops it.", examples=["overlap", "ended"])]
+    detail: Annotated[str, Meta(description="Why, in a sentence.")]
+    since_at: Instant
+
+
+class StoppedJobs(ResponseBody):
+    """What does not run."""
+
+    count: Annotated[int, Meta(description="How many there are.")]
+    first: Annotated[list[Stopped], Meta(description="At most 20, the newest first.")]
+
+
 class StuckRun(ResponseBody):
     """A run that should have gone on."""
 
@@ -108,6 +125,7 @@ class TenantOverview(ResponseBody):
     open: OpenRuns
     ahead: Annotated[NextDay | None, Meta(description="null: as `job_counts`.")]
     failing: Annotated[FailingJobs | None, Meta(description="null: as `job_counts`.")]
+    not_running: Annotated[StoppedJobs | None, Meta(description="null: as `job_counts`.")]
     errors: Annotated[
         list[FailureGroup],
         Meta(

@@ -1,0 +1,183 @@
+"""Why a job does not run. Each reason has a name here, and all that tells of it reads the same note.
+
+The note is on the job's streak item (`failures.py`), and the job's item has the reason's name, so that a run costs
+nothing unless it changes something. A note is of a revision of the job: a change of the job starts anew. An address of
+a subscription that is switched off has such a note, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from common.planning.execution import SCHEDULE
+from common.runs import states
+from common.runs.outcome import cut
+from common.runs.run import Run
+from common.storage import keys
+from common.storage.table import Query, Table
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
+
+
+class Reason(NamedTuple):
+    """When a job begins not to run for this reason, and when that is over. A change of the job ends each."""
+
+    begins: str
+    is_over: str
+
+
+PAUSED_AFTER_FAILURES: Final = "paused_after_failures"
+ENDED: Final = "ended"
+NEVER_FIRES: Final = "never_fires"
+WAITS: Final = "waits"
+ADDRESS_OFF: Final = "address_off"
+# Skips that nobody asked for. A suspended tenant is told by its state.
+SKIPS: Final = (
+    states.MISFIRE,
+    states.MISSED,
+    states.OVERLAP,
+    states.CONCURRENCY,
+    states.TARGET_NOT_ALLOWED,
+    states.HELD,
+    states.INVALID,
+)
+_IS_SKIPPED: Final = Reason("three runs in a row, or a tenth of a day's, were skipped", "it runs again")
+# Of all jobs. A secret that is gone fails the run: that is told as a failure, `SecretMissing`.
+REASONS: Final[dict[str, Reason]] = {
+    **dict.fromkeys(SKIPS, _IS_SKIPPED),
+    PAUSED_AFTER_FAILURES: Reason("`pause_after_failures` paused it", "it is resumed"),
+    ENDED: Reason(
+        "its last fire time has passed: `end_at`, `max_runs` or the dates of calendars", "it changes"
+    ),
+    NEVER_FIRES: Reason(
+        "it, or a calendar, was stored so that no fire time is left", "it or the calendar changes"
+    ),
+    WAITS: Reason("a run has waited ten minutes for other runs to end", "it runs again"),
+    ADDRESS_OFF: Reason("the address of a subscription has failed for three days", "it is switched on"),
+}
+
+IN_ROW: Final = 3
+# A share of the newest runs of a day, of so many at least; over at half of that.
+SHARE: Final = 0.1
+MIN_DUE: Final = 20
+_DETAIL_BYTES: Final = 300
+_ADDRESS_MARK: Final = "#"
+# After the last change: runs are kept for 400 days.
+STREAK_KEPT_S: Final = 410 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class NotRunning:
+    """A job that does not run. `name` is its id; of an address that is off, the subscription's name after a `#`.
+
+    `is_share`: some runs are skipped, and others run.
+    """
+
+    reason: str
+    since_at: float
+    detail: str
+    is_share: bool = False
+    name: str = ""
+    revision: int = 0
+
+    @property
+    def is_address(self) -> bool:
+        return self.name.startswith(_ADDRESS_MARK)
+
+    @property
+    def subject(self) -> str:
+        """The job's id, or the subscription's name."""
+        return self.name.removeprefix(_ADDRESS_MARK)
+
+    def note(self) -> Item:
+        """What is stored of it."""
+        return {
+            "reason": self.reason,
+            "since_at": math.floor(self.since_at),
+            "detail": cut(self.detail, _DETAIL_BYTES),
+            "is_share": self.is_share,
+        }
+
+    @classmethod
+    def of_item(cls, item: Item) -> NotRunning | None:
+        """The note of a streak item; None if it has none that can be read."""
+        note, name = item.get("not_running"), item["sk"].removeprefix(keys.STREAK_PREFIX)
+        if not isinstance(note, dict) or note.get("reason") not in REASONS:
+            return None
+        return cls(**note, name=name, revision=int(item["revision"]))
+
+
+def skipped(newest: Sequence[Run], now: float) -> NotRunning | None:
+    """What the newest runs of a job, the newest first, say of skips. Pure."""
+    due = _due(newest)
+    row = list(takewhile(_is_skip, due))
+    if sum(map(_fires_of, row)) >= IN_ROW:
+        detail = f"{sum(map(_fires_of, row))} runs in a row were skipped: {row[0].detail}"
+        return NotRunning(row[0].reason, row[-1].skipped_from_at or row[-1].due_at, detail)
+    of_day, skips = _of_day(due, now)
+    if len(of_day) < MIN_DUE or len(skips) < SHARE * len(of_day):
+        return None
+    reason = Counter(run.reason for run in skips).most_common(1)[0][0]
+    detail = f"{len(skips)} of the newest {len(of_day)} runs were skipped: {skips[0].detail}"
+    return NotRunning(reason, skips[-1].due_at, detail, is_share=True)
+
+
+def share_goes_on(newest: Sequence[Run], now: float) -> bool:
+    """Whether so many of the newest runs are skipped that a share that was told is not over. Pure."""
+    of_day, skips = _of_day(_due(newest), now)
+    return len(skips) >= SHARE / 2 * len(of_day) > 0
+
+
+def _due(newest: Sequence[Run]) -> list[Run]:
+    """The runs of the schedule that nobody asked to skip. One that waits is neither skipped nor run yet."""
+    return [
+        run
+        for run in newest
+        if run.trigger == SCHEDULE
+        and run.status != states.QUEUED
+        and (run.status != states.SKIPPED or _is_skip(run))
+    ]
+
+
+def _of_day(due: Sequence[Run], now: float) -> tuple[list[Run], list[Run]]:
+    of_day = [run for run in due if run.fire_at > now - DAY_S]
+    return of_day, [run for run in of_day if _is_skip(run)]
+
+
+def _is_skip(run: Run) -> bool:
+    return run.status == states.SKIPPED and run.reason in SKIPS
+
+
+def _fires_of(run: Run) -> int:
+    return run.skipped_count or 1
+
+
+def of_tenant(jobs: Table, tenant: str, most: int) -> Iterator[NotRunning]:
+    """What is noted of a tenant, at most so many, by names. Whoever reads it compares the revision of the job."""
+    query = Query(
+        tenant,
+        sk_prefix=keys.STREAK_PREFIX,
+        where=Expression("attribute_exists(#not_running)", {}),
+        attributes=("sk", "revision", "not_running"),
+        limit=most,
+        consistent=False,
+    )
+    return filter(None, map(NotRunning.of_item, jobs.query(query)))
+
+
+def address_key(tenant: str, subscription: str) -> keys.Key:
+    """The key of the note that a subscription's address is switched off."""
+    return keys.failure_streak(tenant, f"{_ADDRESS_MARK}{subscription}")
+
+
+def address_off(tenant: str, subscription: str, since_at: float, error: str, now: float) -> Item:
+    """The item of such a note. Pure."""
+    note = NotRunning(ADDRESS_OFF, since_at, f"its address has failed for three days: {error}").note()
+    streak = {"began_at": math.floor(now), "failures": 0, "failed_run": "", "revision": 0}
+    kept = {"not_running": note, "expires_at": math.floor(now) + STREAK_KEPT_S}
+    return {**address_key(tenant, subscription), **streak, **kept}
