@@ -184,7 +184,6 @@ class World:
     callbacks: Callbacks
     planning: PlanningMessages
     secret_key: SecretKey
-    publisher: PublishedEvents
     reports: list[Report] = field(default_factory=list)
 
     @property
@@ -338,5 +337,4 @@ def make_world(
         index=deployment.index,
         planning=planning,
         secret_key=secret_key,
-        publisher=published,
     )

@@ -191,7 +191,7 @@ class JobStore:
 
         subject = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
         try:
-            return retry_if_changed(
+            changed = retry_if_changed(
                 attempt,
                 f"{subject}, its schedule's shard or its tenant",
                 sleep=self.clock.sleep,

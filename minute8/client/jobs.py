@@ -98,6 +98,7 @@ class JobCalls:
         q: str | None = None,
         kind: str | None = None,
         failing: bool = False,
+        not_running: bool = False,
         sort: str | None = None,
         health: bool = False,
     ) -> Request[JobPage]:
@@ -115,6 +116,7 @@ class JobCalls:
             "q": q,
             "kind": kind,
             "failing": "true" if failing else None,
+            "not_running": "true" if not_running else None,
             "sort": sort,
             "health": "true" if health else None,
         }

@@ -115,6 +115,7 @@ class JobHealth(TypedDict):
     last_run: LastRun | None
     outcomes: list[RunOutcome]
     failures_in_row: int
+    not_running: str | None
     overdue: Overdue | None
 
 
@@ -1029,6 +1030,23 @@ class FailingJobs(TypedDict):
     jobs: list[FailingJob]
 
 
+class Stopped(TypedDict):
+    """A job that does not run, or a subscription whose address is switched off."""
+
+    job_id: str | None
+    subscription: str | None
+    reason: str
+    detail: str
+    since_at: str
+
+
+class StoppedJobs(TypedDict):
+    """What does not run."""
+
+    count: int
+    first: list[Stopped]
+
+
 class TenantOverview(TypedDict):
     """What a first look needs."""
 
@@ -1038,6 +1056,7 @@ class TenantOverview(TypedDict):
     open: OpenRuns
     ahead: NextDay | None
     failing: FailingJobs | None
+    not_running: StoppedJobs | None
     errors: list[FailureGroup]
 
 

@@ -35,7 +35,13 @@ def test_a_list_of_jobs_with_their_health(office: Office) -> None:
     assert [run["status"] for run in job_health["fails"]["outcomes"]] == ["failed"] * 4
     last = job_health["fails"]["last_run"]
     assert (last["fire_at"], last["error_type"], last["error"]) == ("2026-11-21T03:16:00Z", "Boom", "no")
-    assert job_health["rare"] == {"last_run": None, "outcomes": [], "failures_in_row": 0, "overdue": None}
+    assert job_health["rare"] == {
+        "last_run": None,
+        "outcomes": [],
+        "failures_in_row": 0,
+        "not_running": None,
+        "overdue": None,
+    }
     assert job_health["works"]["overdue"] is None
     assert office.alice("GET", "/v1/jobs/works/health").json == job_health["works"]
     assert "health" not in office.alice("GET", "/v1/jobs").json

@@ -90,5 +90,5 @@ def make_stage(world: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor
         store,
         commit,
         addresses,
-        notifier(world.tables, world.clock, known, addresses, pool, reads, world.publisher),
+        notifier(world.tables, world.clock, known, addresses, pool, reads, world.deployment.events),
     )

@@ -153,7 +153,7 @@ def test_a_refusal_of_sns_is_a_failed_delivery(
         deliver(),
         stage.notifier.pool,
         stage.notifier.reader.pool,
-        world.publisher,
+        world.deployment.events,
     )
     stage.subscribe(target={"kind": "sns", "arn": TOPIC})
     world.clock.sleep(1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -385,3 +386,10 @@ def test_no_stop_is_silent(name: str) -> None:
 @pytest.mark.parametrize("name", STOPS)
 def test_no_stop_is_silent_in_many_worlds(name: str, seed: int) -> None:
     check_told(name, seed)
+
+
+def test_the_page_names_every_reason_as_the_table_does() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "why-nothing.md").read_text()
+    for name, reason in notes.REASONS.items():
+        (row,) = [line for line in page.splitlines() if line.startswith("| `") and f"`{name}`" in line][:1]
+        assert row.endswith(f"| {reason.begins} | {reason.is_over} |")

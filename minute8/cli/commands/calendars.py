@@ -72,6 +72,9 @@ def put(
             raise typer.Exit(CHANGES if changed else 0)
         stored = client.put_calendar(name, {"dates": list(dates), "source": source}, revision)
     print_json(stored) if as_json else console().print(f"{name}: {plural(len(stored['dates']), 'date')}")
+    if not as_json:
+        for warning in stored["warnings"] or ():
+            console().print(f"! {warning}", soft_wrap=True)
 
 
 @app.command("list")

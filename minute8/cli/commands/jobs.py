@@ -104,6 +104,7 @@ class JobFilters:
         str | None, typer.Option("--search", "-q", help="Words of id, name and tags, or their beginnings.")
     ] = None
     failing: Annotated[bool, typer.Option("--failing", help="Only jobs whose last run failed.")] = False
+    not_running: Annotated[bool, typer.Option("--not-running", help="Only jobs that do not run.")] = False
     sort: Annotated[str | None, typer.Option(help="By id, name, next, last or failures.")] = None
 
     def query(self) -> dict[str, Any]:
@@ -111,6 +112,7 @@ class JobFilters:
             "q": self.search,
             "kind": self.kind,
             "failing": self.failing,
+            "not_running": self.not_running,
             "sort": self.sort,
             "state": self.job_state,
             "tag": self.tag,
@@ -249,6 +251,7 @@ def _health_rows(health: JobHealth | None, now: float) -> list[tuple[str, object
         ("last run", words),
         ("outcomes", outcomes(health) if last else ""),
         ("failures in a row", health["failures_in_row"] or ""),
+        ("not running", health["not_running"] or ""),
     ]
 
 
@@ -424,6 +427,8 @@ def next_or_late(
     """When it fires next; or how late it is, if a due instant has passed without a run."""
     if health and (overdue := health["overdue"]):
         return Text(f"late by {seconds(overdue['late_s'])}, due {overdue['due_at']}", style="bold red")
+    if health and health["not_running"]:
+        return Text(f"not running: {health['not_running']}", style="bold red")
     return Text(shown(job["next_due_at"], now))
 
 

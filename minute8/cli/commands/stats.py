@@ -18,7 +18,7 @@ from minute8.cli.commands.failures import error_words
 from minute8.cli.options import AsJson
 from minute8.cli.output import console, plural, print_json, seconds, share
 from minute8.cli.session import session
-from minute8.client.shapes import FailingJobs
+from minute8.client.shapes import FailingJobs, StoppedJobs
 
 _HOUR_S: Final = 3_600
 _WEEK_DAYS: Final = 7
@@ -94,6 +94,8 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         _print_open(going, now)
     if failing := shown["failing"]:
         _print_failing(failing)
+    if stopped := shown["not_running"]:
+        _print_stopped(stopped, now)
     errors = [
         (relative(group["last_at"], now), group["job_id"], group["count"], error_words(group))
         for group in shown["errors"]
@@ -114,6 +116,23 @@ def _print_failing(failing: FailingJobs) -> None:
     out.print(output.table(("FAILING", "NAME", "IN A ROW"), rows))
     if count > len(rows):
         out.print(f"{count} jobs fail; `minute8 jobs list` shows the others")
+
+
+def _print_stopped(stopped: StoppedJobs, now: float) -> None:
+    """What does not run, and why."""
+    rows = [
+        (
+            each["job_id"] or each["subscription"],
+            each["reason"],
+            relative(each["since_at"], now),
+            each["detail"],
+        )
+        for each in stopped["first"]
+    ]
+    if rows:
+        console().print(output.table(("NOT RUNNING", "REASON", "SINCE", "WHY"), rows))
+    if stopped["count"] > len(rows):
+        console().print(f"{stopped['count']} do not run; `minute8 jobs list --not-running` shows the jobs")
 
 
 def _print_open(going: Mapping[str, Any], now: float) -> None:

@@ -32,7 +32,8 @@ class SubscriptionOptions:
     kind: Annotated[
         list[str] | None,
         typer.Option(
-            help="failures, recoveries, overdue, too_long, too_short or no_success; may be repeated; all unless given."
+            help="failures, recoveries, overdue, not_running, too_long, too_short or no_success; may be repeated; "
+            "all unless given."
         ),
     ] = None
     job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None
