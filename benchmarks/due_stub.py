@@ -27,7 +27,7 @@ from scheduler.planner import Planner
 from scheduler.tick import Scheduler
 from scripts.measure.rounds import track
 
-MARK_NUMBERS = ("planned_until", "planning_until", "filed_until", "decided_at")
+MARK_NUMBERS = ("planned_until", "planning_until", "joined_until", "filed_until", "decided_at")
 # The memory of a Python process with botocore before any work.
 BARE_PROCESS_MB = 60
 _PAGE_BYTES = 1_000_000  # DynamoDB's is 1 MB

@@ -53,6 +53,8 @@ class Scheduler:
 
     def _read_mark(self, now: float) -> Mark:
         mark = self.planner.index.ensure_mark(now)
+        if mark.has_gap:
+            mark = self.planner.index.close_gap(mark, now)
         return mark if mark.trusts_listings else self.planner.index.distrust_listings(now)
 
     def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:

@@ -349,7 +349,7 @@ class ExpectedRuns:
         """The tenant's past since `from_at`, and the mark as it is stored."""
         audited = self._audited(query.tenant, min(from_at, query.now), query.retention_s)
         mark = self._index.mark()
-        planned_until = mark.planned_until if mark else -math.inf
+        planned_until = mark.surely_until if mark else -math.inf
         as_of = AsOf(query.now, planned_until, query.now - audited.retention_s)
         return _TenantPast(query.tenant, audited, CalendarReader(Calendars(self._jobs), query.tenant), as_of)
 

@@ -23,6 +23,7 @@ from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
 from common.storage.wire import Expression, Item
 from common.texts import UNREADABLE
+from common.timing.instants import DAY_S
 from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
@@ -80,6 +81,18 @@ class Mark:
     # When it was found too far ahead and moved back last, and from where.
     moved_back_at: float = 0
     moved_back_from: int = 0
+    # Up to where ticks have moved it themselves; 0: it was not written by one.
+    joined_until: int = 0
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether something else has moved it ahead: what lies between was never planned."""
+        return self.joined_until < self.planned_until
+
+    @property
+    def surely_until(self) -> int:
+        """Everything before this is enqueued, whatever has moved the mark."""
+        return min(self.planned_until, self.joined_until or self.planned_until)
 
     def is_ahead(self, now: float, clock_error_s: float = MAX_CLOCK_ERROR_S) -> bool:
         """Whether no tick can have planned so far: somebody wrote the item, or a clock was wrong."""
@@ -160,6 +173,7 @@ class DueIndex:
                 **keys.MARK,
                 "planned_until": end,
                 "planning_until": end,
+                "joined_until": end,
                 "tzdata": TZDATA_VERSION,
                 "sdk": sdk_version(),
                 "filing": FILING,
@@ -175,10 +189,20 @@ class DueIndex:
         item = self._table.get(keys.MARK)
         self._table.delete_if(keys.MARK, unchanged(item, "planned_until", "planning_until"))
 
+    def close_gap(self, mark: Mark, now: float) -> Mark:
+        """Move the mark back to where its gap begins: a tick plans it, late or missed. Returns the stored mark."""
+        is_recent = now - DAY_S < mark.joined_until < mark.planned_until
+        last = mark.joined_until if is_recent else self._last_planned(now)
+        if last is None or last >= mark.planned_until:  # nothing says that something was left out
+            return self._updated(change({"joined_until": mark.planned_until}), _unmoved(mark))
+        return self._move_back(mark, last, now)
+
     def move_back(self, mark: Mark, now: float) -> Mark:
         """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
-        last = self._last_planned(now) or window_start(int(now))
-        moved = {"planned_until": last, "planning_until": last, "tries": 0}
+        return self._move_back(mark, self._last_planned(now) or window_start(int(now)), now)
+
+    def _move_back(self, mark: Mark, last: int, now: float) -> Mark:
+        moved = {"planned_until": last, "planning_until": last, "joined_until": last, "tries": 0}
         moved_back = change({**moved, "moved_back_at": now, "moved_back_from": mark.planning_until})
         return self._updated(moved_back, _unmoved(mark))
 
@@ -219,7 +243,8 @@ class DueIndex:
 
         Returns the stored mark: another tick may have been faster.
         """
-        return self._updated(change({"planned_until": end}), Attribute("planned_until") < end)
+        moved = change({"planned_until": end, "joined_until": end})
+        return self._updated(moved, Attribute("planned_until") < end)
 
     def distrust_listings(self, now: float) -> Mark:
         """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
@@ -288,7 +313,7 @@ def _unmoved(mark: Mark) -> Condition:
 
 def _mark(item: Item) -> Mark:
     """Raises KeyError, TypeError, ValueError."""
-    for name in ("planned_until", "planning_until", "tries", "divided_until", "division"):
+    for name in ("planned_until", "planning_until", "tries", "divided_until", "division", "joined_until"):
         if type(item.get(name, 0)) is not int:
             raise TypeError(f"the mark's {name} is no whole number: {item[name]!r}"[:200])
     if not 0 < item["planned_until"] <= item["planning_until"]:
@@ -310,6 +335,7 @@ def _mark(item: Item) -> Mark:
         filing=Filing(item.get("filing", ""), float(item.get("filed_since", 0)), item.get("filed_until", 0)),
         moved_back_at=float(item.get("moved_back_at", 0)),
         moved_back_from=item.get("moved_back_from", 0),
+        joined_until=item.get("joined_until", 0),
     )
 
 

@@ -74,6 +74,15 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
             page="mark-lag",
         )
         return
+    if mark.has_gap and mark.joined_until:
+        begin = when(mark.joined_until, now)
+        back = f"move the mark back to {begin}; the next tick, which does it too, plans what was left out"
+        yield repairable(
+            f"{reached}, and no tick has planned from {begin} on: something else has moved the mark",
+            Repair(back, lambda: tables.index().close_gap(mark, now)),
+            page="mark-lag",
+        )
+        return
     if mark.moved_back_at > now - _MOVED_BACK_S:
         yield warning(
             f"it was ahead, at {when(mark.moved_back_from, now)}, and was moved back at"

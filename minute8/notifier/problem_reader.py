@@ -184,7 +184,7 @@ class ProblemReader:
             return Search()
         jobs, following = self._active(tenant, after_job)
         calendars = RememberedCalendars(Calendars(self.jobs))
-        as_of = AsOf(now, mark.planned_until, -math.inf)
+        as_of = AsOf(now, mark.surely_until, -math.inf)
         health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
         search, older_runs = Search(after_job=following), 0
         for job in jobs:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from common.history.expected import OVERDUE
+from common.history.expected_runs import ExpectedQuery, ExpectedRuns
 from common.platform.findings import Level
 from common.platform.planning_checks import check_mark
 from common.storage import keys
 from common.storage.wire import Expression
+from common.tenants.audit import Audit
 from tests.desk import Desk
 from tests.worlds import World, at, job
 
@@ -32,6 +35,46 @@ def test_a_tick_moves_the_mark_back_and_plans_what_was_missed(world: World) -> N
     mark = world.index.mark()
     assert mark
     assert (mark.planned_until, mark.moved_back_from) == (at("2026-11-21T04:10:00Z"), ahead)
+
+
+@pytest.mark.parametrize("ahead_s", [300, 600, 1_800, 7_000])
+def test_a_gap_that_a_moved_mark_leaves_is_planned_by_the_next_tick(world: World, ahead_s: int) -> None:
+    """Each fire time in it runs late, or is counted by a record of what was missed."""
+    begin = at("2026-11-21T03:20:00Z")
+    for catch_up in ("none", "all"):
+        world.registry.create(
+            "alice", catch_up, job(every=60, anchor="2026-11-21T00:00:00Z", catch_up=catch_up)
+        )
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    mark = world.index.mark()
+    assert mark
+    moved = mark.planned_until + ahead_s
+    world.table("due").update(
+        keys.MARK, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
+    )
+    messages = [finding.message for finding in check_mark(Desk(world))]
+    assert ("something else has moved the mark" in messages[0]) or "further ahead" in messages[0]
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    for name in ("none", "all"):
+        covered: set[int] = set()
+        for run in world.run_items("alice", name):
+            covered |= set(range(run.get("skipped_from_at", run["fire_at"]), run["fire_at"] + 1, 60))
+        assert set(range(begin, at("2026-11-21T04:00:00Z"), 60)) <= covered, name
+    assert all(
+        "ahead" not in str(finding) or finding.level == Level.WARNING for finding in check_mark(Desk(world))
+    )
+
+
+def test_expected_says_planned_only_of_what_ticks_have_planned(world: World) -> None:
+    world.registry.create("alice", "minutely", job(every=60, anchor="2026-11-21T00:00:00Z"))
+    world.run_until("2026-11-21T03:29:30Z", ticks=True)
+    put_ahead(world, 1_230)
+    world.run_until("2026-11-21T03:43:30Z")
+    start = at("2026-11-21T03:41:00Z")
+    runs = ExpectedRuns(world.table("jobs"), world.table("runs"), Audit(world.table("tenants")), world.index)
+    query = ExpectedQuery("alice", start, start + 60, world.clock.now(), 86_400)
+    (instant,) = runs.of_job(query, "minutely").instants
+    assert (instant.status, instant.detail) == (OVERDUE, "no tick has planned it yet")
 
 
 def test_a_registration_under_a_mark_ahead_sends_no_flood(world: World) -> None:

@@ -27,7 +27,9 @@ def minutely(*calendars: str, **fields: object) -> dict[str, object]:
 def _moved(until: int) -> Expression:
     """The mark as ticks would have left it."""
     until -= until % 600
-    return Expression("SET #planned_until = :until, #planning_until = :until", {":until": until})
+    return Expression(
+        "SET #planned_until = :until, #planning_until = :until, #joined_until = :until", {":until": until}
+    )
 
 
 def put(calendars: CalendarStore, name: str, *dates: str, tenant: str = "alice") -> None:

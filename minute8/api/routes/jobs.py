@@ -444,7 +444,7 @@ def health_of_jobs(
     """
     services.count_as(tenant, now, len(jobs) // HEALTHS_PER_REQUEST + 1)
     mark = services.store.index.mark()
-    as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
+    as_of = AsOf(now, mark.surely_until if mark else -math.inf, -math.inf)
     health_of: dict[str, Health] = {}
     if len(jobs) > 1:
         rules = services.known_tenants.rules(tenant, now) or TenantRules()

@@ -68,7 +68,7 @@ def tenant_health(services: Services, request: Request) -> Response:
     from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
     total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
-    as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
+    as_of = AsOf(request.now, mark.surely_until if mark else -math.inf, -math.inf)
     return Response(
         {
             "tenant_id": tenant_id,
