@@ -11,7 +11,8 @@ from benchmarks.model import burst
 from benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting, measured
 from benchmarks.registered import SHARE_ENTRIES
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
-from common.planning.packs import EARLY_FROM, MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
+from common.limits import MAX_IN_A_PACK, MAX_WAKES
+from common.planning.packs import EARLY_FROM, PACK_FROM
 from common.planning.queue import EARLY
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table

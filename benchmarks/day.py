@@ -11,8 +11,9 @@ from itertools import pairwise
 from benchmarks import workload
 from benchmarks.modelled_aws import Setting, allowed
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
+from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, PACK_FROM, QueueMessage, packed
+from common.planning.packs import PACK_FROM, QueueMessage, packed
 from common.planning.plan import plan
 from common.planning.queue import EARLY
 from common.timing.instants import DAY_S

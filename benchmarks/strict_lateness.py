@@ -15,7 +15,8 @@ import yaml
 
 from benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
 from benchmarks.strict_aws import ROOT, TlsServer, Worker, worker
-from common.planning.packs import MAX_IN_A_PACK, Wake
+from common.limits import MAX_IN_A_PACK
+from common.planning.packs import Wake
 from common.planning.queue import BATCH_SIZE
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table

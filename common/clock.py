@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Final, Protocol
+from typing import Protocol
 
-# At 1,024 MB the API's function has some half of a processor: a page takes at most three seconds of the 29.
-PAGE_CPU_S: Final = 1.5
+from common.limits import PAGE_CPU_S
 
 
 class Clock(Protocol):

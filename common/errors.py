@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import MsgspecError
 
+from common.limits import MAX_PROBLEMS
+
 _MAX_SHOWN_CHARS = 120
-MAX_PROBLEMS = 50
 
 
 class Minute8Error(Exception):

@@ -8,17 +8,11 @@ from __future__ import annotations
 import re
 
 from common.errors import InvalidInput
+from common.limits import NAME_CHARS, NOTE_CHARS
 
 TENANT_ID_CHARS = 64
-JOB_ID_CHARS = 128
-CALENDAR_NAME_CHARS = 64
 SECRET_NAME_CHARS = 64
 PACE_KEY_CHARS = 64
-# The name that a client gives to a manual run or a backfill.
-NONCE_CHARS = 32
-# Names and notes that people write.
-NAME_CHARS = 200
-NOTE_CHARS = 500
 
 # An id starts with a letter or digit, so `.`, `..` and command options cannot be ids.
 _FIRST, _REST = "[A-Za-z0-9]", "[A-Za-z0-9._-]"

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from common.ids import JOB_ID_CHARS, id_pattern
+from common.ids import id_pattern
+from common.limits import JOB_ID_CHARS
 
 # `$` alone would let a final line feed pass.
 _AT_THE_END = r"(?!\n)"

@@ -15,9 +15,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
 from common.jobs.job import Job
+from common.limits import LOG_TAIL_BYTES
 from common.planning.execution import Execution
 from common.runs.claims import FIRST_LOOK_S
-from common.runs.outcome import LOG_TAIL_BYTES, STOPPED, Outcome
+from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf

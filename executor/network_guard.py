@@ -20,17 +20,12 @@ from ipaddress import ip_address
 from typing import Final
 
 from common.errors import Minute8Error
+from common.limits import ADDRESSES_TRIED, LOOKUP_S, LOOKUPS, RESERVED_LOOKUPS
 from common.tenants.web_address import IpAddress, WebAddress, is_public
 
-# Hundreds of dead addresses must not use up the time.
-_MAX_ADDRESSES: Final = 4
-MAX_LOOKUPS: Final = 64
-# Only for tenants without any lookup under way.
-RESERVED_LOOKUPS: Final = 16
 # A tenant may have half as many as there are free threads besides: a third of all if it is alone.
 _FREE_PER_LOOKUP: Final = 2
-MAX_TENANT_LOOKUPS: Final = (MAX_LOOKUPS - RESERVED_LOOKUPS) // (1 + _FREE_PER_LOOKUP)
-MAX_LOOKUP_S: Final = 5.0
+MAX_TENANT_LOOKUPS: Final = (LOOKUPS - RESERVED_LOOKUPS) // (1 + _FREE_PER_LOOKUP)
 
 Resolve = Callable[[str, int], list[str]]
 
@@ -74,8 +69,8 @@ class Resolver:
         self._of_tenant: Counter[str] = Counter()
 
     def addresses(self, tenant: str, host: str, port: int, timeout_s: float) -> list[str]:
-        """The addresses of a host, within `timeout_s` and MAX_LOOKUP_S. Raises Unreachable, NoLookup."""
-        timeout_s = max(0.0, min(timeout_s, MAX_LOOKUP_S))
+        """The addresses of a host, within `timeout_s` and LOOKUP_S. Raises Unreachable, NoLookup."""
+        timeout_s = max(0.0, min(timeout_s, LOOKUP_S))
         ends_at = time.monotonic() + timeout_s
         lookup = self._lookup(_Name(tenant, host, port), ends_at)
         if not lookup.ended.wait(max(0.0, ends_at - time.monotonic())):
@@ -93,7 +88,7 @@ class Resolver:
             return lookup or self._start(name)
 
     def _has_room(self, tenant: str) -> bool:
-        free = MAX_LOOKUPS - len(self._under_way)
+        free = LOOKUPS - len(self._under_way)
         if tenant not in self._of_tenant:
             return free > 0
         return self._of_tenant[tenant] * _FREE_PER_LOOKUP < free - RESERVED_LOOKUPS
@@ -142,7 +137,7 @@ class NetworkGuard:
     def connect(self, address: WebAddress, timeout_s: float, tenant: str = "") -> socket.socket:
         """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable, NoLookup."""
         ends_at = time.monotonic() + timeout_s
-        ips = self.checked(address, timeout_s, tenant)[:_MAX_ADDRESSES]
+        ips = self.checked(address, timeout_s, tenant)[:ADDRESSES_TRIED]
         last_error: OSError | None = None
         for ip in ips:
             remaining_s = ends_at - time.monotonic()

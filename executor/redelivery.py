@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from common import telemetry
 from common.clock import Clock
+from common.limits import MAX_THREAD_WAIT_S
 from common.runs.run import Run
 from common.runs.states import DISPATCHED
 from executor.pipeline import Executor
 from executor.recorder import Report, StillRunning
 from executor.stages import Delivery, Message
-from executor.threads import MAX_THREAD_WAIT_S, Task, call_each, have_ended, in_a_thread
+from executor.threads import Task, call_each, have_ended, in_a_thread
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

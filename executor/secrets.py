@@ -20,8 +20,9 @@ from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.secret_references import MARK, ValueOf, filled, filled_json
+from common.limits import SECRET_CHARS
 from common.runs.outcome import Outcome
-from common.tenants.secrets import MIN_CHARS, SecretValues
+from common.tenants.secrets import SecretValues
 from executor.targets import Target
 from executor.targets.events import Event
 
@@ -166,14 +167,14 @@ class Redaction:
             (_small(form), name)
             for name, value in values.items()
             for form in _forms(value)
-            if len(form) >= MIN_CHARS
+            if len(form) >= SECRET_CHARS
         }
         known: set[tuple[str, str]] = set()
         self._views: list[tuple[re.Pattern[str], _Forms]] = []
         for left_out in reversed(_VIEWS):
             seen = {(left_out.sub("", form), name) for form, name in forms}
             self._views.append((left_out, _Forms(seen - known)))
-            known |= {(form, name) for form, name in seen if len(form) >= MIN_CHARS}
+            known |= {(form, name) for form, name in seen if len(form) >= SECRET_CHARS}
 
     def __call__(self, text: str) -> str:
         """The text with `secret://name` wherever it has the value of a secret."""
@@ -224,9 +225,9 @@ class _Forms:
         self._longest = 0
         # Without what is left out a form can be shorter than a value: then only its edges count.
         for form, name in sorted(form for form in forms if len(form[0]) >= _EDGE):
-            if len(form) >= MIN_CHARS:
-                self._by_beginning.setdefault(form[:MIN_CHARS], []).append((form, name))
-            for length in range(_EDGE, min(MIN_CHARS, len(form) + 1)):
+            if len(form) >= SECRET_CHARS:
+                self._by_beginning.setdefault(form[:SECRET_CHARS], []).append((form, name))
+            for length in range(_EDGE, min(SECRET_CHARS, len(form) + 1)):
                 self._beginnings.setdefault(form[:length], name)
             self._backwards.setdefault(form[-_EDGE:], []).append((form[::-1], name))
             self._longest = max(self._longest, len(form))
@@ -235,15 +236,15 @@ class _Forms:
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where the text has a form: also its beginning, anywhere, and parts of it where the text begins and ends."""
-        for start in range(len(text) - MIN_CHARS + 1):
-            if same := self._by_beginning.get(text[start : start + MIN_CHARS]):
+        for start in range(len(text) - SECRET_CHARS + 1):
+            if same := self._by_beginning.get(text[start : start + SECRET_CHARS]):
                 # Its neighbours have most in common with what follows.
                 at = bisect(same, (text[start:], ""))
                 for form, name in same[max(at - 1, 0) : at + 1]:
                     yield start, start + _common(text, start, form), name
         # Without a character that was cut in two.
         beginning, ending = text.lstrip("\ufffd"), text.rstrip("\ufffd")
-        for length in range(_EDGE, MIN_CHARS):
+        for length in range(_EDGE, SECRET_CHARS):
             if name_of_end := self._beginnings.get(ending[-length:] if len(ending) >= length else ""):
                 yield len(ending) - length, len(text), name_of_end
         for end in range(_EDGE, min(self._longest, len(beginning)) + 1):
@@ -255,8 +256,8 @@ class _Forms:
 
 
 def _common(text: str, start: int, form: str) -> int:
-    """How many characters the form and the text from `start` on begin with; MIN_CHARS are known to be the same."""
-    least, most = MIN_CHARS, min(len(form), len(text) - start)
+    """How many characters the form and the text from `start` on begin with; SECRET_CHARS are known to be the same."""
+    least, most = SECRET_CHARS, min(len(form), len(text) - start)
     while least < most:
         middle = (least + most + 1) // 2
         if text.startswith(form[:middle], start):

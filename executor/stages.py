@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.jobs.job import Job
+from common.limits import MAX_HOLD_S
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
 from common.runs.claims import Claim
@@ -19,9 +20,6 @@ from executor.admission import Skip, Wait
 from executor.conflict import Conflict
 from executor.targets import Kind
 
-# SQS delays by whole seconds, so a message can arrive up to a second early. The executor then holds its execution.
-# An execution that is due later goes back to the queue.
-MAX_HOLD_S: Final = 2.0
 # The weight of the last call in the estimate.
 _WEIGHT: Final = 0.2
 # One slow call, such as the first of a process, must not spoil the estimate for the next calls.

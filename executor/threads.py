@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 from common import telemetry
+from common.limits import MAX_CALLS, MAX_EVENT_THREADS, MAX_EVENT_WAIT_S, MAX_THREAD_WAIT_S
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED
 from executor.calling import AnswerPoll, Sending
@@ -17,19 +18,11 @@ from executor.pipeline import Executor, Progress
 from executor.recorder import Report
 from executor.stages import Admitted, Called, Claimed, Decided, Delivery
 
-# A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
-MAX_CALLS: Final = 100
-# An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
-MAX_EVENT_THREADS: Final = 32
 # One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
 # Before the next events of a second are claimed, at most so many are under way. All pauses of a second are bounded.
 FEW_UNDER_WAY: Final = 2
 MAX_PAUSE_S: Final = 0.25
-# An event that waited so long for its answer, or to be sent, gets a thread as other calls do.
-_MAX_EVENT_WAIT_S: Final = 2.0
-# A task without a thread by then goes back to the queue, for another executor.
-MAX_THREAD_WAIT_S: Final = 5.0
 _NO_THREAD: Final = Outcome(
     ok=False,
     throttled=True,
@@ -198,7 +191,7 @@ def _receive(answers: AnswerPoll[Task], unsent: Unsent) -> None:
 
     A task that waits too long, for its answer or to be sent, continues in a thread of its own.
     """
-    for task in answers.answered_until(time.monotonic() + _MAX_EVENT_WAIT_S):
+    for task in answers.answered_until(time.monotonic() + MAX_EVENT_WAIT_S):
         task.receive()
         _send_next(unsent, answers)
     for task in answers.unanswered():
@@ -264,12 +257,12 @@ def call_each(function: Callable[[Item], Result], items: Sequence[Item]) -> list
 
 def find_threads(tasks: Sequence[Task]) -> list[Task]:
     """Give each task that waits too long another thread. Returns the tasks that find none in time."""
-    if have_ended(tasks, _MAX_EVENT_WAIT_S):
+    if have_ended(tasks, MAX_EVENT_WAIT_S):
         return []
     for task in tasks:
         if task.future.cancel():
             task.wait_for_thread(call_threads())
-    if have_ended(tasks, MAX_THREAD_WAIT_S - _MAX_EVENT_WAIT_S):
+    if have_ended(tasks, MAX_THREAD_WAIT_S - MAX_EVENT_WAIT_S):
         return []
     return [task for task in tasks if task.future.cancel()]
 

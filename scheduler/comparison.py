@@ -19,10 +19,10 @@ from typing import Final
 
 from common import telemetry
 from common.clock import Clock
+from common.limits import MAX_IN_A_PACK
 from common.planning.chores import Done
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
-from common.planning.packs import MAX_IN_A_PACK
 from common.planning.queue import ExecutionsQueue
 from common.runs.run import Run
 from common.runs.unrecorded import MAX_LISTED, Unrecorded

@@ -32,11 +32,10 @@ from common.jobs.corrupt import readable
 from common.jobs.delivery import delivery_of
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import DELETED, Job
-from common.jobs.skips import MAX_SKIPPED
+from common.limits import MAX_SKIPPED, UNSTARTED_KEPT_S
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
 from common.positions import Instant, JobId
-from common.runs.claims import RETENTION_S
 from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -370,7 +369,7 @@ class ExpectedRuns:
             if entry.action in CHANGES:
                 changes.setdefault(entry.subject, []).append(entry)
         return AuditedChanges(
-            changes, read_from_at, min(RETENTION_S, retention_s, *(days * DAY_S for days in kept_days))
+            changes, read_from_at, min(UNSTARTED_KEPT_S, retention_s, *(days * DAY_S for days in kept_days))
         )
 
     def _page(

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.run_lists import MAX_READ_RECORDS, MAX_RETRIES, retries_in
+from common.history.run_lists import MAX_READ_RECORDS, retries_in
 from common.jobs.corrupt import readable
 from common.jobs.job import DELETED
 from common.jobs.muted_groups import GroupKey, Muted
+from common.limits import MAX_RETRIES
 from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
 from common.runs.run import REQUIRED, Run, read_runs, readable_runs

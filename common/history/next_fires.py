@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.clock import PAGE_CPU_S, CpuBudget
+from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE
+from common.limits import PAGE_CPU_S
 from common.planning.execution import job_key
 from common.projection.totals import HOUR_S
 from common.storage.table import Table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.history.summary import Summary
-from common.runs.claims import MAX_ATTEMPTS_KEPT
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_RETRIES
 from common.runs.run import REQUIRED, Run, read_runs
 from common.storage import keys
 from common.storage.bounded import Page, bounded
@@ -17,9 +17,6 @@ from common.storage.unreadable import Unreadable
 # Records that a request for a list, and one for a summary, looks at.
 MAX_READ_RECORDS: Final = 2_000
 MAX_SUMMARISED: Final = 10_000
-# A page ends early after this many retries: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
-# answer is limited to 6 MB.
-MAX_RETRIES: Final = 800
 _RECORDS_IN_QUERY: Final = 200
 _SUMMARISED: Final = (*REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s")
 

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRecords, LiveRuns
-from common.history.run_lists import MAX_RETRIES, RunFilter, retries_in
+from common.history.run_lists import RunFilter, retries_in
+from common.limits import MAX_RETRIES
 from common.planning.execution import trigger_of
 from common.positions import Instant, RunPosition
 from common.projection.entry import OPEN, RunKey, fire_time

@@ -17,6 +17,7 @@ from common.clock import CpuBudget
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, Job
+from common.limits import MAX_PACED
 from common.planning.pace import PaceForecast, forecast
 from common.positions import Instant, JobIdOrEmpty
 from common.storage import keys
@@ -28,8 +29,6 @@ from common.timing.fires import due_at, fires
 MAX_JOBS: Final = 1_000
 # One call counts so many executions by minute; a single job may have more.
 MAX_COUNTED: Final = 200_000
-# Of these, so many may have a pace or a concurrency key: each counts at a second of its own.
-MAX_PACED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)

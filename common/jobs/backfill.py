@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from common.clock import Clock
+from common.limits import BACKFILL_KEPT_S
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
@@ -22,15 +23,10 @@ from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.timing.fires import next_fires
-from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
 # A backfill has at most 100 runs at once. All may end together, and each try lets one of them move the pointer.
 _MAX_TRIES = 100
-# The most backfills of a job that a list shows.
-MAX_LISTED: Final = 200
-# Counted from the end of its last run.
-_RETENTION_S = 90 * DAY_S
 # An attribute of a run's record: the end of this run has moved its backfill's pointer. It holds the fire time that was
 # taken, and True as soon as that one is enqueued.
 MOVED_ON = "moved_on"
@@ -65,7 +61,7 @@ class Backfill:
 
     def to_item(self) -> dict[str, Any]:
         item = {_STORED_NAMES.get(name, name): getattr(self, name) for name in self.__dataclass_fields__}
-        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + _RETENTION_S}
+        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + BACKFILL_KEPT_S}
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Backfill:
@@ -164,7 +160,7 @@ class Backfills:
         self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int
     ) -> ConditionFailed | None:
         tx = Transaction(self._jobs.client)
-        pointer = {"next_at": moved.next_at, "sent": moved.sent, "expires_at": now + _RETENTION_S}
+        pointer = {"next_at": moved.next_at, "sent": moved.sent, "expires_at": now + BACKFILL_KEPT_S}
         tx.update(self._jobs, key, change(pointer), Attribute("next_at") == backfill.next_at)
         has_not_moved_on = PRESENT & Attribute(MOVED_ON).is_absent
         tx.update(self._runs, _run_key(by), change({MOVED_ON: moved.next_at - 1}), has_not_moved_on)

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from common.jobs.calendars import Calendars, MissingCalendar
+from common.limits import END_NOTE_KEPT_S
 from common.planning.execution import Execution, split_run_name
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.compiled import names_years
 from common.timing.excluded_days import Excluded
 from common.timing.fires import local_date, next_fires
-from common.timing.instants import DAY_S
 from common.timing.schedule import SKIP, AtTiming, Schedule
 
 if TYPE_CHECKING:
     from common.jobs.job import Job
-
-# Longer than any outage of the ticks without an alarm.
-_NOTE_LIFETIME_S: Final = 15 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class EndedJobs:
     def note(self, execution: Execution, now: float) -> None:
         """Let a tick look at the job. Repeating it changes nothing."""
         key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
-        self._due.put({**key, "expires_at": int(now) + _NOTE_LIFETIME_S})
+        self._due.put({**key, "expires_at": int(now) + END_NOTE_KEPT_S})
 
     def excluded(self, job: Job) -> Excluded:
         """The dates of its calendars that exist."""

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from common.clock import Clock
 from common.jobs.job import DELETED, Job
-from common.jobs.not_running import STREAK_KEPT_S, NotRunning
+from common.jobs.not_running import NotRunning
+from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import Attribute, change, unchanged

@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from common.jobs.job import DELETED, Job
+from common.limits import FORMER_KEPT_S
 from common.storage import keys
 from common.storage.expressions import Attribute, Condition
 from common.storage.table import Table
 from common.storage.wire import Item
-from common.timing.instants import DAY_S
 
-# A deleted job is remembered as long as its runs can exist, plus some days.
-FORMER_KEPT_S: Final = 410 * DAY_S
 _STORED_FIELDS: Final = (
     "tenant",
     "job_id",

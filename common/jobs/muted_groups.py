@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
+from common.limits import MAX_MUTED_S
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
-from common.timing.instants import DAY_S
-
-MAX_MUTED_GROUPS: Final = 200
-MAX_MUTED_S: Final = 30 * DAY_S
 
 # A job and the fingerprint of an error.
 GroupKey = tuple[str, str]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from common.limits import STREAK_KEPT_S
 from common.planning.execution import SCHEDULE
 from common.runs import states
 from common.runs.outcome import cut
@@ -68,7 +69,6 @@ MIN_DUE: Final = 20
 _DETAIL_BYTES: Final = 300
 _ADDRESS_MARK: Final = "#"
 # After the last change: runs are kept for 400 days.
-STREAK_KEPT_S: Final = 410 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)

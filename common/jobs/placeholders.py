@@ -24,11 +24,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from common.errors import InvalidInput, Minute8Error
+from common.limits import PAYLOAD_LEVELS, RENDERED_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
-
-# SQS and SNS accept 256 KiB in all; the rest is for the context and its JSON.
-RENDERED_BYTES: Final = 224 * 1024
 
 # The longest text of each placeholder; tests compare it with the limits of ids and times.
 MAX_VALUE_CHARS: Final[Mapping[str, int]] = {
@@ -46,8 +44,6 @@ _SPACE: Final = r"(?:\s|\\[tnrf]|\\u00(?:0b|1[c-f])){0,8}"
 _IN_JSON: Final = re.compile(rf"\{{\{{\{{\{{|\{{\{{{_SPACE}([a-z_]{{1,32}}){_SPACE}\}}\}}|\{{\{{")
 # A string of compact JSON; a colon follows the name of a field.
 _JSON_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(:?)')
-# JSON can nest deeper than a recursive function can follow.
-DEEPEST: Final = 64
 
 
 class PayloadTooLarge(Minute8Error):
@@ -152,8 +148,8 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """Each string that contains the mark, and its path: `payload.files.0`. Raises InvalidInput if it nests too deep."""
-    if depth > DEEPEST:
-        raise InvalidInput("payload", f"nests deeper than {DEEPEST} levels", accepted="flatter JSON")
+    if depth >= PAYLOAD_LEVELS and isinstance(payload, list | dict):
+        raise InvalidInput("payload", f"nests deeper than {PAYLOAD_LEVELS} levels", accepted="flatter JSON")
     if isinstance(payload, str):
         if mark in payload:
             yield path, payload

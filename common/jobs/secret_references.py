@@ -15,7 +15,6 @@ from common.jobs.placeholders import in_strings
 
 # What a reference to a secret begins with, and the most of a job. Each can add 4 KB to a call.
 MARK: Final = "secret://"
-MAX_REFERENCES: Final = 20
 _REFERENCE: Final = re.compile(MARK + r"([A-Za-z0-9._-]*)")
 
 # The value by its name; None: the reference stays as it is.

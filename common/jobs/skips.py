@@ -6,21 +6,12 @@ The note is a copy: the runs' records decide what runs. Noting does not change t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict, retry_on_conflict
 from common.storage.expressions import Attribute, Condition, change
 from common.storage.table import Table
-from common.storage.transactions import MAX_WRITES
-from common.timing.instants import DAY_S
-
-# Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
-SKIPPED_AHEAD_S = 366 * DAY_S
-
-# One call skips, takes back or notes them in a transaction, which has a record and an audit entry of each.
-MAX_SKIPPED: Final = MAX_WRITES // 2
 
 
 def note_skips(

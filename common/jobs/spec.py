@@ -11,16 +11,13 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from common.ids import NAME_CHARS
+from common.limits import MAX_ATTEMPTS, MAX_CALLBACK_TIMEOUT_S, NAME_CHARS
 from common.timing.instants import DAY_S
 
-# EventBridge Scheduler's first attempt and its 185 retries.
-MAX_ATTEMPTS: Final = 186
 # Each take and end writes the item of the key, which names the runs that go.
 MAX_CONCURRENCY: Final = 100
 # How long a run waits for each callback of its target, in seconds.
 MIN_CALLBACK_TIMEOUT_S: Final = 60
-MAX_CALLBACK_TIMEOUT_S: Final = 7 * DAY_S
 RUNBOOK_CHARS: Final = 500
 
 # The field of one of several schedules that changes the payload of its runs: a JSON merge patch (RFC 7396).

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.limits import TYPE_BYTES
 from common.notices.grouping import Digest
 from common.notices.subscription import (
     ALERTS,
@@ -19,7 +20,7 @@ from common.notices.subscription import (
     Problem,
     Subscription,
 )
-from common.runs.outcome import TYPE_BYTES, cut
+from common.runs.outcome import cut
 from common.timing.instants import rfc3339
 
 # Of each kind. A message counts the others.

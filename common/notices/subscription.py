@@ -25,7 +25,6 @@ ALERTS: Final = frozenset((TOO_LONG, TOO_SHORT, NO_SUCCESS))
 KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS, NOT_RUNNING, TOO_LONG, TOO_SHORT, NO_SUCCESS)
 # A look at the jobs finds these.
 SEARCHED: Final = ALERTS | {OVERDUE_JOBS}
-MAX_SUBSCRIPTIONS: Final = 20
 
 # The notifier writes the other fields.
 CLIENT_FIELDS: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from common.errors import DAMAGE
+from common.limits import ONE_OFF_KEPT_S
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
@@ -22,7 +23,6 @@ from common.storage.transactions import MAX_WRITES, Transaction
 from common.storage.unreadable import Unreadable
 from common.storage.wire import Item
 from common.timing.groups import entry_weight
-from common.timing.instants import DAY_S
 from common.timing.slots import EVERYWHERE, places, places_of
 from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import TZDATA_VERSION
@@ -33,8 +33,6 @@ FILING: Final = f"1/{TZDATA_VERSION}"
 # A shard takes this many entries before its group opens another shard. This is one page of a query, far below what a
 # partition can read or write in the seconds of a tick. Of jobs that fire more than once a minute it takes fewer.
 SHARD_ENTRIES = 2_000
-# Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
-_ONE_OFF_TTL_S = 400 * DAY_S
 # If another process has dropped the item, nothing is left to compare.
 _IS_EMPTY = ABSENT | (Attribute("jobs") <= 0)
 _IS_LISTED = Attribute("filed").exists
@@ -223,7 +221,7 @@ def expiry(group: str) -> int | None:
     """When TTL removes what is stored of a one-off group; None for a recurring one."""
     if not group.startswith("at|"):
         return None
-    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_TTL_S
+    return int(group.removeprefix("at|")) + WINDOW_S + ONE_OFF_KEPT_S
 
 
 def _right_places(group: str) -> tuple[str, ...]:

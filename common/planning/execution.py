@@ -14,7 +14,8 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from common.errors import Minute8Error, NotFound
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
+from common.ids import TENANT_ID_CHARS, is_id
+from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.timing.instants import LAST_AT, compact_time, parse_compact
 
 MESSAGE_VERSION = 1

@@ -12,20 +12,14 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Final, TypeAlias
 
+from common.limits import MAX_IN_A_PACK, MAX_WAKES, MESSAGE_LINES
 from common.planning.execution import Execution
 
-# A batch has ten messages, and the executor a thread for each of a hundred calls: no call waits for another's end.
-# Ten of the longest executions in each of ten messages take a quarter of what SQS takes in one request.
-MAX_IN_A_PACK: Final = 10
 # `packFrom` of serverless.yml. Any second with two executions is packed: docs/decisions/0005-packs-and-wakes.md.
 PACK_FROM: Final = 1
-# More than any version wrote. Executions that get no thread in time go back to the queue.
-MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
 _WOKEN_S: Final = 60
-# With default polling, twenty batches of wakes are over before the burst. More could be in its way.
-MAX_WAKES: Final = 200
 # An executor is busy for so long with wakes: Lambda starts others for the wakes behind them. Polling grows by five
 # batches a second, so a new one is busy longer if its batch is full, which says that more are coming.
 WAKE_HOLD_S: Final = 0.1
@@ -160,4 +154,4 @@ def lines(body: str) -> list[str]:
     """
     if is_wake(body):
         return []
-    return [body] if body.count("\n") >= MAX_LINES else body.split("\n")
+    return [body] if body.count("\n") >= MESSAGE_LINES else body.split("\n")

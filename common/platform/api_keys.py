@@ -22,6 +22,7 @@ from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.ids import check_name
+from common.limits import MAX_KEYS
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
@@ -36,8 +37,6 @@ from common.timing.instants import DAY_S
 # A revoked key is refused after this time at the latest, plus the time of one read.
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
-# Of one owner, with the revoked ones that are still listed.
-MAX_KEYS: Final = 1_000
 # The audit keeps a revoked key longer.
 _REVOKED_LISTED_S: Final = 30 * DAY_S
 

@@ -18,9 +18,10 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from common.errors import NONE_YET, Busy, InvalidInput, Minute8Error
-from common.ids import JOB_ID_CHARS, check_id
+from common.ids import check_id
 from common.jobs.job import Job, check_revision, exists
 from common.jobs.store import MAX_AT_ONCE
+from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job, changed_fields, old_if_same
 from common.registration.origins import Origins
 from common.registration.registry import JobValidator, Registry, split_initial_state

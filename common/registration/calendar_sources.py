@@ -14,11 +14,10 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from common.errors import InvalidInput, shown
+from common.limits import MAX_DATES, MAX_SOURCE_CHARS
 from common.registration.schedule_definition import is_date
 
-MAX_DATES: Final = 2_500
 """More than every day of the years that are resolved; some 27 KB as it is stored."""
-MAX_SOURCE_CHARS: Final = 500
 YEARS_AHEAD: Final = 5
 """A recurring source is resolved for this year and so many more: store it again once a year."""
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
-from common.ids import CALENDAR_NAME_CHARS, check_id
+from common.ids import check_id
 from common.jobs.calendars import Calendar, Calendars
 from common.jobs.guards import DELETING, named_calendars
 from common.jobs.store import JobStore
+from common.limits import CALENDAR_NAME_CHARS, MAX_TENANT_CALENDARS
 from common.registration.calendar_sources import resolved
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
@@ -26,8 +27,6 @@ from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 
-# Each has up to 27 KB, and a page of the list has 200.
-MAX_TENANT_CALENDARS = 100
 _JOBS_AT_ONCE = 100
 
 

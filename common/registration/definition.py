@@ -12,14 +12,13 @@ from common.declared import read
 from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.spec import PAYLOAD_PATCH, Alert, Policies
+from common.limits import EXECUTOR_MARGIN_S
 from common.registration import target_definitions
 from common.registration.payload_checks import PayloadChecks
 from common.registration.schedule_definition import Json, ScheduleDefinition
 from common.registration.schedule_text import written_as_object
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 
-# The time that the executor needs around a call: locking, claiming, recording.
-EXECUTOR_MARGIN_S = 10
 # How long a run waits for each callback of its target, in seconds, if the job does not say.
 _CALLBACK_S: Final = 3_600
 

@@ -21,13 +21,11 @@ from dateutil.rrule import rrulestr  # type: ignore[import-untyped]
 from icalendar import Calendar
 
 from common.errors import InvalidInput
+from common.limits import ICALENDAR_BYTES, ICALENDAR_EVENTS, ICALENDAR_S
 
 # icalendar's type of a property is the union of all possible types.
 Event = Any
 
-MAX_BYTES: Final = 256 * 1024
-MAX_EVENTS: Final = 2_000
-TIMEOUT_S: Final = 5.0
 _MAX_EVENT: Final = timedelta(days=366)
 
 
@@ -40,13 +38,17 @@ class AllDayDates:
     timed: int
 
 
-def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIMEOUT_S) -> AllDayDates:
+def all_day_dates(text: object, first: date, last: date, timeout_s: float = ICALENDAR_S) -> AllDayDates:
     """The dates of all-day events from `first` to `last`, both included: several days, RRULE, RDATE, EXDATE.
 
     Raises InvalidInput and nothing else, shortly after `timeout_s` at the latest.
     """
-    if not isinstance(text, str) or len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
-        accepted = f"text of at most {MAX_BYTES // 1024} KiB"
+    if (
+        not isinstance(text, str)
+        or len(text) > ICALENDAR_BYTES
+        or len(text.encode(errors="replace")) > ICALENDAR_BYTES
+    ):
+        accepted = f"text of at most {ICALENDAR_BYTES // 1024} KiB"
         raise InvalidInput("icalendar", "must be text that is not too long", value=text, accepted=accepted)
     question = json.dumps([text, first.isoformat(), last.isoformat()])
     command = [sys.executable, "-P", "-m", __name__]
@@ -112,8 +114,8 @@ def _events(text: str) -> list[Event]:
     if not calendars or any(calendar.name != "VCALENDAR" for calendar in calendars):
         raise ValueError("no VCALENDAR")
     events = [event for calendar in calendars for event in calendar.walk("VEVENT")]
-    if len(events) > MAX_EVENTS:
-        raise ValueError(f"{len(events)} events; at most {MAX_EVENTS} are read")
+    if len(events) > ICALENDAR_EVENTS:
+        raise ValueError(f"{len(events)} events; at most {ICALENDAR_EVENTS} are read")
     for event in events:
         if event.errors:
             _refuse(event, "{}: {}".format(*event.errors[0]))

@@ -13,12 +13,20 @@ from typing import Final
 
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.backfill import MAX_LISTED, Backfill, first_steps
+from common.jobs.backfill import Backfill, first_steps
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
 from common.jobs.payload_formats import PayloadFormats
-from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S, note_skips
+from common.jobs.skips import note_skips
 from common.jobs.store import JobStore
+from common.limits import (
+    BACKFILL_EXCLUDED_DATES,
+    BACKFILL_FIRES,
+    BACKFILLS_LISTED,
+    MAX_SKIPPED,
+    PAYLOAD_KEPT_S,
+    SKIPPED_AHEAD_S,
+)
 from common.planning.execution import (
     MANUAL,
     MANUAL_PREFIX,
@@ -48,8 +56,6 @@ from common.timing.zones import iso_date
 
 # How long a nonce is remembered.
 _ASKED_KEPT_S = DAY_S
-# How long the payload of a single run is kept: a failed run can be retried until then.
-PAYLOAD_KEPT_S = 30 * DAY_S
 # A skip can be taken back until this long before its fire time: its message must not have come yet.
 MIN_NOTICE_S = 60
 # If taking back ends less than this before the fire time, the message may have come, so another one is sent.
@@ -337,10 +343,6 @@ def _cancelled(note: str) -> str:
     return f"cancelled by hand{f': {note}' if note else ''}"
 
 
-# The most executions of one backfill. For more, start another one after it.
-BACKFILL_LIMIT: Final = 10_000
-# The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
-BACKFILL_EXCLUDED_DATES: Final = 1_000
 # A list of a job's backfills looks at so many.
 MAX_READ: Final = 2_000
 
@@ -440,17 +442,17 @@ class BackfillCommands:
         times: list[int] = []
         for fire_at in fires(schedule, start, end):
             times.append(fire_at)
-            if len(times) > BACKFILL_LIMIT:
+            if len(times) > BACKFILL_FIRES:
                 raise InvalidInput(
                     "start_at",
-                    f"the range holds over {BACKFILL_LIMIT} fire times",
+                    f"the range holds over {BACKFILL_FIRES} fire times",
                     value=rfc3339(start),
                     accepted="a shorter range",
                 )
         return schedule, times
 
     def listed(self, tenant: str, job_id: str) -> tuple[list[Backfill], bool]:
-        """The newest MAX_LISTED backfills of a job, and whether there are more. Raises NotFound.
+        """The newest BACKFILLS_LISTED backfills of a job, and whether there are more. Raises NotFound.
 
         They are stored by their ids: of more than MAX_READ, those with the first ids are looked at.
         """
@@ -458,7 +460,7 @@ class BackfillCommands:
         query = Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_READ)
         backfills = map(Backfill.from_item, self.store.jobs.query(query))
         newest = sorted(backfills, key=lambda backfill: backfill.created_at, reverse=True)
-        return newest[:MAX_LISTED], len(newest) > MAX_LISTED
+        return newest[:BACKFILLS_LISTED], len(newest) > BACKFILLS_LISTED
 
 
 def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:

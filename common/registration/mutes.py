@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S, MutedGroup, MutedGroups
+from common.jobs.muted_groups import MutedGroup, MutedGroups
+from common.limits import MAX_MUTED_GROUPS, MAX_MUTED_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition

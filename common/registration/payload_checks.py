@@ -10,7 +10,8 @@ from typing import Any, Final
 from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.payload_patch import merge_patch
-from common.jobs.placeholders import RENDERED_BYTES, check_payload
+from common.jobs.placeholders import check_payload
+from common.limits import RENDERED_BYTES
 from common.storage.aws_operations import check_parameters
 
 # A patch is a part of the job's item, which stays small.

@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import structs
 
 from common.errors import AlreadyExists, InvalidInput
-from common.ids import JOB_ID_CHARS, check_id, check_note
+from common.ids import check_id, check_note
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
+from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins

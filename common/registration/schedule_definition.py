@@ -13,17 +13,21 @@ from msgspec import NODEFAULT, Meta, Struct, structs
 
 from common.declared import Check
 from common.errors import InvalidInput
-from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, id_pattern
+from common.ids import PACE_KEY_CHARS, id_pattern
+from common.limits import (
+    CALENDAR_NAME_CHARS,
+    MAX_CALENDARS,
+    MAX_EXCLUDED_DATES,
+    MAX_JITTER_S,
+    MAX_PER_SECOND,
+    MAX_SPREAD_S,
+    MAX_TOLERANCE_S,
+)
 from common.timing.max_runs import MAX_RUNS
-from common.timing.schedule import MAX_JITTER_S, MAX_SPREAD_S
 
 MAX_SCHEDULES: Final = 10
-MAX_EXCLUDED_DATES: Final = 400
-MAX_CALENDARS: Final = 10
-MAX_PER_SECOND: Final = 1_000
 # The tolerance of a pace that names none.
 TOLERANCE_S: Final = 60
-MAX_TOLERANCE_S: Final = 600
 
 
 def is_date(text: object) -> bool:

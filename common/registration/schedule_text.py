@@ -14,13 +14,9 @@ from typing import Any, Final
 from common.declared import read
 from common.errors import InvalidInput
 from common.hints import duration_hint
+from common.limits import MAX_CALENDARS, MAX_EXCLUDED_DATES
 from common.registration.cron_text import check_fires, read_cron
-from common.registration.schedule_definition import (
-    MAX_CALENDARS,
-    MAX_EXCLUDED_DATES,
-    TOLERANCE_S,
-    ScheduleDefinition,
-)
+from common.registration.schedule_definition import TOLERANCE_S, ScheduleDefinition
 from common.timing.compiled import compiled
 from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.date_interval import MAX_DAYS, MAX_MONTHS, DateInterval, steps_of

@@ -10,7 +10,8 @@ from common.errors import InvalidInput
 from common.ids import SECRET_NAME_CHARS, is_id
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import strings
-from common.jobs.secret_references import MARK, MAX_REFERENCES, references
+from common.jobs.secret_references import MARK, references
+from common.limits import MAX_REFERENCES
 from common.storage import keys
 from common.storage.table import Table
 

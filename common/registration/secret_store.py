@@ -9,6 +9,7 @@ from typing import Final
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
 from common.jobs.guards import named_secrets
+from common.limits import MAX_TENANT_SECRETS
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
@@ -19,7 +20,6 @@ from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.tenants.secrets import Secret, SecretKey, check_value
 
-MAX_TENANT_SECRETS: Final = 100
 OFF: Final = "this deployment keeps no secrets: its parameter secretsKey is off (docs/deploying.md)"
 
 

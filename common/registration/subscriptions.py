@@ -13,19 +13,13 @@ from msgspec.structs import replace
 
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput
-from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, check_id, id_pattern
+from common.ids import check_id, id_pattern
 from common.jobs.ledger import require_active
 from common.jobs.secret_references import MARK
+from common.limits import CALENDAR_NAME_CHARS, JOB_ID_CHARS, MAX_SUBSCRIPTIONS
 from common.notices.message import test_body
 from common.notices.store import Subscriptions, unchanged
-from common.notices.subscription import (
-    KINDS,
-    MAX_SUBSCRIPTIONS,
-    RECOVERIES,
-    Notice,
-    Subscription,
-    SubscriptionState,
-)
+from common.notices.subscription import KINDS, RECOVERIES, Notice, Subscription, SubscriptionState
 from common.registration import target_definitions
 from common.registration.definition import Limits, check_url
 from common.registration.registry import check_allowed

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct, to_builtins
 from common.declared import Check
 from common.errors import InvalidInput
 from common.jobs.spec import arn_pattern
+from common.limits import MAX_HEADERS
 from common.storage import aws_operations
 from common.tenants.web_address import BadUrl, read_url
 
@@ -33,7 +34,6 @@ _EXTERNAL_ID: Final = r"^[A-Za-z0-9+=,.@:/_-]{1,512}$"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 _FIFO_ID: Final = r"^[A-Za-z0-9!-/:-@\[-`{-~]{1,128}$"
 
-_HEADERS: Final = 20
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 _HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?", re.ASCII)
 # Headers that frame the request, belong to one hop, or are set by Minute8. RFC 9110 §7.6.1.
@@ -254,8 +254,8 @@ def _check_headers(path: str, headers: dict[str, str]) -> None:
 
 def _refused_header(headers: dict[str, str]) -> str:
     """Why the headers cannot be sent; empty if they can."""
-    if len(headers) > _HEADERS:
-        return f"more than {_HEADERS} headers"
+    if len(headers) > MAX_HEADERS:
+        return f"more than {MAX_HEADERS} headers"
     seen: set[str] = set()
     for name, value in headers.items():
         lower = name.lower()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_LOST_CALLS, MAX_THROTTLES_KEPT, UNSTARTED_KEPT_S
 from common.planning.execution import Execution
 from common.runs.moves import By
 from common.runs.outcome import Outcome
@@ -21,13 +22,6 @@ from common.timing.instants import DAY_S
 if TYPE_CHECKING:
     from common.runs.holders import Permit
 
-RETENTION_S: Final = 30 * DAY_S
-# Calls of executors that died; each takes some 60 bytes.
-MAX_LOST_CALLS: Final = 20
-# A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
-# first throttled ones.
-MAX_ATTEMPTS_KEPT: Final = 110
-MAX_THROTTLES_KEPT: Final = 10
 # The run's first claim sets these, or the request that queued it.
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "waited_s", "first_started_at")
 
@@ -65,7 +59,7 @@ class Claim:
     lease_until: float
     # When the call goes out: foreseen in a claim, measured in a finish. None: not known.
     called_at: float | None = None
-    retention_s: int = RETENTION_S
+    retention_s: int = UNSTARTED_KEPT_S
     # None: the call's answer is the end of the attempt.
     callback: Callback | None = None
     # The executions of the same message that were handed over before, one bit each (`executor/redelivery.py`).

@@ -17,6 +17,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from msgspec import Struct, ValidationError, convert, to_builtins
 
 from common.clock import Clock
+from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.queue import ExecutionsQueue
 from common.runs.run import Run
@@ -29,10 +30,10 @@ from common.timing.instants import DAY_S
 # What a holder does until the end of its lease, and how far away that can be. An end beyond it is damaged, and past.
 Doing = Literal["call", "callback", "durable", "retry"]
 LEASE_BOUNDS_S: Final[Mapping[Doing, int]] = {
-    "call": 900,  # the longest timeout of a Lambda function
-    "callback": 7 * DAY_S,
-    "durable": 366 * DAY_S,  # a durable execution of Lambda
-    "retry": 366 * DAY_S,  # a target may ask for a wait of a year
+    "call": MAX_CALL_S,
+    "callback": MAX_CALLBACK_TIMEOUT_S,
+    "durable": MAX_DURABLE_S,
+    "retry": MAX_DURABLE_S,  # a target may ask for a wait of a year
 }
 # A lease has margins, and the clocks of two machines may differ by ten minutes.
 _MARGINS_S: Final = 900

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, MAX_RETRY_AFTER_S, TYPE_BYTES
 from common.storage.wire import Item
-from common.timing.instants import DAY_S
 
-# The most bytes that are kept of an attempt. A write unit holds 1 KB, and an item 400 KB with all attempts of a run.
-LOG_TAIL_BYTES: Final = 800
-ERROR_BYTES: Final = 400
-TYPE_BYTES: Final = 100
 _MAX_FIELD_BYTES: Final = {
     "error_type": TYPE_BYTES,
     "error": ERROR_BYTES,
@@ -20,8 +16,6 @@ _MAX_FIELD_BYTES: Final = {
 }
 # The error type of an attempt that a person stopped.
 STOPPED: Final = "StoppedByHand"
-# No retry policy waits longer. A longer `retry_after_s` of a target is reduced to this.
-MAX_RETRY_AFTER_S: Final = 365.0 * DAY_S
 
 
 def cut(text: str, most_bytes: int) -> str:

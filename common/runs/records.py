@@ -13,10 +13,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from common.limits import MAX_RECORDS_READ, UNSTARTED_KEPT_S
 from common.planning.due_entry import Missed
 from common.planning.execution import SCHEDULE, Execution, split_run_name
 from common.runs.claims import (
-    RETENTION_S,
     Claim,
     Settlement,
     accept_update,
@@ -51,8 +51,6 @@ from common.storage.wire import Expression
 CHANGED_AFTER_S: Final = 540
 # The start of a run without a record is noted if it is later than this.
 STARTED_AFTER_S: Final = 12 * 3_600
-# So many records are searched for cancelled ones.
-MAX_RECORDS_READ: Final = 1_000
 _PAGE_RECORDS: Final = 100
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.
@@ -206,12 +204,12 @@ class Runs:
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
         """Record that an execution waits for its turn. False if it already has a record."""
-        expires_at = max(int(now), execution.visible_at) + RETENTION_S
+        expires_at = max(int(now), execution.visible_at) + UNSTARTED_KEPT_S
         run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
         return self.move("queue", run.key, run, By()) is None
 
     def skip(
-        self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = RETENTION_S
+        self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = UNSTARTED_KEPT_S
     ) -> bool:
         """Record that an execution will not run, and why. False if it already has a record."""
         self.note_late(execution, execution.visible_at, STARTED_AFTER_S, now)
@@ -236,7 +234,7 @@ class Runs:
             MISSED,
             detail,
             now,
-            int(now) + RETENTION_S,
+            int(now) + UNSTARTED_KEPT_S,
             skipped_count=missed.count,
             skipped_from_at=missed.first_fire_at,
         )
@@ -294,7 +292,7 @@ class Runs:
         self.note(executions, now)
         # The record must last until the execution is due, since it keeps it from running.
         runs = [
-            Run.skipped(execution, CANCELLED, note, now, max(int(now), execution.due_at) + RETENTION_S)
+            Run.skipped(execution, CANCELLED, note, now, max(int(now), execution.due_at) + UNSTARTED_KEPT_S)
             for execution in executions
         ]
         return self._move_together("cancel", [(run.key, run) for run in runs], By(), commit)
@@ -346,7 +344,7 @@ class Runs:
         """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
         self.note([execution], now)
         update = change(
-            {"status": RETRYING, "next_attempt_at": int(now), "expires_at": int(now) + RETENTION_S},
+            {"status": RETRYING, "next_attempt_at": int(now), "expires_at": int(now) + UNSTARTED_KEPT_S},
             remove=("failed_tenant", "failed_at", "error_type", "error", "lease_until"),
         )
         by = By(execution.attempt)

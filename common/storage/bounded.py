@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from common.clock import PAGE_CPU_S, CpuBudget
+from common.clock import CpuBudget
+from common.limits import PAGE_CPU_S
 from common.storage.unreadable import Unreadable
 
 Item = TypeVar("Item")

@@ -31,14 +31,13 @@ from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
 from common.errors import Busy
+from common.limits import RESULT_BYTES
 from common.storage import outgoing
 from common.storage.connections import MAX_BYTES, Connections, Repeat, Response
 from common.storage.domains import domain_of, partition_of
 from common.storage.outgoing import Steps, at_once
 from common.timing.instants import compact_time
 
-# Lambda's results have up to 6 MB, and only the beginning is used.
-_RESULT_BYTES: Final = 256 * 1024
 # A request that serves several tenants. Each of them then makes its own.
 _ONCE_S: Final = 1.0
 _ERROR_BYTES: Final = 200
@@ -336,7 +335,7 @@ class DirectLambda(_DirectClient):
             lambda: self._client.invoke(**request),
             read_timeout_s=self._read_timeout_s(),
             # Lambda has accepted an event by its status: a body that breaks off does not matter.
-            max_bytes=0 if request["InvocationType"] == "Event" else _RESULT_BYTES,
+            max_bytes=0 if request["InvocationType"] == "Event" else RESULT_BYTES,
             repeat=Repeat.UNSEEN if outgoing.may_be_repeated() else Repeat.NEVER,
         )
         if not isinstance(response, Response):

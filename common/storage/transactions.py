@@ -8,18 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from common.errors import ItemTooLarge, Minute8Error
+from common.limits import MAX_ITEM_BYTES
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.expressions import unchanged
 from common.storage.keys import Key, key_of
 from common.storage.table import Table
-from common.storage.wire import (
-    MAX_ITEM_BYTES,
-    Expression,
-    expression_arguments,
-    from_wire,
-    item_to_wire,
-    to_wire,
-)
+from common.storage.wire import Expression, expression_arguments, from_wire, item_to_wire, to_wire
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS, is_id
+from common.ids import TENANT_ID_CHARS, is_id
+from common.limits import JOB_ID_CHARS
 from common.storage.keys import Key
 from common.storage.wire import Item
 

@@ -11,13 +11,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 from common.errors import ItemTooLarge
+from common.limits import MAX_ITEM_BYTES, MAX_LEVELS
 
 Item = dict[str, Any]
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-MAX_LEVELS: Final = 32
 MAX_NUMBER: Final = 10**38
-MAX_ITEM_BYTES: Final = 400 * 1024
 
 
 @dataclass(frozen=True, slots=True)

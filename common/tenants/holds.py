@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from common.clock import Clock, SystemClock
 from common.declared import read
 from common.errors import Conflict, NotFound
 from common.ids import check_note
+from common.limits import MAX_HOLDS
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
@@ -22,8 +23,6 @@ from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import held_targets, holds_of
 from common.tenants.tenant import Pattern
-
-MAX_HOLDS: Final = 100
 
 
 class Holds:

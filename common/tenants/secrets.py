@@ -14,15 +14,12 @@ from typing import Any, Final
 
 from common.cache import FairCache, JointReads
 from common.errors import Busy, InvalidInput, aws_code
+from common.limits import SECRET_BYTES, SECRET_CHARS
 from common.storage import keys
 from common.storage.aws import on_first_use
 from common.storage.table import Table
 from common.storage.wire import Item
 
-# Shorter values would hide half of what targets answer, since each place with one is redacted.
-MIN_CHARS: Final = 8
-# What KMS encrypts itself.
-MAX_BYTES: Final = 4_096
 # A new value is used after this time at the latest.
 TRUSTED_FOR_S: Final = 60
 # An unchanged value is decrypted again after this time, so that a key that is disabled has an effect.
@@ -73,7 +70,10 @@ class SecretKey:
 
 def check_value(value: object) -> str:
     """A value that can be a secret. Raises InvalidInput, which does not contain it."""
-    accepted = f"a text of {MIN_CHARS} characters or more beside backslashes, and of {MAX_BYTES} bytes at most in UTF-8"
+    accepted = (
+        f"a text of {SECRET_CHARS} characters or more beside backslashes, "
+        f"and of {SECRET_BYTES} bytes at most in UTF-8"
+    )
     if not isinstance(value, str):
         raise InvalidInput("value", "is no text", accepted=accepted)
     try:
@@ -82,7 +82,7 @@ def check_value(value: object) -> str:
         raise InvalidInput("value", "has half a character", accepted=accepted) from None
     # However often an answer escapes a value, without backslashes enough of it is left to be found and redacted.
     chars = len(value.replace("\\", "").strip())
-    if chars < MIN_CHARS or size > MAX_BYTES:
+    if chars < SECRET_CHARS or size > SECRET_BYTES:
         raise InvalidInput("value", f"has {chars} characters, {size} bytes", accepted=accepted)
     return value
 

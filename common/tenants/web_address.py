@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Final
 
+from common.limits import URL_CHARS
+
 IpAddress = IPv4Address | IPv6Address
 
-URL_CHARS: Final = 2048
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 # Ports below belong to mail, shells and so on; no request may be smuggled into those protocols.
 _FIRST_FREE_PORT: Final = 1024

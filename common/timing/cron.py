@@ -19,6 +19,7 @@ from typing import Any, Final
 from croniter import croniter
 
 from common.errors import InvalidInput
+from common.limits import CRON_CHARS
 from common.timing.date_bits import (
     ALL_DAYS,
     ALL_WEEKDAYS,
@@ -35,7 +36,6 @@ from common.timing.date_bits import (
 )
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 
-MAX_CHARS: Final = 256
 _ALL_MONTHS: Final = (1 << 13) - 2
 # A date begins up to a day earlier or later than in UTC, and one that the clock skips fires on the next.
 DATE_MARGIN_S: Final = 2 * DAY_S
@@ -125,9 +125,9 @@ def checked_text(expression: object, example: str = "30 9 * * MON-FRI") -> str:
     if not isinstance(expression, str):
         message = f"must be text, not {type(expression).__name__}"
         raise refused(message, expression, f"text such as '{example}'")
-    if len(expression) > MAX_CHARS:
+    if len(expression) > CRON_CHARS:
         raise refused(
-            f"{len(expression)} characters", expression, f"at most {MAX_CHARS} characters", MAX_CHARS
+            f"{len(expression)} characters", expression, f"at most {CRON_CHARS} characters", CRON_CHARS
         )
     strange = re.search(r"[^\t -~]", expression)
     if strange:

@@ -15,9 +15,6 @@ from common.timing.date_interval import DateInterval
 MINUTE8: Final = "minute8"
 EVENTBRIDGE: Final = "eventbridge"
 
-# The longest flexible window of EventBridge Scheduler, 1,440 minutes.
-MAX_JITTER_S: Final = 86_400
-MAX_SPREAD_S: Final = 3_600
 
 # What becomes of a fire time on an excluded date: it is left out, or it moves to an allowed date.
 SKIP: Final = "skip"

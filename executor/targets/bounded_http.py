@@ -16,19 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from common.limits import ANSWER_BYTES, ANSWER_PARTS, ENDPOINT_READS, HEAD_BYTES
 from common.storage import outgoing
 
 if TYPE_CHECKING:
     import h11
 
 _READ_BYTES: Final = 16 * 1024
-# Each read costs processor time, however few bytes it returns.
-MAX_READS: Final = 4_096
-# The beginning of a body is read.
-MAX_BODY_BYTES: Final = 64 * 1024
-_MAX_HEAD_BYTES: Final = 32 * 1024
-# Bodies of one-byte chunks and floods of `100 Continue` cost processor time.
-_MAX_PARSE_EVENTS: Final = 4_096
 
 Done = TypeVar("Done")
 
@@ -38,7 +32,7 @@ class TooMuch(Exception):
 
 
 class BoundedConnection:
-    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `max_bytes` in MAX_READS.
+    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `max_bytes` in ENDPOINT_READS.
 
     Every method raises OSError if the connection fails, TimeoutError at `ends_at`, and TooMuch.
     """
@@ -47,7 +41,7 @@ class BoundedConnection:
         self._plain = plain
         self._ends_at = ends_at
         self._remaining_bytes = max_bytes
-        self._remaining_reads = MAX_READS
+        self._remaining_reads = ENDPOINT_READS
         self._tls: ssl.SSLObject | None = None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -138,7 +132,7 @@ def exchange(
     """Send a request and read the beginning of its answer. Raises BadAnswer, OSError, TooMuch."""
     import h11  # only jobs with HTTP endpoints need it
 
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
     request = h11.Request(method=method, target=target, headers=list(headers.items()))
     outgoing.note_sent()
     for part in (request, *([h11.Data(body)] if body else []), h11.EndOfMessage()):
@@ -154,7 +148,7 @@ def _answer(connection: BoundedConnection, http: h11.Connection) -> HttpAnswer:
 
     head: h11.Response | None = None
     body = bytearray()
-    for _ in range(_MAX_PARSE_EVENTS):
+    for _ in range(ANSWER_PARTS):
         part = http.next_event()
         if part is h11.NEED_DATA:
             try:
@@ -168,11 +162,11 @@ def _answer(connection: BoundedConnection, http: h11.Connection) -> HttpAnswer:
             head = part
         elif isinstance(part, h11.Data):
             body += part.data
-            if len(body) >= MAX_BODY_BYTES:
+            if len(body) >= ANSWER_BYTES:
                 break
         elif not isinstance(part, h11.InformationalResponse):
             break  # the body has ended
     if head is None:
         raise BadAnswer("no answer within the first parts and bytes that are read")
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-    return HttpAnswer(head.status_code, headers, bytes(body[:MAX_BODY_BYTES]))
+    return HttpAnswer(head.status_code, headers, bytes(body[:ANSWER_BYTES]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common.cache import FairCache, JointReads
+from common.limits import MAX_ROLES
 from common.storage import aws
 from executor.targets.events import Event, context
 
@@ -16,7 +17,6 @@ from executor.targets.events import Event, context
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
-_MAX_ROLES = 256
 # A fifth of the executor's memory: some 350 usual clients, or 40 of services with large models.
 _MOST_BYTES: Final = 96_000_000
 
@@ -78,7 +78,7 @@ class AssumedRoles:
     """Credentials of the targets' roles, kept until some minutes before they expire."""
 
     def __init__(self) -> None:
-        self._kept: FairCache[tuple[float, Credentials]] = FairCache(_MAX_ROLES)
+        self._kept: FairCache[tuple[float, Credentials]] = FairCache(MAX_ROLES)
 
     def get(self, target: Mapping[str, Any], event: Event) -> Credentials:
         """For the target's role, under the tenant's own external id and a session named after tenant and job."""

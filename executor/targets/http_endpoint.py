@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from common.clock import Clock
 from common.deployment import Deployment
-from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
+from common.limits import CONNECT_S, LOG_TAIL_BYTES, RECEIVED_BYTES
+from common.runs.outcome import Outcome, cut
 from common.tenants.web_address import BadUrl, WebAddress, is_public_or_loopback, read_url
 from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, NoLookup, Unreachable
@@ -25,9 +26,6 @@ from executor.targets import answers
 from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
 from executor.targets.events import Event, context, execution_hash, is_empty, is_plain, message_body
 
-# Of handshake, framing, head, and the beginning of the body together.
-_MAX_RECEIVED_BYTES = 512 * 1024
-_MAX_CONNECT_S = 10.0
 # Minute8 could not read or decrypt the tenant's secret: nothing was called.
 NOT_SIGNED: Final = "NotSigned"
 # A slower read of secrets is no attempt: the lease must outlast the call, and the target have its time. What was read
@@ -123,14 +121,14 @@ class HttpEndpoints:
     ) -> HttpAnswer:
         """Raises ForbiddenAddress, Unreachable, NoLookup, BadAnswer, and OSError if the connection fails."""
         ends_at = time.monotonic() + timeout_s
-        with self.guard.connect(address, min(timeout_s, _MAX_CONNECT_S), tenant) as plain:
-            connection = BoundedConnection(plain, ends_at, _MAX_RECEIVED_BYTES)
+        with self.guard.connect(address, min(timeout_s, CONNECT_S), tenant) as plain:
+            connection = BoundedConnection(plain, ends_at, RECEIVED_BYTES)
             try:
                 if address.scheme == "https":
                     connection.start_tls(self.tls(), address.host)
                 return exchange(connection, request.method, address.target, headers, request.body)
             except TooMuch:
-                raise BadAnswer(f"no answer within {_MAX_RECEIVED_BYTES} bytes") from None
+                raise BadAnswer(f"no answer within {RECEIVED_BYTES} bytes") from None
 
 
 def _body(target: Mapping[str, Any], event: Event) -> bytes:

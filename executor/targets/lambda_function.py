@@ -14,14 +14,13 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
+from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, RESULT_BYTES
+from common.runs.outcome import Outcome
 from common.storage.outgoing import Steps
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, context, event_body
 
-# Lambda answers with at most 6 MB; an object with a retry directive is far smaller.
-_READ_BYTES = 256 * 1024
 _ALREADY_STARTED: Final = "DurableExecutionAlreadyStartedException"
 
 
@@ -98,7 +97,7 @@ def _client_context(event: Event) -> str:
 def _beginning(payload: Any) -> bytes:
     """Read the payload. A complete read returns the connection to its pool; a longer payload closes it."""
     with contextlib.closing(payload):
-        return bytes(payload.read(_READ_BYTES))
+        return bytes(payload.read(RESULT_BYTES))
 
 
 def _drained(payload: Any) -> bytes:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from common import telemetry
 from common.errors import Busy, InvalidInput
 from common.events import Events
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, check_id
+from common.ids import TENANT_ID_CHARS, check_id
+from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.platform.credential import Credential
 from common.registration.event_order import EventOrder
 from common.timing.durations import parse_instant

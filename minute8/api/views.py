@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from common.jobs.job import ACTIVE, Job
-from common.jobs.skips import SKIPPED_AHEAD_S
+from common.limits import SKIPPED_AHEAD_S
 from common.planning.execution import trace_id
 from common.preview.words import describe
 from common.projection.totals import LATE_S, HourlyTotals

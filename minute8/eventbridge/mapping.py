@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from common.errors import InvalidInput, shown
-from common.ids import NAME_CHARS
+from common.limits import NAME_CHARS
 from common.registration.cron_text import read_cron
 from common.timing.compiled import in_all_clocks
 from common.timing.eventbridge_cron import WEEKDAYS, compile_eventbridge, read_eventbridge

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from common.ids import JOB_ID_CHARS, is_id
+from common.ids import is_id
+from common.limits import JOB_ID_CHARS
 from common.storage.domains import partition_of
 
 DEFAULT_GROUP: Final = "default"

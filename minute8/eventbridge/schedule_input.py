@@ -14,14 +14,13 @@ from typing import Any, Final
 from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.jobs.payload_formats import LetterParts, PayloadFormats, TextReader
+from common.limits import INPUT_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
 
 _ATTRIBUTE: Final = re.compile(
     r"<aws\.scheduler\.(schedule-arn|scheduled-time|execution-id|attempt-number)>", re.ASCII
 )
-# https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html: there is no envelope around it.
-MAX_BYTES: Final = 256 * 1024
 _NO_JSON: Final = object()
 # The longest schedule ARN is 200 characters.
 _MAX_CHARS: Final = {"schedule-arn": 200, "scheduled-time": 20, "execution-id": 16, "attempt-number": 10}
@@ -46,11 +45,11 @@ class ScheduleInput:
         if needs_json and not is_json(payload, an_object=needs_object):
             accepted = "a JSON object as a text" if needs_object else "JSON as a text"
             raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
-        if (size := max_bytes(payload)) > MAX_BYTES:
+        if (size := max_bytes(payload)) > INPUT_BYTES:
             raise InvalidInput(
                 "payload",
                 f"can grow to {size} bytes by its attributes",
-                accepted=f"at most {MAX_BYTES} bytes",
+                accepted=f"at most {INPUT_BYTES} bytes",
             )
 
     def sample(self, payload: object) -> Any:

@@ -15,13 +15,14 @@ from typing import Final
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
-from common.history.run_lists import MAX_RETRIES, retries_in
+from common.history.run_lists import retries_in
 from common.jobs import not_running
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, Job
 from common.jobs.muted_groups import MutedGroups
 from common.jobs.spec import Alert
+from common.limits import MAX_RETRIES
 from common.notices.alerts import alert_problems, read_from
 from common.notices.message import JobContext
 from common.notices.subscription import (

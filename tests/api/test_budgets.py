@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from common.clock import PAGE_CPU_S
+from common.limits import PAGE_CPU_S
 from minute8.api.routes import jobs
 from tests.api.calls import Office
 from tests.worlds import job

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from common import limits
 from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8.api import handler
-from minute8.api.routes import bulk
 from minute8.client import Client, InvalidInput
 from minute8.client.jobs import MAX_BULK, MAX_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event
@@ -300,12 +300,12 @@ def test_malformed_lines_are_refused_by_themselves(office: Office) -> None:
 
 
 def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (bulk.MAX_LINES, bulk.MAX_BULK) == (MAX_LINES, MAX_BULK)
+    assert (limits.BULK_LINES, limits.BULK_BYTES) == (MAX_LINES, MAX_BULK)
     before = office.stored()
-    many = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(bulk.MAX_LINES + 1)))
+    many = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(limits.BULK_LINES + 1)))
     assert (many.status, many.problem) == (413, "too-large")
-    assert str(bulk.MAX_LINES) in many.json["detail"]
-    large = office.alice("POST", URL, b" " * (bulk.MAX_BULK + 1), Content_Type="application/x-ndjson")
+    assert str(limits.BULK_LINES) in many.json["detail"]
+    large = office.alice("POST", URL, b" " * (limits.BULK_BYTES + 1), Content_Type="application/x-ndjson")
     assert (large.status, large.problem) == (413, "too-large")
     long = office.alice("POST", URL, (line("a", payload="x" * 600_000),))
     assert long.json["results"][0]["problem"]["type"] == "urn:minute8:problem:too-large"
@@ -328,7 +328,7 @@ def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
     answer = office.alice("POST", URL, (foreign, mistaken))
     assert [result["result"] for result in answer.json["results"]] == ["refused", "refused"]
     for result in answer.json["results"]:
-        assert len(json.dumps(json.dumps(result))) < 6_000_000 / bulk.MAX_LINES
+        assert len(json.dumps(json.dumps(result))) < 6_000_000 / limits.BULK_LINES
     alone = office.alice("POST", "/v1/jobs", job(cron="0 3 * * *") | {f"x{n}": 1 for n in range(20_000)})
     assert alone.status == 400
     assert len(alone.text) < 50_000

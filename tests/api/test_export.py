@@ -104,13 +104,13 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
     assert {result["result"] for result in client(office.alice).bulk_put(exported)} == {"unchanged"}
 
 
-@pytest.mark.parametrize("bound", ["MAX_LINES", "MAX_PAGE_BYTES"])
+@pytest.mark.parametrize("bound", ["BULK_LINES", "MAX_PAGE_BYTES"])
 def test_an_export_goes_on_by_cursor_and_holds_each_job_once(
     office: Office, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     furnish(office)
     all_jobs = list(client(office.alice).export_jobs())
-    monkeypatch.setattr(f"minute8.api.routes.bulk.{bound}", 2 if bound == "MAX_LINES" else 500)
+    monkeypatch.setattr(f"minute8.api.routes.bulk.{bound}", 2 if bound == "BULK_LINES" else 500)
     with client(office.alice) as minute8:
         assert list(minute8.export_jobs()) == all_jobs
     first = office.alice("GET", URL)

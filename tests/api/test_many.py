@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from common import limits
 from common.errors import Busy, Conflict
 from common.jobs.store import JobStore
 from common.registration.manual import ManualCommands
@@ -184,7 +185,7 @@ def test_runs_that_wait_are_cancelled(fleet: Office) -> None:
 
 def test_a_request_cancels_a_hundred_runs_and_the_next_one_continues(office: Office) -> None:
     assert office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *")).status == 201
-    for _ in range(bulk.MAX_CHANGED + 1):
+    for _ in range(limits.MAX_CHANGED + 1):
         assert office.alice("POST", "/v1/jobs/report/run").status == 202
     parts = all_of(office.alice, "/v1/runs/_all/cancel", {"status": "queued"})
     assert [part["done"] for part in parts] == [100, 1]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.history.failed_runs import fingerprint
-from common.jobs.muted_groups import MAX_MUTED_GROUPS, MAX_MUTED_S
+from common.limits import MAX_MUTED_GROUPS, MAX_MUTED_S
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.platform.api_keys import MAX_KEYS
+from common.limits import MAX_KEYS
 from common.platform.tenants import Tenants
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict

@@ -26,7 +26,7 @@ OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     (
         "executor.handler",
-        73,
+        74,
         {"croniter", "common.jobs.store", "common.timing.zones", "common.tenants.web_address"},
     ),
     ("executor.completion", 54, {"croniter", "common.jobs.store", "common.planning.due_index"}),

@@ -12,8 +12,8 @@ from msgspec import NODEFAULT, Struct, structs
 
 from common.declared import read, schemas
 from common.ids import PACE_KEY_CHARS
-from common.jobs.placeholders import RENDERED_BYTES
 from common.jobs.spec import Retry
+from common.limits import CRON_CHARS, RENDERED_BYTES, URL_CHARS
 from common.registration import schedule_definition, schedule_text
 from common.registration.definition import (
     JobDefinition,
@@ -23,8 +23,6 @@ from common.registration.definition import (
 from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
 from common.registration.target_definitions import MODELS
 from common.tenants.tenant import Quotas
-from common.tenants.web_address import URL_CHARS
-from common.timing.cron import MAX_CHARS
 from common.timing.durations import MAX_DURATION_S
 from minute8.api.shapes.definitions import Job
 
@@ -133,14 +131,14 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
     )
     assert f"({Quotas().payload_bytes:,} at first)" in limits("Job", "payload")
     assert f"{RENDERED_BYTES // 1024} KiB" in limits("Job", "payload")
-    assert f"at most {MAX_CHARS} characters" in limits("Schedule", "cron")
+    assert f"at most {CRON_CHARS} characters" in limits("Schedule", "cron")
     assert f"1 s to {MAX_DURATION_S // 86_400} days" in limits("Schedule", "every")
     assert f"0 to {schedule_definition.MAX_JITTER_S:,}" in limits("Schedule", "jitter_s")
-    assert limits("Pace", "per_second") == f"1 to {schedule_definition.MAX_PER_SECOND:,}"
-    assert limits("Pace", "tolerance_s") == f"1 to {schedule_definition.MAX_TOLERANCE_S:,}"
+    assert limits("Pace", "per_second") == f"1 to {limits.MAX_PER_SECOND:,}"
+    assert limits("Pace", "tolerance_s") == f"1 to {limits.MAX_TOLERANCE_S:,}"
     assert limits("Pace", "key").startswith(f"1 to {PACE_KEY_CHARS} of")
-    assert f"at most {schedule_definition.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")
-    assert f"at most {schedule_definition.MAX_CALENDARS}," in limits("Exclude", "calendars")
+    assert f"at most {limits.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")
+    assert f"at most {limits.MAX_CALENDARS}," in limits("Exclude", "calendars")
     assert f"at most {URL_CHARS:,} characters" in limits("Target `http`", "url")
 
 

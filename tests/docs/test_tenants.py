@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec import structs
 
 from common.ids import TENANT_ID_CHARS
-from common.platform.api_keys import _REVOKED_LISTED_S, MAX_KEYS, TRUSTED_FOR_S
+from common.limits import MAX_KEYS
+from common.platform.api_keys import _REVOKED_LISTED_S, TRUSTED_FOR_S
 from common.tenants.rules_cache import TRUSTED_FOR_S as RULES_TRUSTED_FOR_S
 from common.tenants.tenant import Quotas, TenantRules
 from common.timing.instants import DAY_S

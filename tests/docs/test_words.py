@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.limits import tables
 from tests.docs.prose import cells, docstrings, paragraphs, sentences, without_code, words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,8 +33,9 @@ FOLDERS = (
     "tests",
 )
 AVERAGE_WORDS, MAX_WORDS, LINE_CHARS = 18, 40, 120
-# All pages but the decisions. A change that needs more raises this on purpose.
-MAX_WORDS_OF_DOCS = 56_000
+# All pages but the decisions, without the tables that are written from common/limits.py. A change that needs more
+# raises this on purpose.
+MAX_WORDS_OF_DOCS = 53_500
 
 
 def short(sentence: str) -> str:
@@ -72,7 +74,8 @@ def test_sentences_of_public_docstrings_are_short(folder: str) -> None:
 
 def test_the_pages_do_not_grow_unnoticed() -> None:
     pages = set((ROOT / "docs").rglob("*.md")) - set((ROOT / "docs" / "decisions").iterdir())
-    assert sum(words(page.read_text()) for page in pages) <= MAX_WORDS_OF_DOCS
+    generated = sum(words(row) for rows in tables().values() for row in rows)
+    assert sum(words(page.read_text()) for page in pages) - generated <= MAX_WORDS_OF_DOCS
 
 
 def test_the_check_sees_what_it_is_for() -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from common.errors import InvalidInput
-from common.ids import JOB_ID_CHARS, check_id
+from common.ids import check_id
 from common.jobs.job import Job
+from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job
 from common.registration.definition import Limits, parse_definition
 from common.registration.registry import split_initial_state

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.jobs.store import MAX_AT_ONCE, JobStore
-from common.registration.schedule_definition import MAX_EXCLUDED_DATES
+from common.limits import MAX_EXCLUDED_DATES
 from common.storage import keys, transactions
 from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
+from common.limits import INPUT_BYTES
 from common.registration.definition import Limits, parse_definition
 from executor.targets.events import event_body, message_body
-from minute8.eventbridge.schedule_input import MAX_BYTES, PAYLOAD_FORMATS, input_text, is_json, max_bytes
+from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, max_bytes
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
 AT = 1_795_230_000
@@ -97,7 +98,7 @@ def test_each_kind_takes_its_inputs_and_refuses_the_others(
 
 
 def test_the_size_of_a_rendered_input_is_bounded() -> None:
-    largest = "<aws.scheduler.schedule-arn>" * (MAX_BYTES // 200)
+    largest = "<aws.scheduler.schedule-arn>" * (INPUT_BYTES // 200)
     definition("sqs", largest)
     with pytest.raises(InvalidInput, match="can grow"):
         definition("sqs", largest + "<aws.scheduler.schedule-arn>" * 2)

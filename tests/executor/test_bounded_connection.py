@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from executor.targets.bounded_http import MAX_READS, BoundedConnection, TooMuch
+from common.limits import ENDPOINT_READS
+from executor.targets.bounded_http import BoundedConnection, TooMuch
 
 # The head of a TLS handshake record of 16 KiB.
 RECORD = b"\x16\x03\x03\x40\x00"
@@ -50,4 +51,4 @@ def test_single_bytes_end_after_so_many_reads(step: Callable[[BoundedConnection]
     plain: socket.socket = dripping
     with pytest.raises(TooMuch):
         step(BoundedConnection(plain, math.inf, 512 * 1024))
-    assert dripping.reads == MAX_READS
+    assert dripping.reads == ENDPOINT_READS

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from common.clock import SystemClock
 from common.jobs.job import Job
 from common.jobs.stored_text import StoredText
+from common.limits import MAX_RETRY_AFTER_S
 from common.planning.execution import Execution
 from common.runs.claims import Claim
-from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
+from common.runs.outcome import Outcome
 from common.storage.wire import from_wire, to_wire
 from executor.calling import PayloadReader, Sending
 from executor.secrets import JobSecrets

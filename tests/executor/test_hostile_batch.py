@@ -18,11 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
+from common.limits import MAX_CALENDARS, MAX_DATES, MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, Pack
-from common.registration.calendar_sources import MAX_DATES
+from common.planning.packs import Pack
 from common.registration.calendar_store import CalendarStore
-from common.registration.schedule_definition import MAX_CALENDARS
 from common.storage.keys import tenant
 from tests.executor.hostile_answers import RawServer, sending
 from tests.executor.servers import NAME, _certificate, _server_side

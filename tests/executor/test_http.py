@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from common.errors import Busy
-from common.runs.outcome import LOG_TAIL_BYTES
+from common.limits import LOG_TAIL_BYTES
 from common.storage import outgoing
 from executor.network_guard import Resolver
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s

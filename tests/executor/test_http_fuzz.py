@@ -13,7 +13,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from common.runs.outcome import MAX_RETRY_AFTER_S, Outcome
+from common.limits import MAX_RETRY_AFTER_S
+from common.runs.outcome import Outcome
 from common.storage.wire import to_wire
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets.http_endpoint import HttpEndpoints

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.outcome import LOG_TAIL_BYTES
-from executor.targets.bounded_http import MAX_BODY_BYTES
+from common.limits import ANSWER_BYTES, LOG_TAIL_BYTES
 from tests.executor.contexts import event
 from tests.executor.endpoints import call, endpoints
 from tests.executor.servers import NAME, Server
@@ -74,7 +73,7 @@ def test_a_huge_answer_is_read_to_a_limit_only(server: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
         for _ in range(64):
-            handler.wfile.write(b"y" * MAX_BODY_BYTES)
+            handler.wfile.write(b"y" * ANSWER_BYTES)
 
     server.reply = reply
     outcome = call(server, timeout_s=5)

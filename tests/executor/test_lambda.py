@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
+from common.limits import ERROR_BYTES, LOG_TAIL_BYTES
 from executor.targets import answers, aws_services, clients, kinds
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from minute8.canary import handler as canary

@@ -9,15 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from common.limits import LOOKUPS
 from executor import network_guard
-from executor.network_guard import (
-    MAX_LOOKUPS,
-    MAX_TENANT_LOOKUPS,
-    NetworkGuard,
-    NoLookup,
-    Resolver,
-    Unreachable,
-)
+from executor.network_guard import MAX_TENANT_LOOKUPS, NetworkGuard, NoLookup, Resolver, Unreachable
 from tests.executor.contexts import event
 from tests.executor.endpoints import endpoints
 
@@ -75,13 +69,13 @@ def test_many_hostile_tenants_leave_a_thread_to_a_quiet_one(server: NameServer) 
     names, before = Resolver(server), resolving()
     for n in range(12):
         hang(names, [f"hostile-{n}"] * 20)
-    assert resolving() - before < MAX_LOOKUPS
+    assert resolving() - before < LOOKUPS
     assert names.addresses("quiet", "example.com", 443, 1) == [ADDRESS]
 
 
 def test_a_quiet_tenant_s_attempt_is_not_spent_if_all_threads_are_taken(server: NameServer) -> None:
     names = Resolver(server)
-    hang(names, [f"hostile-{n}" for n in range(MAX_LOOKUPS)])
+    hang(names, [f"hostile-{n}" for n in range(LOOKUPS)])
     quiet = endpoints(guard=NetworkGuard(names))
     target = {"kind": "http", "url": "https://example.com/", "method": "POST"}
     outcome = quiet.call(target, event(), 0.2)
@@ -105,7 +99,7 @@ def test_a_thread_that_cannot_start_spends_no_attempt(monkeypatch: pytest.Monkey
 
 
 def test_a_lookup_has_its_own_deadline(server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_guard, "MAX_LOOKUP_S", 0.1)
+    monkeypatch.setattr(network_guard, "LOOKUP_S", 0.1)
     began = time.monotonic()
     with pytest.raises(Unreachable, match=r"not resolved within 0\.1 s"):
         Resolver(server).addresses("alice", "hang.example.com", 443, 60)

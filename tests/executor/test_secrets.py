@@ -19,14 +19,14 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
-from common.tenants.secrets import MAX_BYTES, MIN_CHARS
+from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, SECRET_BYTES, SECRET_CHARS
+from common.runs.outcome import Outcome
 from executor.secrets import Filled, JobSecrets, Redaction
 from tests.executor.contexts import event
 from tests.worlds import World, job, with_spec
 
-SECRETS = st.text(min_size=MIN_CHARS, max_size=60).filter(
-    lambda text: len(text.replace("\\", "").strip()) >= MIN_CHARS and text.isprintable()
+SECRETS = st.text(min_size=SECRET_CHARS, max_size=60).filter(
+    lambda text: len(text.replace("\\", "").strip()) >= SECRET_CHARS and text.isprintable()
 )
 ENCODINGS: dict[str, Callable[[str], str]] = {
     "as it is": str,
@@ -162,7 +162,7 @@ def test_each_line_of_a_value_is_hidden() -> None:
 
 def test_a_hostile_value_and_answer_take_no_time() -> None:
     """The most that a job can name, and all that an outcome can hold: a loop over characters would take minutes."""
-    values = {f"s{number}": ("a" * 15 + "\n") * (MAX_BYTES // 16) for number in range(20)}
+    values = {f"s{number}": ("a" * 15 + "\n") * (SECRET_BYTES // 16) for number in range(20)}
     outcome = Filled({}, event(), values).redacted(Outcome(ok=False, error="a" * 5_000, log_tail="a" * 5_000))
     assert "aaaa" not in outcome.error + outcome.log_tail
 
@@ -171,7 +171,7 @@ def test_a_hostile_value_and_answer_take_no_time() -> None:
 def test_thousands_of_lines_with_the_same_beginning_take_no_time(before: str) -> None:
     """Compared one by one, at each place of an answer full of that beginning, they take over half a minute."""
     lines = [f"{before}{number:05x}" for number in range(20 * 290)]
-    values = {f"s{first}": "\n".join(lines[first::20])[:MAX_BYTES] for first in range(20)}
+    values = {f"s{first}": "\n".join(lines[first::20])[:SECRET_BYTES] for first in range(20)}
     began_at = time.process_time()
     outcome = Filled({}, event(), values).redacted(
         Outcome(ok=False, error="a" * 5_000, log_tail=before * 200)

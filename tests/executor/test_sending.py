@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from common import limits
 from common.cache import FairCache
+from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, Pack
+from common.planning.packs import Pack
 from common.storage import connections, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
@@ -255,7 +257,7 @@ def test_answers_that_never_come_end_at_their_own_time(
     service.reply = reply
     kept(service, 4)
     monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 3)
-    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.05)
+    monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.05)
     began = time.monotonic()
     reports, _ = run(world, events(world, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))
     took_s = time.monotonic() - began
@@ -279,10 +281,10 @@ def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, se
         reports, failed = run(world, packs)
         assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
     assert len(service.requests) == 300
-    assert service.connections <= 2 * threads.MAX_EVENT_THREADS
+    assert service.connections <= 2 * limits.MAX_EVENT_THREADS
 
 
-MORE = threads.MAX_EVENT_THREADS + 8
+MORE = limits.MAX_EVENT_THREADS + 8
 
 
 @pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
@@ -292,12 +294,12 @@ def test_an_answered_connection_sends_the_next_event(
     monkeypatch.setattr(threads, "MAX_PAUSE_S", 0)
     names = [f"e-{n}" for n in range(MORE)]
     messages = events(world, *names)
-    kept(service, threads.MAX_EVENT_THREADS)
+    kept(service, limits.MAX_EVENT_THREADS)
     senders.clear()
     reports, failed = run(world, messages)
     assert (results(reports), failed) == (dict.fromkeys(names, "dispatched"), [])
-    assert Counter(senders) == {"MainThread": threads.MAX_EVENT_THREADS, "execute": 8}
-    assert service.connections == threads.MAX_EVENT_THREADS
+    assert Counter(senders) == {"MainThread": limits.MAX_EVENT_THREADS, "execute": 8}
+    assert service.connections == limits.MAX_EVENT_THREADS
 
 
 @pytest.mark.long
@@ -309,10 +311,10 @@ def test_events_behind_answers_that_never_come_get_threads(
     """The thread that reads the answers gives them their threads; if it is stuck, the batch does."""
     names = [f"e-{n}" for n in range(MORE)]
     messages = events(world, *names)
-    kept(service, threads.MAX_EVENT_THREADS)
+    kept(service, limits.MAX_EVENT_THREADS)
     service.requests.clear()
     are_sent = threading.Event()
-    silent = set(names[: threads.MAX_EVENT_THREADS])
+    silent = set(names[: limits.MAX_EVENT_THREADS])
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler) in silent:
@@ -322,7 +324,7 @@ def test_events_behind_answers_that_never_come_get_threads(
         return ACCEPTED
 
     service.reply = reply
-    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+    monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.1)
     if not gives_threads:
         answered_until = AnswerPoll.answered_until
         stuck = lambda answers, ends_at: answered_until(answers, ends_at + WAITS_S)  # noqa: E731

@@ -161,7 +161,7 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
     world.target.answer = call
     monkeypatch.setattr(world.sqs, "change_message_visibility_batch", changed)
     monkeypatch.setattr(Executor, "_admit", admitted)
-    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.05)
+    monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.05)
     monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.1)
     redelivery = Redelivery(world.sqs, "queue", world.clock, 0.05)  # type: ignore[arg-type]
     assert execute_batch(world.executor, messages, redelivery)[1] == []

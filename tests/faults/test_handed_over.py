@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, Pack
+from common.planning.packs import Pack
 from common.runs.outcome import Outcome
 from executor import threads
 from executor.batch import execute_batch

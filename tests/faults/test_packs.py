@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from common import limits
+from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, Pack
+from common.planning.packs import Pack
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.table import Table
@@ -281,7 +283,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_is_throttled_after_its_cl
 
     with ThreadPoolExecutor(2) as two:
         monkeypatch.setattr(threads, "call_threads", lambda: two)
-        monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+        monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.1)
         monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
         monkeypatch.setattr(batch, "give_back", ending)
         pack = world.sqs.receive()
@@ -297,7 +299,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_is_throttled_after_its_cl
 def test_events_behind_slow_ones_get_threads_as_other_calls_do(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"slow-{n}" for n in range(threads.MAX_EVENT_THREADS)] + ["quick"]
+    names = [f"slow-{n}" for n in range(limits.MAX_EVENT_THREADS)] + ["quick"]
     for name in names:
         world.registry.create("alice", name, job(at=DUE, invocation="Event"))
     in_a_pack(world, names)
@@ -309,7 +311,7 @@ def test_events_behind_slow_ones_get_threads_as_other_calls_do(
         return Outcome(ok=called.wait(60))
 
     world.target.answer = call
-    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+    monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.1)
     pack = world.sqs.receive()
     assert pack
     reports, failed = execute_batch(world.executor, [pack])
@@ -334,7 +336,7 @@ def test_where_it_cannot_be_sent_on_it_comes_again_with_its_pack(
     assert pack
     with ThreadPoolExecutor(1) as thread, monkeypatch.context() as broken:
         broken.setattr(threads, "call_threads", lambda: thread)
-        broken.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+        broken.setattr(threads, "MAX_EVENT_WAIT_S", 0.1)
         broken.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
         broken.setattr(world.sqs, "send_message_batch", refusing)
         assert execute_batch(world.executor, [pack])[1] == [pack.message_id]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from common.errors import Conflict
-from common.jobs.skips import SKIPPED_AHEAD_S
+from common.limits import SKIPPED_AHEAD_S
 from common.planning.execution import Execution
 from common.registration.manual import MAX_SKIPPED, MIN_NOTICE_S
 from common.tenants.audit import Audit

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from common.limits import MAX_LOST_CALLS
 from common.planning.execution import Execution
-from common.runs.claims import MAX_LOST_CALLS, Claim
+from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.runs.states import DISPATCHED

@@ -11,10 +11,10 @@ import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfills
-from common.jobs.skips import SKIPPED_AHEAD_S
+from common.limits import BACKFILL_EXCLUDED_DATES, SKIPPED_AHEAD_S
 from common.planning.execution import Execution, parse_execution_id
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import BACKFILL_EXCLUDED_DATES, MIN_NOTICE_S
+from common.registration.manual import MIN_NOTICE_S
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from common import limits
 from common.jobs.job import Job
+from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
-from common.planning.packs import MAX_IN_A_PACK, Pack
+from common.planning.packs import Pack
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
@@ -190,10 +192,10 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None
     def allow(count: int) -> None:
         startable[0] = count
 
-    with ThreadPoolExecutor(threads.MAX_CALLS) as calls, ThreadPoolExecutor(4) as events:
+    with ThreadPoolExecutor(limits.MAX_CALLS) as calls, ThreadPoolExecutor(4) as events:
         monkeypatch.setattr(threads, "call_threads", lambda: calls)
         monkeypatch.setattr(threads, "event_threads", lambda: events)
-        monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.02)
+        monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.02)
         monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.04)
         monkeypatch.setattr(threading.Thread, "start", starting)
         yield allow

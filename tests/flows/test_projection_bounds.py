@@ -9,7 +9,8 @@ import json
 import random
 import string
 
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS
+from common.ids import TENANT_ID_CHARS
+from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.planning.execution import MANUAL, Execution
 from common.projection.days import DayTotals
 from common.projection.entry import RunEntry, rounded

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.registration.secret_store import MAX_TENANT_SECRETS, SecretStore
+from common.limits import MAX_TENANT_SECRETS
+from common.registration.secret_store import SecretStore
 from common.runs.outcome import Outcome
 from executor.completion import complete_batch
 from executor.secrets import JobSecrets

@@ -9,8 +9,8 @@ import pytest
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.planning.execution import Execution
-from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.runs.outcome import Outcome
 from executor.retry import retry_at
 from executor.stages import Message

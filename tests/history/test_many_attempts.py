@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from common.history.failed_runs import FailedRuns, FailureFilter
-from common.history.run_lists import MAX_RETRIES, RunFilter, RunLists
+from common.history.run_lists import RunFilter, RunLists
+from common.limits import MAX_RETRIES
 from common.runs.run import Run
 from minute8.api import views
 from tests.history.table import NOW, Tenancy

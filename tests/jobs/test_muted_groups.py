@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common.jobs.muted_groups import MAX_MUTED_S, MutedGroup
+from common.jobs.muted_groups import MutedGroup
+from common.limits import MAX_MUTED_S
 
 MUTED_AT = 1_800_000_000
 RUN = "20261121T031200Z:1"

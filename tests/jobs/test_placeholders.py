@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from common.errors import InvalidInput
 from common.jobs.placeholders import (
     MAX_VALUE_CHARS,
-    RENDERED_BYTES,
     PayloadTooLarge,
     check_payload,
     has_placeholders,
@@ -22,6 +21,7 @@ from common.jobs.placeholders import (
     values_for,
 )
 from common.jobs.stored_text import StoredText
+from common.limits import RENDERED_BYTES
 from common.planning.execution import Execution
 from tests.worlds import at
 

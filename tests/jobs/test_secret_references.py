@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.jobs.placeholders import RENDERED_BYTES, PayloadTooLarge
+from common.jobs.placeholders import PayloadTooLarge
 from common.jobs.secret_references import filled, filled_json
+from common.limits import RENDERED_BYTES
 
 VALUES = {"token": 'a"b\\c\nd', "other": "secret://token", "a.b-c_1": "é"}
 

@@ -15,6 +15,7 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.jobs.spec import Alert
+from common.limits import MAX_ITEM_BYTES
 from common.notices.alerts import LATE_RUN_S, alert_problems, read_from
 from common.notices.grouping import MAX_REPORTED, MAX_WAITING, Digest, may_report
 from common.notices.message import JobContext, body, described
@@ -33,7 +34,7 @@ from common.notices.subscription import KINDS as SUBSCRIPTION_KINDS
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.storage import keys
-from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
+from common.storage.wire import item_bytes, to_wire
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from minute8.notifier import problem_reader
 from tests.notices.conftest import HOOK, Stage, make_stage

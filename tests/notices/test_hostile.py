@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from common.errors import Conflict, InvalidInput
+from common.limits import MAX_ITEM_BYTES, MAX_SUBSCRIPTIONS
 from common.notices import grouping
-from common.notices.subscription import FAILED, MAX_SUBSCRIPTIONS, Notice, Problem, Subscription
+from common.notices.subscription import FAILED, Notice, Problem, Subscription
 from common.runs.outcome import Outcome
 from common.storage import keys
-from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
+from common.storage.wire import item_bytes, to_wire
 from common.tenants.holds import Holds
 from common.timing.schedule import AtTiming, Schedule
 from minute8.notifier import problem_reader

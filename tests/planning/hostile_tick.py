@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
+from common.limits import MAX_CALENDARS, MAX_DATES, MAX_EXCLUDED_DATES, MAX_JITTER_S, MAX_TENANT_CALENDARS
+
 if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
     os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
     os.environ |= {
@@ -31,16 +33,13 @@ from common.planning.directory import FILING, Listing, Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
-from common.registration.calendar_sources import MAX_DATES
-from common.registration.calendar_store import MAX_TENANT_CALENDARS
-from common.registration.schedule_definition import MAX_CALENDARS, MAX_EXCLUDED_DATES
 from common.storage import aws, keys
 from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.tenants.tenant import Quotas
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
-from common.timing.schedule import MAX_JITTER_S, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from common.timing.windows import WINDOW_S, planning_end
 from common.timing.zones import zone_names
 from tests.processes import peak_mb

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import NotFound
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
+from common.ids import TENANT_ID_CHARS, is_id
+from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.planning.execution import (
     Execution,
     parse_execution_id,

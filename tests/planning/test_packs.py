@@ -9,25 +9,14 @@ from typing import Any
 
 import pytest
 
-from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
+from common.ids import TENANT_ID_CHARS
+from common.limits import JOB_ID_CHARS, MAX_CALLS, MAX_IN_A_PACK, MESSAGE_LINES
 from common.planning.execution import Execution
-from common.planning.packs import (
-    MAX_IN_A_PACK,
-    MAX_LINES,
-    NEW_HOLD_S,
-    WAKE_HOLD_S,
-    WAKE_S,
-    Pack,
-    Wake,
-    hold_s,
-    is_wake,
-    lines,
-)
+from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S, WAKE_S, Pack, Wake, hold_s, is_wake, lines
 from common.planning.packs import packed as messages
 from common.planning.queue import BATCH_SIZE, ExecutionsQueue
 from executor.batch import execute_batch
 from executor.stages import Message
-from executor.threads import MAX_CALLS
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 
@@ -157,8 +146,8 @@ def test_a_batch_of_full_packs_has_a_thread_for_each_call_and_fits_in_a_request(
 
 def test_a_body_of_too_many_lines_is_not_taken_apart() -> None:
     body = due(1)[0].encode()
-    assert len(lines("\n".join([body] * MAX_LINES))) == MAX_LINES
-    too_many = "\n".join([body] * (MAX_LINES + 1))
+    assert len(lines("\n".join([body] * MESSAGE_LINES))) == MESSAGE_LINES
+    too_many = "\n".join([body] * (MESSAGE_LINES + 1))
     assert lines(too_many) == [too_many]
 
 

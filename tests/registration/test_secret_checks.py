@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.jobs.secret_references import MAX_REFERENCES
+from common.limits import MAX_REFERENCES
 from tests.worlds import World, job
 
 HTTP = {

@@ -13,6 +13,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
+from common import limits
 from common.errors import Busy
 from common.storage import aws, signed_calls
 from common.storage.conflicts import ConditionFailed
@@ -230,7 +231,7 @@ def test_the_answer_of_a_function(endpoint: Endpoint) -> None:
 def test_of_a_long_result_the_beginning_is_read(endpoint: Endpoint) -> None:
     endpoint.replies = [answer(200, b"x" * 3_000_000), answer(202, b"")]
     client = functions()
-    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * signed_calls._RESULT_BYTES
+    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * limits.RESULT_BYTES
     assert client.invoke(**AWAITED)["Payload"].read() == b""
     assert endpoint.connections == 2
 

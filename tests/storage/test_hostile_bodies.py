@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
+from common.limits import BODY_LEVELS
+from common.limits import PAYLOAD_LEVELS as DEEPEST_PAYLOAD
 from minute8.api.app import ROUTES
-from minute8.api.http.requests import DEEPEST
 from tests.api.calls import Office
 from tests.api.conftest import open_office, settle
 from tests.api.walk import BODIES, ROLE_OF, calls_of_document
@@ -46,7 +46,7 @@ HOSTILE: dict[str, Any] = {
     "a long text": "x" * 300_000,
     "nested 33 deep": nested(33),
     "nested as deep as a payload may": nested(DEEPEST_PAYLOAD),
-    "nested as deep as a body may": nested(DEEPEST - 3),
+    "nested as deep as a body may": nested(BODY_LEVELS - 3),
     "nested 500 deep": nested(500),
     "a list of many": [[]] * 40_000,
     "an object of many": {str(n): n for n in range(20_000)},

@@ -9,20 +9,30 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import InvalidInput, ItemTooLarge
-from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NAME_CHARS, NONCE_CHARS, NOTE_CHARS, TENANT_ID_CHARS
+from common.ids import TENANT_ID_CHARS
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import IdempotencyKey
+from common.limits import (
+    CALENDAR_NAME_CHARS,
+    JOB_ID_CHARS,
+    MAX_ATTEMPTS_KEPT,
+    MAX_CALENDARS,
+    MAX_DATES,
+    MAX_EXCLUDED_DATES,
+    MAX_ITEM_BYTES,
+    NAME_CHARS,
+    NONCE_CHARS,
+    NOTE_CHARS,
+)
 from common.planning.execution import Execution
-from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.schedule_definition import MAX_CALENDARS, MAX_EXCLUDED_DATES
-from common.runs.claims import MAX_ATTEMPTS_KEPT, Claim
+from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.keys import Key
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import MAX_ITEM_BYTES, Expression, item_bytes, item_to_wire, to_wire
+from common.storage.wire import Expression, item_bytes, item_to_wire, to_wire
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
 

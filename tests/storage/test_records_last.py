@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import asdict
 
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, UNSTARTED_KEPT_S
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.claims import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, RETENTION_S, Claim
+from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Attempt, Run
@@ -96,14 +97,14 @@ def test_a_run_that_is_opened_again_is_kept_again(runs: Runs, tables: dict[str, 
 
 def test_a_cancellation_is_kept_until_its_time_is_past(runs: Runs, tables: dict[str, Table]) -> None:
     assert runs.cancel([FIRST], "not then", DUE - 60 * DAY_S)
-    assert expires_at(runs) == DUE + RETENTION_S
+    assert expires_at(runs) == DUE + UNSTARTED_KEPT_S
     assert runs.claim(Claim(FIRST, "m", DUE, DUE + 30)) is not None
 
 
 def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dict[str, Table]) -> None:
     later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
     assert runs.queue(later, "waits", DUE)
-    assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
+    assert expires_at(runs) == DUE + 14 * DAY_S + UNSTARTED_KEPT_S
 
 
 def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(

@@ -9,10 +9,11 @@ import pytest
 from common.config import Config
 from common.deployment import Deployment
 from common.errors import Conflict, InvalidInput, NotFound
+from common.limits import MAX_HOLDS
 from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
-from common.tenants.holds import MAX_HOLDS, Holds
+from common.tenants.holds import Holds
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from executor.pipeline import Executor
 from tests.stand_ins import StoredOnDemand

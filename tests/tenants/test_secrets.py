@@ -11,11 +11,10 @@ import pytest
 from moto import mock_aws
 
 from common.errors import Busy, InvalidInput
+from common.limits import SECRET_BYTES, SECRET_CHARS
 from common.storage import keys
 from common.tenants.secrets import (
     DECRYPTED_FOR_S,
-    MAX_BYTES,
-    MIN_CHARS,
     SECRET,
     TRUSTED_FOR_S,
     SecretKey,
@@ -37,7 +36,7 @@ def key(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize(
-    "value", ["p" * MIN_CHARS, "x" * MAX_BYTES, "pässwörd-秘密", "two\nlines\tand \x00 more"]
+    "value", ["p" * SECRET_CHARS, "x" * SECRET_BYTES, "pässwörd-秘密", "two\nlines\tand \x00 more"]
 )
 def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, value: str) -> None:
     stored = key.encrypted("alice", "token", value)
@@ -53,12 +52,12 @@ def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, valu
     [
         *(
             "",
-            "p" * (MIN_CHARS - 1),
+            "p" * (SECRET_CHARS - 1),
             " " * 100,
             "short" + " " * 10,
             "0000\\000",
-            "x" * (MAX_BYTES + 1),
-            "é" * (MAX_BYTES // 2 + 1),
+            "x" * (SECRET_BYTES + 1),
+            "é" * (SECRET_BYTES // 2 + 1),
         ),
         *(None, 12345678, ["a-secret-in-a-list"], {"a": "secret-in-a-map"}, "half a character \ud800"),
     ],

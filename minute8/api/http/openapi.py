@@ -21,7 +21,8 @@ from common.errors import (
     TenantSuspended,
     Unauthenticated,
 )
-from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
+from common.ids import TENANT_ID_CHARS, id_pattern
+from common.limits import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS
 from common.platform.credential import OPERATOR
 from common.platform.dead_letters import QUEUES
 from common.registration.bulk import BulkRefused, Unfinished

@@ -23,11 +23,10 @@ from common.errors import (
     TenantSuspended,
     Unauthenticated,
 )
+from common.limits import MAX_LINE_PROBLEMS
 from common.registration.bulk import BulkRefused, LineOutcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
-# What an answer shows of the problems of one line in a bulk request: Lambda's answer is limited to 6 MB.
-_MAX_LINE_PROBLEMS = 3
 _MAX_LINE_PROBLEM_CHARS = 500
 _TYPE = "urn:minute8:problem:"
 
@@ -174,7 +173,7 @@ def line_view(outcome: LineOutcome) -> dict[str, Any]:
         problem = problem_of(outcome.error, "").body
         problem |= {"line": outcome.number, "detail": _cut(problem["detail"])}
         if "errors" in problem:
-            shown = problem["errors"][:_MAX_LINE_PROBLEMS]
+            shown = problem["errors"][:MAX_LINE_PROBLEMS]
             problem["errors"] = [{name: _cut(value) for name, value in entry.items()} for entry in shown]
         del problem["request_id"]
         view["problem"] = problem

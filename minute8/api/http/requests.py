@@ -15,13 +15,12 @@ from typing import Any, Final, NoReturn
 from common.declared import read
 from common.errors import NONE_YET, InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
+from common.limits import BODY_LEVELS
 from common.platform.credential import Credential
 from common.registration.bulk import Line
 from minute8.api.http.problems import Malformed, TooLarge, UnsupportedMediaType
 
-# The deepest nesting of a payload, and of the object around it.
-DEEPEST: Final = 80
-_TOO_DEEP = f"the body is nested more than {DEEPEST} levels deep"
+_TOO_DEEP = f"the body is nested more than {BODY_LEVELS} levels deep"
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 _JSON: Final = "application/json"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -260,7 +259,7 @@ def read_json(data: bytes) -> Any:
 def _check_depth(value: Any) -> None:
     """Check the nesting level by level: later readers may recurse. Raises Malformed."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(BODY_LEVELS):
         level = [
             inner
             for value_of_level in level

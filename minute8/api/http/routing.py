@@ -10,19 +10,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from common.errors import shown
+from common.limits import BODY_BYTES, MAX_PAGE
 from common.platform.credential import Role
 from minute8.api.http.problems import MethodNotAllowed, NoSuchRoute
 from minute8.api.http.requests import Request
 from minute8.api.services import Services
 
-# A payload has at most 256 KiB; its JSON may contain escapes and spaces.
-MAX_BODY: Final = 512 * 1024
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 PAGE: Final = 50
-MAX_PAGE: Final = 200
-# Bytes of UTF-8. In Lambda's answer, which is limited to 6 MB, a character can take three times as many bytes.
-MAX_PAGE_BYTES: Final = 1024 * 1024
 # No id contains other characters, so a path with them cannot match a route.
 _PARAMETER: Final = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
@@ -78,7 +74,7 @@ class Route:
     weight: int = 1
     idempotency_key: bool = False
     revision: bool = False
-    max_body_bytes: int = MAX_BODY
+    max_body_bytes: int = BODY_BYTES
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

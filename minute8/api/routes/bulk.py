@@ -15,6 +15,16 @@ from common.history.failed_runs import FailureFilter, FailureGroup, position_of
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
 from common.jobs.job import CORRUPT, Job, existing, exists
+from common.limits import (
+    BODY_BYTES,
+    BULK_BYTES,
+    BULK_LINES,
+    BULK_WRITES_S,
+    CHANGES_S,
+    MAX_CHANGED,
+    MAX_JOBS_READ,
+    MAX_PAGE_BYTES,
+)
 from common.positions import FailurePosition
 from common.registration import bulk
 from common.runs.states import RETRYING
@@ -22,18 +32,9 @@ from common.timing.instants import DAY_S
 from minute8.api.http.paging import check_order, read_cursor, read_key, write_cursor
 from minute8.api.http.problems import line_view, problem_of
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import (
-    A_THOUSAND_JOBS,
-    CURSOR,
-    MAX_BODY,
-    MAX_PAGE_BYTES,
-    NDJSON,
-    Query,
-    Response,
-    Routes,
-)
+from minute8.api.http.routing import A_THOUSAND_JOBS, CURSOR, NDJSON, Query, Response, Routes
 from minute8.api.routes.failures import check_failure
-from minute8.api.routes.jobs import FILTERS, MAX_JOBS_READ, PAST, JobFilter, registry_for
+from minute8.api.routes.jobs import FILTERS, PAST, JobFilter, registry_for
 from minute8.api.routes.runs import RECENT_S, check_range_of_runs
 from minute8.api.services import Services
 from minute8.api.views import job_line
@@ -41,10 +42,6 @@ from minute8.api.views import job_line
 if TYPE_CHECKING:
     from minute8.api.shapes.bulk import CancelRuns, ManyJobs, PauseJobs, RetryRuns, RunJobs
 
-# What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
-MAX_LINES: Final = 1_000
-# Lambda accepts 6 MB, and API Gateway encodes the body as base64.
-MAX_BULK: Final = 4 * 1024 * 1024
 # The lines that count as one request, where that is more than the route's own weight.
 _LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
@@ -53,16 +50,11 @@ _WITH_SCHEDULES: Final = Query(
     "Add to each job that is an EventBridge schedule what its API would return.",
     {"type": "boolean", "default": False},
 )
-# The function has 29 s, and a transaction with conflicts can take some seconds.
-_WRITING_S: Final = 18
 _BULK_FLAGS = (
     Query("atomic", "Store nothing unless every line can be.", {"type": "boolean", "default": False}),
     Query("dry_run", "Tell what would change, and store nothing.", {"type": "boolean", "default": False}),
     PAST,
 )
-# The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
-MAX_CHANGED: Final = 100
-_ACTING_S: Final = 18
 _ERROR_FIELDS: Final = ("error_type", "fingerprint")
 _JOB_CONDITIONS: Final = (*(query.name for query in FILTERS), *_ERROR_FIELDS)
 # How far back the error filter looks: as far as the groups of failures.
@@ -83,7 +75,7 @@ ROUTES = Routes()
     query=_BULK_FLAGS,
     if_none_match=True,
     weight=A_THOUSAND_JOBS,
-    max_body_bytes=MAX_BULK,
+    max_body_bytes=BULK_BYTES,
 )
 def put_jobs(services: Services, request: Request) -> Response:
     """Create and replace many jobs.
@@ -99,13 +91,13 @@ def put_jobs(services: Services, request: Request) -> Response:
     It counts as a tenth of its lines if that is more, and as half of the tenant's `requests_per_minute` at most.
     """
     dry_run = request.flag("dry_run")
-    lines = request.lines(MAX_LINES, MAX_BODY)
+    lines = request.lines(BULK_LINES, BODY_BYTES)
     services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
     outcomes = bulk.put_all(
         registry_for(services, request),
         request.tenant,
         lines,
-        until=request.now + _WRITING_S,
+        until=request.now + BULK_WRITES_S,
         atomic=request.flag("atomic"),
         dry_run=dry_run,
         only_new=request.only_new(),
@@ -139,9 +131,9 @@ def export_jobs(services: Services, request: Request) -> Response:
     lines: list[str] = []
     large: dict[int, Job] = {}
     size, last, headers = 0, after, {}
-    stored = services.store.read_on(request.tenant, after, MAX_LINES + 1)
+    stored = services.store.read_on(request.tenant, after, BULK_LINES + 1)
     for seen, job in enumerate(stored):
-        if seen == MAX_LINES or size >= MAX_PAGE_BYTES:
+        if seen == BULK_LINES or size >= MAX_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
             more = f"&{_WITH_SCHEDULES.name}=true" if request.flag(_WITH_SCHEDULES.name) else ""
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}{more}>; rel="next"'
@@ -292,7 +284,7 @@ def _jobs(services: Services, request: Request, body: ManyJobs, act: Callable[[s
         )
     list_name = f"many:{request.path}:{job_filter.list_name}"
     last = read_key(request.tenant, list_name, body.cursor)
-    done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
+    done, ends_at = _Done(body.dry_run), request.now + CHANGES_S
     stored = services.store.read_on(request.tenant, last, MAX_JOBS_READ + 1)
     for seen, job in enumerate(stored):
         if seen == MAX_JOBS_READ:
@@ -328,7 +320,7 @@ def _failing_jobs(
         fingerprint=error["fingerprint"],
     )
     groups, following = services.failed_runs.groups(request.tenant, failed, before)
-    done, ends_at = _Done(body.dry_run), request.now + _ACTING_S
+    done, ends_at = _Done(body.dry_run), request.now + CHANGES_S
     for job, at in failing_jobs(services, request.tenant, groups, job_filter):
         late = not body.dry_run and bool(done.ids) and services.clock.now() >= ends_at
         if done.is_full() or late or not done.act(job.job_id, partial(act, job.job_id)):

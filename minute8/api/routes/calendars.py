@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
-from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
+from common.limits import CALENDAR_NAME_CHARS, MAX_PAGE
 from common.registration.calendar_sources import refuse_unresolved
 from common.registration.calendar_store import CalendarStore, jobs_that_end
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import read_key, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Response, Routes
+from minute8.api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, PAGE, Response, Routes
 from minute8.api.services import Services
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from common.errors import InvalidInput, NotFound
 from common.history.failed_runs import FailureFilter, FailureGroup, error_of
-from common.ids import JOB_ID_CHARS
 from common.jobs.muted_groups import Muted, MutedGroup
+from common.limits import JOB_ID_CHARS, MAX_PAGE
 from common.positions import FailurePosition
 from common.projection.entry import fire_time
 from common.registration.mutes import Mutes
@@ -18,7 +18,7 @@ from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.paging import INSTANT, read_cursor, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Response, Routes
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, THOUSANDS, Query, Response, Routes
 from minute8.api.routes.jobs import existing_id
 from minute8.api.routes.runs import JOB_TAG, TAG_CHARS, filter_text, page_view
 from minute8.api.services import Services

@@ -18,21 +18,20 @@ from common.history.job_search import (
 )
 from common.history.next_fires import Fires
 from common.jobs.job import Job, exists
+from common.limits import SEARCH_CHARS, SEARCH_WORDS
 from common.registration.target_definitions import MODELS
 from minute8.api.http.paging import read_cursor
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import Query
 from minute8.api.services import Services
 
-_MAX_SEARCH_CHARS: Final = 200
-_MAX_SEARCH_WORDS: Final = 10
 # Jobs that are read together.
 _READ_AT_ONCE: Final = 50
 SEARCH: Final = (
     Query(
         "q",
         "Only jobs in whose id, name and tags each of these words begins a word.",
-        {"type": "string", "minLength": 1, "maxLength": _MAX_SEARCH_CHARS},
+        {"type": "string", "minLength": 1, "maxLength": SEARCH_CHARS},
     ),
     Query("kind", "Only jobs with a target of this kind.", {"type": "string", "enum": list(MODELS)}),
     Query("failing", "Only jobs whose last run failed.", {"type": "boolean", "default": False}),
@@ -52,8 +51,8 @@ def search_of(
     """The search in a query whose simple conditions are `fields`; None for a plain list. Raises InvalidInput."""
     text = query.get("q", "")
     words = words_of(text)
-    if "q" in query and not (len(text) <= _MAX_SEARCH_CHARS and 0 < len(words) <= _MAX_SEARCH_WORDS):
-        accepted = f"1 to {_MAX_SEARCH_WORDS} words, {_MAX_SEARCH_CHARS} characters at most"
+    if "q" in query and not (len(text) <= SEARCH_CHARS and 0 < len(words) <= SEARCH_WORDS):
+        accepted = f"1 to {SEARCH_WORDS} words, {SEARCH_CHARS} characters at most"
         raise InvalidInput("q", "must be words", value=text, accepted=accepted)
     kind = _one_of(query, "kind", "", tuple(MODELS))
     orders: tuple[Order, ...] = get_args(Order)

@@ -19,11 +19,12 @@ from common.clock import CpuBudget
 from common.errors import Conflict, InvalidInput, NotFound
 from common.history.expected import AsOf
 from common.history.health import Health
-from common.ids import JOB_ID_CHARS, check_id
+from common.ids import check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.delivery import DELIVERIES
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
+from common.limits import JOB_ID_CHARS, MAX_JOBS_READ, MAX_PAGE, MAX_PAGE_BYTES
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.run import Run
@@ -34,7 +35,7 @@ from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import read_key, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Routes
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.routes.job_lists import SEARCH, search_of, searched
 from minute8.api.services import Services
 from minute8.api.views import coming_fires, job_view, run_view
@@ -59,7 +60,6 @@ _HEALTH = Query(
     "Add the last run, the last outcomes, failures in a row and what is overdue.",
     {"type": "boolean", "default": False},
 )
-MAX_JOBS_READ: Final = 2_000
 _MAX_FILTER_CHARS: Final = 200
 FILTERS: Final = (
     Query("state", "Only jobs in this state.", {"type": "string", "enum": [ACTIVE, PAUSED]}),

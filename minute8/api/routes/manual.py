@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from common.errors import NotFound
-from common.ids import NONCE_CHARS
 from common.jobs.backfill import Backfill
+from common.limits import NONCE_CHARS
 from common.planning.execution import Execution
 from common.registration.payload_checks import payload_text
 from common.timing.instants import rfc3339

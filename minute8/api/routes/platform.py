@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from common.history.expected import AsOf
+from common.limits import MAX_PAGE
 from common.planning.due_index import Mark
 from common.planning.log import PlannedWindow
 from common.planning.quarantine import QuarantinedRecord
@@ -26,7 +27,7 @@ from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import INSTANT, last_day_or, read_key, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.routes.tenants import existing_tenant
 from minute8.api.services import Services
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from common.errors import InvalidInput
+from common.limits import MAX_PAGE
 from common.platform.tenant_ranks import (
     ORDERS,
     FailingJobs,
@@ -22,7 +23,7 @@ from common.tenants.states import SUSPENDED
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import INSTANT, last_day_or, read_cursor, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.services import Services
 
 _MAX_DAYS: Final = 7

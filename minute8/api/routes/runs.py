@@ -11,6 +11,7 @@ from common.errors import InvalidInput, NotFound
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
 from common.history.summary import Summary
+from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
 from common.positions import KeyText
 from common.projection.entry import fire_time
@@ -28,15 +29,7 @@ from minute8.api.http.paging import (
     write_cursor,
 )
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import (
-    CURSOR,
-    LIMIT,
-    MAX_PAGE,
-    PAGE,
-    Query,
-    Response,
-    Routes,
-)
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.routes.jobs import existing_id
 from minute8.api.services import Services
 from minute8.api.views import hours_view, run_view

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import to_builtins
 
 from common.ids import TENANT_ID_CHARS
+from common.limits import MAX_PAGE
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
@@ -17,7 +18,7 @@ from common.tenants.audit import EntryFilter
 from common.tenants.tenant import Tenant
 from minute8.api.http.paging import INSTANT, read_cursor, read_key, write_cursor
 from minute8.api.http.requests import Request
-from minute8.api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Routes
+from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.services import Services
 
 if TYPE_CHECKING:

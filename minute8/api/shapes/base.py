@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from msgspec import Meta, Struct
 
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, NOTE_CHARS, id_pattern, words_of_ids
+from common.ids import id_pattern, words_of_ids
+from common.limits import JOB_ID_CHARS, NONCE_CHARS, NOTE_CHARS
 from common.timing.durations import parse_instant
 
 

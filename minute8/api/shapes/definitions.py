@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
-from common.ids import NOTE_CHARS
+from common.limits import NOTE_CHARS
 from common.registration.definition import JobDefinition
 from common.registration.schedule_definition import ScheduleDefinition
 from common.registration.subscriptions import SubscriptionDefinition

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from common.errors import InvalidInput
-from common.jobs.skips import MAX_SKIPPED
+from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, MAX_SKIPPED, TYPE_BYTES
 from common.runs.callbacks import PROGRESS_CHARS
-from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, TYPE_BYTES, Outcome
+from common.runs.outcome import Outcome
 from common.timing.instants import DAY_S
 from minute8.api.shapes.base import (
     ErrorText,

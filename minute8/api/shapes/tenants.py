@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from common.ids import NAME_CHARS, TENANT_ID_CHARS, id_pattern, words_of_ids
+from common.ids import TENANT_ID_CHARS, id_pattern, words_of_ids
+from common.limits import NAME_CHARS
 from common.tenants.tenant import Patterns
 from minute8.api.shapes.base import (
     Instant,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from common.jobs.backfill import MAX_LISTED
+from common.limits import BACKFILLS_LISTED
 from common.timing.instants import relative, rfc3339
 from minute8.cli.job_options import read_json
 from minute8.cli.options import AsJson, ExitCode, JobId, Yes, with_options
@@ -207,7 +207,7 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
         ),
         "no backfills",
     )
-    if not as_json and len(listed) >= MAX_LISTED:
+    if not as_json and len(listed) >= BACKFILLS_LISTED:
         rest = f"minute8 runs list {job_id} --trigger backfill"
         say(f"minute8: there may be more backfills; the runs of all: {rest}")
 

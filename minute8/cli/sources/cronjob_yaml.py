@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from common.jobs.spec import MAX_ATTEMPTS
+from common.limits import MAX_ATTEMPTS
 from common.timing.instants import DAY_S
 from minute8.cli.sources.crontab import kubernetes_cron
 from minute8.cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of

@@ -12,12 +12,12 @@ from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, Undon
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
 from common.jobs.revisions import deleted, next_second
+from common.limits import MAX_JOBS_READ
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.groups import group_key
 from common.timing.schedule import EveryTiming
 from minute8.api.http.paging import write_cursor
-from minute8.api.routes.jobs import MAX_JOBS_READ
 from minute8.api.services import Services
 from minute8.eventbridge.api.operation import Operation, SchedulerRequest
 from minute8.eventbridge.errors import AwsInvalid

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from common.errors import InvalidInput
-from common.ids import NAME_CHARS
+from common.limits import NAME_CHARS
 from minute8.cli.sources.source_job import (
     Defaults,
     Known,

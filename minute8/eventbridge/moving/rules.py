@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from common.errors import InvalidInput
-from common.ids import JOB_ID_CHARS, is_id
+from common.ids import is_id
+from common.limits import JOB_ID_CHARS
 from minute8.cli.sources.source_job import (
     Defaults,
     Known,
