@@ -11,19 +11,58 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import Busy
 from common.planning.chores import Done, Position
+from common.planning.execution import split_execution_id
 from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
+from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Tables
-from common.truth.contradiction import ITEM_UNREADABLE, SHARD_CORRUPT, Contradiction, Subject
+from common.texts import UNREADABLE
+from common.timing.instants import rfc3339
+from common.truth.contradiction import (
+    ITEM_UNREADABLE,
+    RUN_CORRUPT,
+    RUN_STUCK,
+    SHARD_CORRUPT,
+    Contradiction,
+    Subject,
+)
 from common.truth.found import FoundContradictions
 from common.truth.jobs import JobChecks, Resolve, as_stored
-from common.truth.runs import RunChecks
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
 from common.truth.unplanned import Unplanned
 from common.truth.walk import Position as WalkPosition
 from common.truth.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class RunChecks:
+    """Compares the record of a run with the clock."""
+
+    unplanned: Unplanned
+
+    def look(self, execution_id: str) -> list[Contradiction]:
+        """What contradicts the run. Nothing if it has no record: that is what the comparison with the log finds."""
+        if (names := split_execution_id(execution_id)) is None:
+            return []
+        subject, now = Subject("run", execution_id), self.unplanned.clock.now()
+        runs = Runs(self.unplanned.tables.runs)
+        try:
+            run = runs.named(*names)
+            if run is None or not run.is_stuck(now):
+                return []
+            execution = run.going_on(now)
+        except UNREADABLE as error:
+            return [Contradiction(RUN_CORRUPT, subject, f"unreadable: {error!r}"[:300])]
+        detail = f"it is {run.status}, and should have gone on at {rfc3339(int(run.stuck_since))}"
+
+        def send() -> None:
+            runs.note([execution], self.unplanned.clock.now())
+            self.unplanned.queue.send([execution])
+
+        return [Contradiction(RUN_STUCK, subject, detail, send)]
+
 
 # What a tick examines: jobs, due entries and shards. A unit each, and less with several in an item's 4 KB.
 EXAMINED_A_TICK: Final = 500

@@ -9,13 +9,13 @@ from typing import Any
 import boto3
 import pytest
 
-from common.platform.audit_anchors import AnchorBucket
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.audit_seals import SEALING
 from minute8.cli.commands import audit_verify
+from minute8.cli.commands.audit_verify import AnchorBucket
 from scheduler.export_handler import S3Bucket
 from scheduler.sealing import Sealer
 from tests.cli.conftest import Desk

@@ -20,9 +20,8 @@ from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
-from scheduler import exporter as exporter_module
-from scheduler.export_handler import S3Bucket
-from scheduler.exporter import Exporter
+from scheduler import export_handler
+from scheduler.export_handler import Exporter, S3Bucket
 from tests.scheduler_handler import go_on
 from tests.worlds import Killed, World, at, job
 
@@ -171,7 +170,7 @@ def test_a_day_without_changes_is_not_written_again(platform: Platform) -> None:
 def test_a_round_that_dies_anywhere_is_made_up_for(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter_module, "PART_BYTES", 700)
+    monkeypatch.setattr(export_handler, "PART_BYTES", 700)
     platform.pass_time("2026-11-23T02:10:00Z")
     deaths = 0
     for after in range(60):
@@ -199,7 +198,7 @@ def test_a_round_that_dies_anywhere_is_made_up_for(
 def test_what_there_is_no_time_for_goes_on_in_the_next_round(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter_module, "PART_BYTES", 700)
+    monkeypatch.setattr(export_handler, "PART_BYTES", 700)
     platform.pass_time("2026-11-23T02:10:00Z")
     rounds, records = 0, Exporter._records
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from common.planning.chores import Done
-from common.platform.audit_anchors import Anchor, compare_anchors
 from common.platform.audit_comparison import verified
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
@@ -22,6 +21,7 @@ from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal
 from common.tenants.audit_seals import SEALING, AuditSeals, SealRound
+from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler import sealing
 from scheduler.sealing import Sealer
 from tests.flows.test_export import MemoryBucket

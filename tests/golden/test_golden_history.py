@@ -28,7 +28,7 @@ from common.storage import keys
 from common.storage.table import Tables
 from common.storage.wire import from_wire
 from common.tenants.audit import Audit
-from scheduler.exporter import Exporter, _Mark
+from scheduler.export_handler import Exporter, _Mark
 from tests.worlds import open_world
 
 # 2026-11-21T03:40:00Z, a window; and an hour later.

@@ -14,7 +14,6 @@ from msgspec import convert, to_builtins
 from common.errors import Busy
 from common.history import job_directory, next_fires
 from common.history.job_directory import JobDirectory, ListedJob, Streak
-from common.history.job_search import JobSearch, has_words, matching_places, place_hint, words_of
 from common.history.next_fires import Fires
 from common.jobs.job import exists
 from common.storage import keys
@@ -22,6 +21,7 @@ from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from minute8.api.http.paging import read_cursor, write_cursor
+from minute8.api.routes.job_lists import JobSearch, has_words, matching_places, place_hint, words_of
 from tests.worlds import World, at, job, open_world
 
 NAMES = ["", "Daily report", "Ärger mit 😀", "x" * 200]

@@ -10,13 +10,13 @@ import pytest
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
 from common.history.next_fires import AHEAD_S, Fires
-from common.history.overview import soonest
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.execution import job_key
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import due_at, fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
+from minute8.api.routes.overview import soonest
 from tests.worlds import World, at
 
 NOW = at("2026-11-21T03:47:13Z")

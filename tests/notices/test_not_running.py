@@ -15,7 +15,6 @@ from msgspec import structs
 
 from common.events import JOB_NOT_RUNNING, JOB_RUNS_AGAIN
 from common.history.job_directory import JobDirectory
-from common.history.overview import not_running
 from common.jobs import not_running as notes
 from common.jobs.job import Job
 from common.notices.subscription import SubscriptionState
@@ -27,6 +26,7 @@ from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Audit
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S, rfc3339
+from minute8.api.routes.overview import not_running
 from tests.notices.conftest import Stage, make_stage
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import AnyTenant
