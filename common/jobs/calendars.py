@@ -7,10 +7,11 @@ executors only read dates.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any
+
+from msgspec import Struct, convert, field
 
 from common.errors import DAMAGE, InvalidInput, Minute8Error, NotFound
 from common.storage import keys
@@ -32,41 +33,23 @@ class MissingCalendar(Minute8Error):
     """A job names a calendar that is missing or unreadable, so it is unknown whether the job fires on a date."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """A stored calendar. `source` describes where its dates came from, as the request did."""
+class Calendar(Struct, frozen=True, kw_only=True):
+    """A stored calendar. `source` describes where its dates came from, as the request did.
+
+    Its dates are one text: reading thousands of attribute values would take a hundred times as long.
+    """
 
     tenant: str
     name: str
-    dates: tuple[str, ...]
-    source: Mapping[str, Any] = field(default_factory=dict)
-    created_at: int = 0
-    updated_at: int = 0
+    text: str = field(name="dates")
+    source: dict[str, Any]
+    created_at: int
+    updated_at: int
     revision: int = 1
 
-    def to_item(self) -> Item:
-        # One text: reading thousands of attribute values would take a hundred times as long.
-        return {
-            "tenant": self.tenant,
-            "name": self.name,
-            "dates": ",".join(self.dates),
-            "source": dict(self.source),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-            "revision": self.revision,
-        }
-
-    @classmethod
-    def from_item(cls, item: Item) -> Calendar:
-        return cls(
-            tenant=item["tenant"],
-            name=item["name"],
-            dates=tuple(item["dates"].split(",")) if item["dates"] else (),
-            source=item["source"],
-            created_at=item["created_at"],
-            updated_at=item["updated_at"],
-            revision=item["revision"],
-        )
+    @property
+    def dates(self) -> tuple[str, ...]:
+        return tuple(self.text.split(",")) if self.text else ()
 
 
 class Calendars:
@@ -80,7 +63,7 @@ class Calendars:
         item = self.find(tenant, name)
         if item is None:
             raise NotFound("calendar", name)
-        return Calendar.from_item(item)
+        return convert(item, Calendar)
 
     def find(self, tenant: str, name: str) -> Item | None:
         """The stored item of a calendar, or None."""
@@ -90,7 +73,7 @@ class Calendars:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
         items = self.table.query(Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit))
-        return (Calendar.from_item(item) for item in items)
+        return (convert(item, Calendar) for item in items)
 
     def check_named(
         self, tenant: str, names: Iterable[str], named_in: str = "schedule.exclude.calendars"

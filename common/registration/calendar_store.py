@@ -9,7 +9,8 @@ When a change of a calendar takes effect:
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.ids import check_id
@@ -52,11 +53,18 @@ class CalendarStore(Calendars):
         def attempt() -> Calendar:
             addition = Addition(self.table, keys.additions(tenant, "calendars"))
             item = self.find(tenant, name)
-            old = Calendar.from_item(item) if item else None
+            old = convert(item, Calendar) if item else None
             _check_revision(old, name, expected_revision)
             if old and (old.dates, old.source) == (dates, source) and item and DELETING not in item:
                 return old
-            calendar = Calendar(tenant, name, dates, source, int(now), int(now))
+            calendar = Calendar(
+                tenant=tenant,
+                name=name,
+                text=",".join(dates),
+                source=dict(source),
+                created_at=int(now),
+                updated_at=int(now),
+            )
             tx = Transaction(self.table.client)
             if old is None:
                 self._check_room(tenant)
@@ -64,7 +72,9 @@ class CalendarStore(Calendars):
             else:
                 calendar = replace(calendar, created_at=old.created_at, revision=old.revision + 1)
             tx.put(
-                self.table, {**keys.calendar(tenant, name), **calendar.to_item()}, unchanged(item, "revision")
+                self.table,
+                {**keys.calendar(tenant, name), **to_builtins(calendar)},
+                unchanged(item, "revision"),
             )
             before = _audit_view(old) if old else None
             after = _audit_view(calendar)
@@ -93,7 +103,7 @@ class CalendarStore(Calendars):
             jobs=self.table,
             read=("schedule",),
             is_named=_is_named,
-            audit_view=lambda item: _audit_view(Calendar.from_item(item)),
+            audit_view=lambda item: _audit_view(convert(item, Calendar)),
             advice="change them before",
         )
         deletion.delete(tenant, name, now, self._audited)
@@ -134,4 +144,4 @@ def _check_revision(old: Calendar | None, name: str, expected: int | None) -> No
 
 
 def _audit_view(calendar: Calendar) -> Item:
-    return {"dates": list(calendar.dates), "source": dict(calendar.source)}
+    return {"dates": list(calendar.dates), "source": calendar.source}

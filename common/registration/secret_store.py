@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
 
+from msgspec import convert, to_builtins
+
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
 from common.jobs.guards import named_secrets
@@ -44,7 +46,7 @@ class SecretStore:
         def attempt() -> Secret:
             addition = Addition(self.tenants, keys.additions(tenant, "secrets"))
             item = self.tenants.get(keys.secret(tenant, name))
-            before = Secret.from_item(item) if item else None
+            before = convert(item, Secret) if item else None
             tx = Transaction(self.tenants.client)
             if before is None:
                 self._check_room(tenant)
@@ -55,7 +57,7 @@ class SecretStore:
                 before.created_at if before else int(now),
                 int(now),
             )
-            new: Item = {**keys.secret(tenant, name), **secret.to_item(), "value": encrypted()}
+            new: Item = {**keys.secret(tenant, name), **to_builtins(secret), "value": encrypted()}
             tx.put(self.tenants, new, _unchanged(before))
             revisions = ({"revision": secret.revision - 1} if before else {}, {"revision": secret.revision})
             self.audited.commit(
@@ -73,7 +75,7 @@ class SecretStore:
         """All secrets of the tenant, in the order of their names."""
         shown = ("name", "revision", "created_at", "updated_at")
         query = Query(tenant, sk_prefix=keys.SECRET_PREFIX, limit=MAX_TENANT_SECRETS, attributes=shown)
-        return [Secret.from_item(item) for item in self.tenants.query(query)]
+        return [convert(item, Secret) for item in self.tenants.query(query)]
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a secret that no job names. Reads the tenant's jobs. Runs do not find it after a minute.

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
 
 from common.cache import FairCache, JointReads
 from common.errors import Busy, InvalidInput, aws_code
@@ -18,7 +20,6 @@ from common.limits import SECRET_BYTES, SECRET_CHARS
 from common.storage import keys
 from common.storage.aws import on_first_use
 from common.storage.table import Table
-from common.storage.wire import Item
 
 # A new value is used after this time at the latest.
 TRUSTED_FOR_S: Final = 60
@@ -138,18 +139,10 @@ class SecretValues:
         return place.known.value if place.known else None
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(Struct, frozen=True):
     """What may be known of a secret."""
 
     name: str
     revision: int
     created_at: int
     updated_at: int
-
-    @classmethod
-    def from_item(cls, item: Item) -> Secret:
-        return cls(item["name"], item["revision"], item["created_at"], item["updated_at"])
-
-    def to_item(self) -> Item:
-        return asdict(self)

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
+from msgspec import to_builtins
+
 from common.limits import MAX_CALENDARS, MAX_DATES, MAX_EXCLUDED_DATES, MAX_JITTER_S, MAX_TENANT_CALENDARS
 
 if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
@@ -104,7 +106,16 @@ def fill(dynamodb: Any, now: int) -> None:
     for number in range(MAX_TENANT_CALENDARS):
         dates = tuple(f"{1990 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(MAX_DATES))
         name = calendar_name(number)
-        jobs.put({**keys.calendar(TENANT, name), **Calendar(TENANT, name, dates).to_item()})
+        jobs.put(
+            {
+                **keys.calendar(TENANT, name),
+                **to_builtins(
+                    Calendar(
+                        tenant=TENANT, name=name, text=",".join(dates), source={}, created_at=0, updated_at=0
+                    )
+                ),
+            }
+        )
     for number, schedule in enumerate(schedules(now)):
         entry = DueEntry(TENANT, f"job-{number}".ljust(128, "j"), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)
