@@ -74,8 +74,8 @@ class Permits:
 
         `is_copy`: the message that has ended the run is another one.
         """
-        if job and job.spec.concurrency and not claim.slot:
-            claim = replace(claim, slot=job.spec.concurrency.key)
+        if job and job.spec.concurrency and not claim.concurrency_key:
+            claim = replace(claim, concurrency_key=job.spec.concurrency.key)
         everything = [permit._replace(attempt=0) for permit in permits_of(job, claim)]
         self.holders.free(everything, is_copy=is_copy)
 
@@ -89,11 +89,11 @@ def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:
     if key := job.spec.concurrency:
         is_over = now - _asked_at(execution) > key.max_wait_s
         places = 0 if is_over else MAX_PLACES if must_run else _PLACES[key.when_full]
-        item_key = keys.slots(execution.tenant, key.key)
+        item_key = keys.key_permits(execution.tenant, key.key)
         limits.append(Limit(item_key, key.limit, execution.attempt, places, _KEY_MARGIN_S))
     if job.spec.overlap != "allow":
         places = MAX_PLACES if must_run else _PLACES[job.spec.overlap]
-        limits.append(Limit(keys.overlap_lock(execution.tenant, execution.job_id), 1, 0, places))
+        limits.append(Limit(keys.overlap_permit(execution.tenant, execution.job_id), 1, 0, places))
     return limits
 
 
@@ -124,10 +124,12 @@ def permits_of(job: Job | None, claim: Claim) -> tuple[Permit, ...]:
     if claim.permits:
         return claim.permits
     execution, permits = claim.execution, []
-    if claim.slot:
-        permits.append(Permit(keys.slots(execution.tenant, claim.slot), execution, execution.attempt))
+    if claim.concurrency_key:
+        permits.append(
+            Permit(keys.key_permits(execution.tenant, claim.concurrency_key), execution, execution.attempt)
+        )
     if job and job.spec.overlap != "allow":
-        permits.append(Permit(keys.overlap_lock(execution.tenant, execution.job_id), execution, 0))
+        permits.append(Permit(keys.overlap_permit(execution.tenant, execution.job_id), execution, 0))
     return tuple(permits)
 
 

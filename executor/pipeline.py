@@ -236,7 +236,7 @@ class Executor:
             lease_until,
             retention_s=retention_s,
             callback=callback,
-            slot=job.spec.concurrency.key if job.spec.concurrency else "",
+            concurrency_key=job.spec.concurrency.key if job.spec.concurrency else "",
             durable_name=durable_name,
         )
         return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)

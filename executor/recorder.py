@@ -315,7 +315,7 @@ def _claim_of(record: Run, claim: Claim) -> Claim:
         token=record.claim_token,
         started_at=record.started_at,
         called_at=None,
-        slot=record.slot,
+        concurrency_key=record.concurrency_key,
         durable_name=record.durable_name,
         permits=(),
     )

@@ -196,14 +196,14 @@ class Deletions:
             read, is_done = _remove(of_job, most - items_read, removed)
             items_read += read
             if is_done:
-                self.runs.delete(keys.overlap_lock(tenant_id, job_id))
+                self.runs.delete(keys.overlap_permit(tenant_id, job_id))
                 self.index.drop_pending(tenant_id, job_id)
                 self.jobs.delete(keys.key_of(mark))
                 items_read += 1
                 removed["others"] += 1
         # What is projected of the runs, and the concurrency keys.
         projected = (keys.projected_windows, keys.projected_portions, keys.projected_days)
-        partitions = (*(each(tenant_id) for each in projected), keys.slots(tenant_id, "")["pk"])
+        partitions = (*(each(tenant_id) for each in projected), keys.key_permits(tenant_id, "")["pk"])
         parts = [(self.runs, partition, "others") for partition in partitions]
         return items_read + _remove(parts, most - items_read, removed)[0]
 

@@ -65,7 +65,7 @@ class Claim:
     # The executions of the same message that were handed over before, one bit each (`executor/redelivery.py`).
     handed_over: int = 0
     # The concurrency key whose permit the attempt holds.
-    slot: str = ""
+    concurrency_key: str = ""
     # The name of the durable execution that the attempt is.
     durable_name: str = ""
     # Those that this executor has taken for the attempt.
@@ -120,8 +120,8 @@ def claim_fields(claim: Claim, status: str) -> Item:
     }
     if execution.attempt == 1 and claim.waited_s:
         fields["waited_s"] = claim.waited_s
-    if claim.slot:
-        fields["slot"] = claim.slot
+    if claim.concurrency_key:
+        fields["concurrency_key"] = claim.concurrency_key
     if claim.callback:
         fields["callback"] = {
             "hash": callback_hash(claim.token, claim.callback.token),

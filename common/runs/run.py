@@ -172,7 +172,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_started_at: Number = 0
     claims: int = 0
     # The concurrency key whose permit the attempt holds.
-    slot: str = ""
+    concurrency_key: str = ""
     callback: CallbackTerms | None = None
     # Executions of the same message that were handed over before, one bit each.
     handed_over: int = 0

@@ -123,8 +123,8 @@ planned_window = Row("due", WINDOWS, "{end:010d}", "how the planning of a window
 set_aside = Row("due", QUARANTINE, "{kind}#{name}", "what could not be planned, and why")
 unrecorded = Row("due", UNRECORDED, "{execution_id}", "an execution that has no record")
 
-overlap_lock = Row("runs", "{tenant}#{job_id}#lock", "LOCK", "the run that goes, and who waits")
-slots = Row("runs", "{tenant}##slots", "{concurrency_key}", "the attempts that go, and who waits")
+overlap_permit = Row("runs", "{tenant}#{job_id}#permit", "PERMIT", "the run that goes, and who waits")
+key_permits = Row("runs", "{tenant}##permits", "{concurrency_key}", "the attempts that go, and who waits")
 # No job has an empty id, so no run is in these partitions.
 projected_window = Row("runs", "{tenant}##windows", "{start:010d}", "the projection: runs of ten minutes")
 projected_portion = Row(

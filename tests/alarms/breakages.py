@@ -358,13 +358,13 @@ def hold_lock(stage: Watched) -> None:
     """A run that never was has the job's lock for a month."""
     stage.world.registry.put("alice", "often", {**OFTEN, "overlap": "skip"})
     lease_until = int(stage.world.clock.now()) + 30 * DAY_S
-    key = keys.overlap_lock("alice", "often")
+    key = keys.overlap_permit("alice", "often")
     stage.world.table("runs").put({**key, "holder": "20261121T000000Z:1", "lease_until": lease_until})
 
 
 def damage_slots(stage: Watched) -> None:
     stage.world.registry.put("alice", "often", {**OFTEN, "concurrency": {"key": "db", "limit": 1}})
-    key = keys.slots("alice", "db")
+    key = keys.key_permits("alice", "db")
     stage.world.table("runs").put({**key, "holders": "nobody", "waiting": [], "version": "x"})
 
 

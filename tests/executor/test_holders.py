@@ -27,7 +27,7 @@ from common.runs.run import Run
 from common.storage.wire import Item
 
 NOW = 1_800_000_000
-KEY = {"pk": "alice##slots", "sk": "crm"}
+KEY = {"pk": "alice##permits", "sk": "crm"}
 RUN = Execution("alice", "report", NOW, NOW, 1)
 ME, OTHER, THIRD = "report:20270115T080000Z:1", "other:20270115T080000Z:1", "third:20270115T080000Z:1"
 MARGINS_S = 900

@@ -101,8 +101,8 @@ def test_without_a_place_it_looks_some_twenty_times_in_a_day() -> None:
 
 
 def test_what_a_claim_holds_that_another_executor_took() -> None:
-    claim = Claim(replace(EXECUTION, attempt=3), "m", NOW, NOW + 40, slot="crm")
-    assert permits_of(None, claim)[0][:3] == (keys.slots("alice", "crm"), claim.execution, 3)
+    claim = Claim(replace(EXECUTION, attempt=3), "m", NOW, NOW + 40, concurrency_key="crm")
+    assert permits_of(None, claim)[0][:3] == (keys.key_permits("alice", "crm"), claim.execution, 3)
     assert [permit.attempt for permit in permits_of(a_job(overlap="skip"), claim)] == [3, 0]
     assert permits_of(a_job(), Claim(EXECUTION, "m", NOW, NOW + 40)) == ()
     assert limits_of(a_job(), EXECUTION, NOW) == []

@@ -55,7 +55,7 @@ def all_have_ended(world: World) -> None:
     for name in JOBS:
         assert world.statuses("alice", name) == ["succeeded"], name
     assert len(world.sqs) == 0
-    item = world.table("runs").get(keys.slots("alice", "crm"))
+    item = world.table("runs").get(keys.key_permits("alice", "crm"))
     assert State.of(item, world.clock.now()).holders == {}
 
 
@@ -143,7 +143,7 @@ def test_a_copy_of_a_message_does_not_give_back_what_it_did_not_take() -> None:
     with staged(BEGIN) as stage:
         holders, limit = (
             Holders(stage.world.table("runs"), stage.world.queue, stage.world.clock),
-            Limit(keys.slots("alice", "crm"), LIMIT, 1, MAX_PLACES),
+            Limit(keys.key_permits("alice", "crm"), LIMIT, 1, MAX_PLACES),
         )
         permits = Permits(holders)
         execution, other = (Execution("alice", name, at(DUE), at(DUE), 1) for name in "ab")

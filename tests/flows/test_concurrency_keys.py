@@ -53,7 +53,7 @@ def end_one(world: World, outcome: Outcome = OK) -> None:
 
 
 def holders(world: World, tenant: str = "alice", key: str = "crm") -> dict[str, Any]:
-    return dict((world.table("runs").get(keys.slots(tenant, key)) or {}).get("holders", {}))
+    return dict((world.table("runs").get(keys.key_permits(tenant, key)) or {}).get("holders", {}))
 
 
 def test_no_more_go_than_the_limit_and_the_first_that_waits_is_next(world: World) -> None:
@@ -61,7 +61,7 @@ def test_no_more_go_than_the_limit_and_the_first_that_waits_is_next(world: World
     world.run_until(DUE)
     assert sorted(states(world)) == ["queued"] * 3 + ["running"] * 2
     began = [context["job_id"] for _, context in world.target.calls]
-    waiting = world.table("runs").get(keys.slots("alice", "crm"))
+    waiting = world.table("runs").get(keys.key_permits("alice", "crm"))
     assert waiting
     order = sorted(waiting["waiting"], key=lambda name: (waiting["waiting"][name]["since"], name))
     while "running" in states(world):
@@ -148,7 +148,7 @@ def test_the_slots_of_dead_executors_come_back(world: World) -> None:
     """Their leases end with those of their attempts, and a minute later."""
     create(world, 1, limit=1)
     dead = {"until": at(DUE) + 40, "attempt": 1, "doing": "call"}
-    world.table("runs").put({**keys.slots("alice", "crm"), "holders": {"gone:run": dead}})
+    world.table("runs").put({**keys.key_permits("alice", "crm"), "holders": {"gone:run": dead}})
     world.run_until("2026-11-21T03:15:30Z")
     assert states(world) == ["queued"]
     world.run_until("2026-11-21T03:16:30Z")
@@ -168,7 +168,7 @@ def test_a_run_that_no_longer_waits_stands_in_nobodys_way(world: World) -> None:
 def test_the_item_is_bounded_and_all_that_wait_have_their_turn(world: World) -> None:
     create(world, MAX_PLACES + 10, max_wait_s=86_400)
     world.run_until("2026-11-21T03:16:00Z")
-    stored = world.table("runs").get(keys.slots("alice", "crm"))
+    stored = world.table("runs").get(keys.key_permits("alice", "crm"))
     assert stored and len(stored["waiting"]) == MAX_PLACES
     for _ in range(MAX_PLACES + 10):
         end_one(world)
@@ -184,8 +184,8 @@ def test_jobs_without_a_key_make_no_request_for_it(world: World) -> None:
     world.registry.create("alice", "plain", job(at=DUE))
     world.run_until(DUE)
     assert world.statuses("alice", "plain") == ["succeeded"]
-    assert world.table("runs").get(keys.slots("alice", "crm")) is None
-    assert "slot" not in world.run_items("alice", "plain")[0]
+    assert world.table("runs").get(keys.key_permits("alice", "crm")) is None
+    assert "concurrency_key" not in world.run_items("alice", "plain")[0]
 
 
 @pytest.mark.parametrize(

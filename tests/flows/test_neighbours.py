@@ -119,7 +119,7 @@ class Stage:
             case "throttled run":
                 self.throttled.add(Partition("runs", run["pk"]))
             case "throttled turn":
-                self.throttled.add(Partition("runs", keys.overlap_lock(tenant, job_id)["pk"]))
+                self.throttled.add(Partition("runs", keys.overlap_permit(tenant, job_id)["pk"]))
             case "throttled payload":
                 self.throttled.add(Partition("jobs", keys.job_text(tenant, job_id, "")["pk"]))
             case "corrupt":

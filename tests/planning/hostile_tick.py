@@ -106,16 +106,10 @@ def fill(dynamodb: Any, now: int) -> None:
     for number in range(MAX_TENANT_CALENDARS):
         dates = tuple(f"{1990 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(MAX_DATES))
         name = calendar_name(number)
-        jobs.put(
-            {
-                **keys.calendar(TENANT, name),
-                **to_builtins(
-                    Calendar(
-                        tenant=TENANT, name=name, text=",".join(dates), source={}, created_at=0, updated_at=0
-                    )
-                ),
-            }
+        stored = Calendar(
+            tenant=TENANT, name=name, text=",".join(dates), source={}, created_at=0, updated_at=0
         )
+        jobs.put({**keys.calendar(TENANT, name), **to_builtins(stored)})
     for number, schedule in enumerate(schedules(now)):
         entry = DueEntry(TENANT, f"job-{number}".ljust(128, "j"), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)

@@ -59,8 +59,8 @@ def test_the_tenants_of_this_test_have_something_everywhere(world: World) -> Non
         alices = [item["sk"]["S"] for item in items_of(world, table) if item["pk"]["S"] == "alice"]
         assert {sk.partition("#")[0] for sk in alices} == kinds
     elsewhere = {re.sub("[{}]", "", row.pk) for row in rows if "{tenant}" in row.pk} - {"tenant"}
-    of_jobs = {"tenant#job_id#lock", "tenant#job_id#text"}
-    assert elsewhere - of_jobs == PROJECTED | {"tenant##slots", "SEALS#tenant"}, "removed in slices"
+    of_jobs = {"tenant#job_id#permit", "tenant#job_id#text"}
+    assert elsewhere - of_jobs == PROJECTED | {"tenant##permits", "SEALS#tenant"}, "removed in slices"
     assert elsewhere >= of_jobs, "removed job by job, in _remove_runs"
 
 

@@ -120,7 +120,7 @@ def hot_runs(stage: Throttling) -> None:
     """Jobs whose claims and locks are throttled."""
     for job_id in small_jobs(stage, "hot-runs"):
         stage.hot.add(Partition("runs", keys.runs_of_job("hot-runs", job_id)))
-        stage.hot.add(Partition("runs", keys.overlap_lock("hot-runs", job_id)["pk"]))
+        stage.hot.add(Partition("runs", keys.overlap_permit("hot-runs", job_id)["pk"]))
 
 
 def failing(stage: Throttling) -> None:
