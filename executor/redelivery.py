@@ -45,9 +45,10 @@ FINISHED_AT_ONCE: Final = 2
 _WAIT_ALONE_S: Final = 3
 # After the end of a lease, so that a living executor has recorded its run by then.
 AFTER_LEASE_S: Final = 10
-# From the second delivery on, each wait is twice as long. Twenty deliveries then take about an hour.
+# From the second delivery on, each wait is twice as long. So thirty deliveries outlast an outage of nearly four hours,
+# and a quarter of an hour after its end all have come again.
 _FIRST_WAIT_S: Final = 2
-_MAX_WAIT_S: Final = 300
+_MAX_WAIT_S: Final = 900
 # SQS hides no message for longer than 12 hours.
 _MAX_HIDDEN_S: Final = 43_200
 
