@@ -9,7 +9,8 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
-from typing import Generic, NamedTuple, TypeVar
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -60,6 +61,15 @@ class Cache(Generic[Key, Value]):
             self._kept.pop(key, None)
 
 
+@contextmanager
+def raised_by(future: Future[Any]) -> Iterator[None]:
+    """Have the future raise what the block raises, in each thread that asks for its result."""
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001  the other threads raise it
+        future.set_exception(error)
+
+
 class JointReads(Generic[Key, Value]):
     """Threads that need the same value at the same time share one read of it, also if it fails."""
 
@@ -74,13 +84,10 @@ class JointReads(Generic[Key, Value]):
             under_way = self._under_way.setdefault(key, own)
         if under_way is not own:
             return under_way.result()
-        try:
+        with raised_by(own):
             own.set_result(read())
-        except BaseException as error:  # noqa: BLE001  each of the threads gets it
-            own.set_exception(error)
-        finally:
-            with self._lock:
-                del self._under_way[key]
+        with self._lock:
+            del self._under_way[key]
         return own.result()
 
 

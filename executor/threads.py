@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 from common import telemetry
+from common.cache import raised_by
 from common.limits import MAX_CALLS, MAX_EVENT_THREADS, MAX_EVENT_WAIT_S, MAX_THREAD_WAIT_S
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED
@@ -106,16 +107,13 @@ class Task:
 
     def receive(self) -> None:
         """Read the answer, and record the call if that takes no request. Otherwise a thread continues the task."""
-        try:
+        with raised_by(self.future):
             assert isinstance(self.progress, Sending)
             self.progress = self.progress.step() or self.progress
-        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
-            self.future.set_exception(error)
-            return
-        if isinstance(self.progress, Called) and not self.progress.takes_requests:
-            self.complete()
-        else:
-            in_a_thread(self.complete)
+            if isinstance(self.progress, Called) and not self.progress.takes_requests:
+                self.complete()
+            else:
+                in_a_thread(self.complete)
 
     def wait_for_thread(self, threads: ThreadPoolExecutor) -> None:
         """Have one of these threads take the remaining stages. Until one is free, `future` can be cancelled."""
@@ -124,13 +122,8 @@ class Task:
 
     def complete(self) -> None:
         """Take the remaining stages in this thread, for `future`."""
-        try:
+        with raised_by(self.future):
             self.future.set_result(self.finish())
-        except Exception as error:  # noqa: BLE001  the batch's thread raises it
-            self.future.set_exception(error)
-        except BaseException as error:
-            self.future.set_exception(error)
-            raise
 
     def refuse(self) -> None:
         """End a claimed attempt for which no thread was found: its call counts as throttled, if it was not made."""
@@ -206,12 +199,9 @@ def _send_next(unsent: Unsent, answers: AnswerPoll[Task]) -> None:
         task, future = unsent.popleft()
         if not future.set_running_or_notify_cancel():
             continue  # `find_threads` has given it a thread, and another future
-        try:
+        with raised_by(task.future):
             if task.send(answers):
                 return
-        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
-            task.future.set_exception(error)
-        else:
             in_a_thread(task.complete, event_threads())
 
 
@@ -238,11 +228,8 @@ def in_a_thread(work: Callable[[], Result], threads: ThreadPoolExecutor | None =
     result, waiting = Future[Result](), Future[None]()
 
     def do() -> None:
-        try:
+        with raised_by(result):
             result.set_result(work())
-        except BaseException as error:
-            result.set_exception(error)
-            raise
 
     if not _submit(threads or call_threads(), waiting, do) and waiting.cancel():
         do()

@@ -241,7 +241,7 @@ def _nothing() -> str:
 def _scheduled(entry: Item) -> Schedule | None:
     try:
         return DueEntry.decode(entry["entry"]).schedule
-    except Exception:  # noqa: BLE001  whatever somebody wrote there
+    except DAMAGE:
         return None
 
 
