@@ -28,9 +28,9 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The execution waits for other runs to end. Its message comes again at `until`."""
+    """The execution waits for other runs to end. It looks again at `until`; None: it is woken."""
 
-    until: int
+    until: int | None
     detail: str
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.runs.claims import Claim
-from common.runs.outcome import STOPPED, Outcome
+from common.runs.outcome import Outcome
 from common.runs.run import Run
-from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
+from common.runs.states import DELETED_JOB, DISPATCHED, ENDED, FAILED, RETRYING, RUNNING
 
 _OPEN: Final = (RUNNING, DISPATCHED)
 
@@ -21,15 +21,14 @@ class Conflict:
     """The record of the attempt that was in the way. None: it has expired.
 
     `takes_over`: if its executor died, this message makes the attempt again. `no_takeover` says why it does not, and
-    ends the attempt; `permanent`: no further attempt follows then. `is_stopped`: whether what a person wanted to stop
-    has stopped; None: nobody has tried to stop it yet.
+    ends the attempt; `permanent`: no further attempt follows then. `is_deleted`: the run's job is, so the run ends.
     """
 
     record: Run | None
     takes_over: bool = False
     no_takeover: str = ""
     permanent: bool = False
-    is_stopped: bool | None = None
+    is_deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A person wants to stop what the attempt started."""
+    """A person has ended the run: what its call started is to be stopped."""
 
     record: Run
 
@@ -63,7 +62,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """The attempt ends by what its target or a person has told, or because its time is over."""
+    """The attempt ends by what its target has told, or because its time is over or its job deleted."""
 
     record: Run
     outcome: Outcome
@@ -116,36 +115,29 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
     record, attempt = conflict.record, claim.execution.attempt
     if record is None:
         return Duplicate()
-    is_to_stop = record.status in _OPEN and record.stop_attempt == attempt
-    if is_to_stop and conflict.is_stopped is None:
+    is_ended_by_hand = record.status == FAILED and record.is_to_stop and record.attempt == attempt
+    if is_ended_by_hand and not (record.stopped_at or record.stop_problem):
         return Stop(record)
-    if record.awaits_callback(attempt) or (is_to_stop and conflict.is_stopped):
-        return _late_end(record, now, is_stopped=bool(conflict.is_stopped))
-    if is_to_stop:
-        return Duplicate("it could not be stopped")
+    is_going = record.status == RUNNING and record.attempt == attempt and record.lease_until >= now
+    if conflict.is_deleted and is_going and record.reported_attempt != attempt:
+        unanswered = not record.awaits_callback(attempt)
+        words = Outcome(False, True, DELETED_JOB, conflict.no_takeover, unanswered=unanswered)
+        return Settle(record, words, now)
+    if record.awaits_callback(attempt):
+        return _late_end(record, now)
     return _after_a_death(record, conflict, claim, now) or _claimed_before(record, claim, now)
 
 
-def _late_end(record: Run, now: float, *, is_stopped: bool) -> ComeAgain | Look | Settle:
-    """The end that comes after the call: the target told it, its time is over, or a person stopped it.
-
-    A person who wanted to stop the run has stopped it, unless its target told that it succeeded.
-    """
+def _late_end(record: Run, now: float) -> ComeAgain | Look | Settle:
+    """The end that comes after the call: the target told it, or its time is over."""
     report = record.report if record.reported_attempt == record.attempt else None
-    told_outcome = report.outcome if report else None
-    if not report and not is_stopped and record.lease_until >= now:
+    if not report and record.lease_until >= now:
         return ComeAgain(record, int(record.lease_until) + 1)
-    if not report and not is_stopped and record.durable_name:
+    if not report and record.durable_name:
         return Look(record)
-    outcome = told_outcome or Outcome(
-        ok=False, error_type="CallbackTimedOut", error="no callback came in time"
-    )
-    if record.is_to_stop and not outcome.ok:
-        note = record.stop.note if record.stop else ""
-        words = f"stopped by hand{f': {note}' if note else ''}"
-        outcome = Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
-    ended_at = min(now, record.report.at) if record.report else now
-    return Settle(record, outcome, max(ended_at, record.started_at))
+    no_sign = Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
+    ended_at = min(now, report.at) if report else now
+    return Settle(record, report.outcome if report else no_sign, max(ended_at, record.started_at))
 
 
 def _after_a_death(record: Run, conflict: Conflict, claim: Claim, now: float) -> Died | TakeOver | None:

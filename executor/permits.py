@@ -11,7 +11,7 @@ from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.runs import states
 from common.runs.claims import Claim
-from common.runs.holders import MAX_PLACES, Doing, Full, Holders, Limit, Permit
+from common.runs.holders import MAX_PLACES, MAX_WAIT_S, Doing, Full, Holders, Limit, Permit
 from common.runs.run import Run
 from common.storage import keys
 from executor.admission import Skip, Wait
@@ -21,7 +21,9 @@ _KEY_MARGIN_S: Final = 60
 # After the time at which a run should have gone on. Clocks may differ by ten minutes.
 _LATE_S: Final = 900
 # A run without a place in line looks by itself: first after so long, then each time after half of its wait.
-LOOK_AFTER_S: Final = 30
+LOOK_AFTER_S: Final = 60
+# Every ten minutes a chore looks after those in line (`scheduler/lines.py`).
+SOON_S: Final = 900
 # How many may wait before a run of the job does.
 _PLACES: Final = {"skip": 0, "queue_one": 1, "wait": MAX_PLACES}
 
@@ -60,14 +62,28 @@ class Permits:
         doing: Doing = "durable" if claim.durable_name else "callback"
         self.holders.keep(permits_of(job, claim), until + _KEY_MARGIN_S, doing)
 
-    def attempt_ended(self, job: Job | None, claim: Claim, next_at: float | None = None) -> None:
-        """Free the attempt's permits. Those of the run are kept if its next attempt is due at `next_at`."""
+    def attempt_ended(self, job: Job | None, claim: Claim) -> None:
+        """Free the attempt's permits."""
+        self.holders.free(permits_of(job, claim))
+
+    def retries(self, job: Job | None, claim: Claim, next_at: float, work_until: float) -> None:
+        """Keep the permits of a run whose next attempt is due at `next_at`.
+
+        Those of the attempt are freed, unless its work can go on until `work_until`.
+        """
         permits = permits_of(job, claim)
-        if next_at is None:
-            self.holders.free(permits)
-            return
-        self.holders.free(permit for permit in permits if permit.attempt)
+        of_attempt = [permit for permit in permits if permit.attempt]
+        if work_until:
+            self.holders.keep(of_attempt, work_until, "call")
+        else:
+            self.holders.free(of_attempt)
         self.holders.keep((permit for permit in permits if not permit.attempt), next_at + _LATE_S, "retry")
+
+    def work_goes_on(self, job: Job | None, claim: Claim, until: float) -> bool:
+        """Keep the permits of an attempt that has ended, but whose work can go on until then. False: it has none."""
+        permits = permits_of(job, claim)
+        self.holders.keep(permits, until, "call")
+        return bool(permits)
 
     def run_is_over(self, job: Job | None, claim: Claim, *, is_copy: bool = False) -> None:
         """Free whatever an ended run still has: permits, or places of its attempts.
@@ -82,25 +98,30 @@ class Permits:
 
 def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:
     """The keys whose permits an attempt needs. Later attempts and runs of a backfill wait by any policy. Pure."""
-    if job.spec.overlap == "allow" and job.spec.concurrency is None:
+    if not job.spec.is_limited:
         return []
     must_run = execution.attempt > 1 or execution.trigger == BACKFILL
     limits = []
     if key := job.spec.concurrency:
         is_over = now - _asked_at(execution) > key.max_wait_s
         places = 0 if is_over else MAX_PLACES if must_run else _PLACES[key.when_full]
-        item_key = keys.key_permits(execution.tenant, key.key)
-        limits.append(Limit(item_key, key.limit, execution.attempt, places, _KEY_MARGIN_S))
+        item_key, until = keys.key_permits(execution.tenant, key.key), _asked_at(execution) + key.max_wait_s
+        limits.append(Limit(item_key, key.limit, execution.attempt, places, until, _KEY_MARGIN_S))
     if job.spec.overlap != "allow":
         places = MAX_PLACES if must_run else _PLACES[job.spec.overlap]
-        limits.append(Limit(keys.overlap_permit(execution.tenant, execution.job_id), 1, 0, places))
+        item_key = keys.overlap_permit(execution.tenant, execution.job_id)
+        limits.append(Limit(item_key, 1, 0, places, now + MAX_WAIT_S, since=job.created_at))
     return limits
 
 
 def without_permit(job: Job, execution: Execution, limit: Limit, full: Full, now: float) -> Skip | Wait:
     """What an execution does that finds no permit. Pure."""
     wait_s = now - _asked_at(execution)
-    look_at = full.look_at if full.has_place else int(now + max(LOOK_AFTER_S, wait_s / 2)) + 1
+    look_at = None if full.has_place else int(now + max(LOOK_AFTER_S, wait_s / 2)) + 1
+    if (
+        full.has_place and limit.wait_until <= now + SOON_S
+    ):  # before a chore would find that it has waited too long
+        look_at = int(limit.wait_until) + 2
     if job.spec.concurrency is None or not limit.attempt:
         going, *_ = (*full.holders, *full.waiting)
         detail = f"run {going.partition(':')[2]} is still going"
@@ -115,8 +136,7 @@ def without_permit(job: Job, execution: Execution, limit: Limit, full: Full, now
             f"; it waited {wait_s:.0f} s for its turn" if wait_s > job.spec.concurrency.max_wait_s else ""
         )
         return Skip(states.CONCURRENCY, f"{going}{waited}")
-    latest = int(_asked_at(execution) + job.spec.concurrency.max_wait_s) + 2
-    return Wait(min(look_at, latest), f"{going}; it waits")
+    return Wait(look_at and min(look_at, int(limit.wait_until) + 2), f"{going}; it waits")
 
 
 def permits_of(job: Job | None, claim: Claim) -> tuple[Permit, ...]:

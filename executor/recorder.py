@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
+from msgspec import structs
+
 from common.clock import Clock
 from common.errors import Minute8Error
-from common.jobs.job import Job
+from common.jobs.job import DELETED, Job
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
@@ -165,8 +167,11 @@ class Recorder:
         return Report("failed", execution, detail=skip.reason, letter_error=letter_error)
 
     def _skip_too_late(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
-        record = self.runs.get(claim.execution)
-        return self._conflict(claim, job, Conflict(record, no_takeover=skip.detail, permanent=True))
+        record, is_deleted = self.runs.get(claim.execution), job is None or job.state == DELETED
+        if record and job and record.first_started_at:  # it may be another job of the same id
+            is_deleted = is_deleted or record.first_started_at < job.created_at
+        conflict = Conflict(record, no_takeover=skip.detail, permanent=True, is_deleted=is_deleted)
+        return self._conflict(claim, job, conflict)
 
     def _wait(self, claim: Claim, job: Job | None, wait: Wait) -> Report:
         execution = claim.execution
@@ -175,8 +180,9 @@ class Recorder:
             self.run_end.waits(job, execution, wait.detail)
         until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
         if claim.started_at < told_at:  # it looks then, if only to be told of
-            until = min(until, told_at)
-        self.postponed.send(replace(execution, not_before_at=until))
+            until = told_at if until is None else min(until, told_at)
+        if until is not None:
+            self.postponed.send(replace(execution, not_before_at=until))
         return Report("queued", execution, detail=wait.detail)
 
     def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:
@@ -188,10 +194,13 @@ class Recorder:
             case TakeOver(record):  # its lease has ended just now: the message comes again, and takes over
                 raise StillRunning(execution.execution_id, record.lease_until)
             case Stop(record):
-                problem = self.stops.stop(job, execution, record)
-                if problem:
-                    self.runs.note_not_stopped(record, problem)
-                return self._conflict(claim, job, replace(conflict, is_stopped=problem == ""))
+                problem, now = self.stops.stop(job, execution, record), self.clock.now()
+                record = (
+                    structs.replace(record, stopped_at=now)
+                    if problem is None
+                    else self.runs.note_stopped(record, problem, now)
+                )
+                return self._conflict(claim, job, replace(conflict, record=record))
             case ComeAgain(record, at):
                 self.permits.attempt_goes_on(job, _claim_of(record, claim), at)
                 self.postponed.send(replace(execution, not_before_at=at))
@@ -204,10 +213,14 @@ class Recorder:
                 return self._outcome(_claim_of(record, claim), job, outcome)
             case SendRetry(record, throttled):
                 next_at = int(record.next_attempt_at)
-                self._retry(_claim_of(record, claim), job, next_at, throttled=throttled)
+                own_claim = _claim_of(record, claim)
+                work_until = record.work_until if record.work_until > self.clock.now() else 0.0
+                self._retry(own_claim, job, next_at, throttled=throttled, work_until=work_until)
                 return Report("retrying", execution, detail="next attempt enqueued again")
             case RepeatEnd(record, is_own):
-                self.permits.run_is_over(job, _claim_of(record, claim), is_copy=not is_own)
+                own_claim, is_copy = _claim_of(record, claim), not (is_own or record.work_until)
+                if not self._work_goes_on(job, own_claim, record.work_until):
+                    self.permits.run_is_over(job, own_claim, is_copy=is_copy)
                 self.run_end.ended(job, execution, record)
                 letter_error = self.run_end.repeat_end(job, execution, record) if job and is_own else None
                 return Report("duplicate", execution, detail=record.status, letter_error=letter_error)
@@ -215,9 +228,10 @@ class Recorder:
                 return Report("duplicate", execution, detail=detail)
 
     def _settle(self, claim: Claim, job: Job | None, conflict: Conflict, end: Settle) -> Report:
-        settlement = Settlement(claim.message_id, end.record.signs, end.ended_at)
+        is_accepted = end.record.awaits_callback(end.record.attempt)
+        settlement = Settlement(claim.message_id, end.record.signs, end.ended_at) if is_accepted else None
         report = self._outcome(_claim_of(end.record, claim), job, end.outcome, settlement)
-        if report.result == "duplicate":  # it has given a sign meanwhile, or ended
+        if settlement and report.result == "duplicate":  # it has given a sign meanwhile, or ended
             return self._conflict(claim, job, replace(conflict, record=self.runs.get(claim.execution)))
         return replace(report, is_late_end=True)
 
@@ -247,18 +261,24 @@ class Recorder:
         self, claim: Claim, job: Job | None, outcome: Outcome, settlement: Settlement | None = None
     ) -> Report:
         """Classify the result: success, retry, or permanent failure."""
-        execution, now, next_at = claim.execution, self.clock.now(), None
+        execution, now, next_at, work_until = claim.execution, self.clock.now(), None, 0.0
+        if job and outcome.unanswered:
+            work_until = claim.starts_at + job.work_s
         if job and not outcome.ok:
-            next_at = retry_at(job.spec.retry, execution, outcome, execution.aged_from_at, now)
+            not_before = work_until if job.spec.is_limited else 0.0
+            next_at = retry_at(job.spec.retry, execution, outcome, execution.aged_from_at, now, not_before)
         finished_at = settlement.ended_at if settlement else now
         if not self._while_leased(
-            claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement)
+            claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement, work_until)
         ):
-            return Report("duplicate", execution, detail="its lease had ended and another took it over")
+            if not settlement and not outcome.unanswered:
+                self._ended_meanwhile(claim, job)
+            return Report("duplicate", execution, detail="another has taken it over, or ended it")
         if next_at is not None:
-            self._retry(claim, job, next_at, throttled=outcome.throttled)
+            self._retry(claim, job, next_at, throttled=outcome.throttled, work_until=work_until)
             return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
-        self.permits.attempt_ended(job, claim)
+        if not self._work_goes_on(job, claim, work_until):
+            self.permits.attempt_ended(job, claim)
         if outcome.ok:
             self.run_end.succeeded(job, execution)
             return Report("succeeded", execution, claim.lateness_s)
@@ -267,9 +287,24 @@ class Recorder:
             "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
         )
 
-    def _retry(self, claim: Claim, job: Job | None, next_at: int, *, throttled: bool) -> None:
+    def _work_goes_on(self, job: Job | None, claim: Claim, work_until: float) -> bool:
+        """Keep the permits of an ended attempt whose work can go on. Its message comes again then, and frees them."""
+        if work_until <= self.clock.now() or not self.permits.work_goes_on(job, claim, work_until):
+            return False
+        self.postponed.send(replace(claim.execution, not_before_at=int(work_until) + 1))
+        return True
+
+    def _ended_meanwhile(self, claim: Claim, job: Job | None) -> None:
+        """Free the permits of an attempt that a person has ended before its target answered."""
+        record = self.runs.get(claim.execution) if claim.permits else None
+        if record and record.claim_token == claim.token and record.status in states.ENDED:
+            self.permits.run_is_over(job, claim)
+
+    def _retry(
+        self, claim: Claim, job: Job | None, next_at: int, *, throttled: bool, work_until: float = 0.0
+    ) -> None:
         """Enqueue the next attempt. The run keeps the permits that it has for all its attempts."""
-        self.permits.attempt_ended(job, claim, max(next_at, self.clock.now()))
+        self.permits.retries(job, claim, max(next_at, self.clock.now()), work_until)
         self.postponed.send(claim.execution.retry(next_at, throttled=throttled))
 
     def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:

@@ -17,9 +17,14 @@ _THROTTLED_CAP_S = 60
 
 
 def retry_at(
-    policy: Retry, execution: Execution, outcome: Outcome, first_due_at: float, now: float
+    policy: Retry,
+    execution: Execution,
+    outcome: Outcome,
+    first_due_at: float,
+    now: float,
+    not_before: float = 0.0,
 ) -> int | None:
-    """The second at which the next attempt is due, or None if there is none.
+    """The second at which the next attempt is due, or None if there is none. It is not due before `not_before`.
 
     The delay is base · factor^(n-1), at most cap. The wait is between half of it and all of it ("equal jitter"), so
     that attempts that failed together are not retried together. The jitter is derived from the execution, so computing
@@ -36,6 +41,7 @@ def retry_at(
     wait_s = _curve_s(policy, execution, outcome.throttled) * (0.5 + 0.5 * _fraction(execution))
     if outcome.retry_after_s is not None:
         wait_s = max(outcome.retry_after_s, wait_s if outcome.throttled else 0.0)
+    wait_s = max(wait_s, not_before - now)
     if not now + wait_s <= first_due_at + policy.max_age_s:
         return None
     return int(now + wait_s) + 1

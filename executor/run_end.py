@@ -27,7 +27,7 @@ from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import STOPPED, Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
-from common.runs.states import FAILED
+from common.runs.states import DELETED_JOB, FAILED
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import rfc3339
@@ -76,9 +76,9 @@ class RunEnd:
             self.failure_streak.succeeded(job, execution)
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> str | None:
-        """No attempt follows this outcome. Nobody has to hear of a run that a person stopped."""
+        """No attempt follows this outcome. Nobody has to hear of a run that a person stopped, or whose job is gone."""
         self.ended(job, execution)
-        if outcome.error_type == STOPPED:
+        if outcome.error_type in (STOPPED, DELETED_JOB):
             return None
         self.failure_streak.failed(job, execution, outcome)
         condition = exhausted(job.spec.retry, execution, outcome) if job else ""

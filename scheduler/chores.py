@@ -22,6 +22,12 @@ def _truth(deployment: Deployment) -> Steps:
     return Truth(deployment.tables, deployment.queue, deployment.clock).steps
 
 
+def _lines(deployment: Deployment) -> Steps:
+    from scheduler.lines import Lines
+
+    return Lines(deployment.tables, deployment.queue, deployment.clock).steps
+
+
 def _sealing(deployment: Deployment) -> Steps:
     from scheduler.sealing import Sealer
 
@@ -59,6 +65,7 @@ def _tenants(deployment: Deployment) -> Steps:
 Table = tuple[tuple[str, Callable[[Deployment], Steps], int], ...]
 CHORES: Final[Table] = (
     ("projection", _projection, 6),
+    ("lines", _lines, 2),
     ("truth", _truth, 3),
     ("sealing", _sealing, 1),
 )

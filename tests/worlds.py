@@ -33,6 +33,7 @@ from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.runs.callbacks import Callbacks
+from common.runs.holders import Holders
 from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
@@ -51,6 +52,7 @@ from executor.targets import Kind
 from executor.threads import Task
 from minute8.eventbridge.import_lines import ScheduleLines
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
+from scheduler.lines import Lines
 from scheduler.planner import Planner
 from scheduler.projector import Projector
 from scheduler.removal import Completion
@@ -240,6 +242,7 @@ class World:
         """What the scheduler's handler does, except for deleted tenants."""
         self.scheduler.tick()
         self.delete_ended()
+        self.round("lines", Lines(self.tables, self.queue, self.clock).steps)
 
     def delete_ended(self, seconds: float = 150) -> int:
         """Delete the jobs that are over, as a tick does. Returns how many."""
@@ -332,7 +335,7 @@ def make_world(
         redelivery=Redelivery(sqs, "queue", clock, slow_after_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
         callbacks=Callbacks(runs, queue),
-        manual=ManualCommands(store, runs, queue, clock, PAYLOAD_FORMATS),
+        manual=ManualCommands(store, runs, queue, clock, PAYLOAD_FORMATS, Holders(tables.runs, queue, clock)),
         runs=runs,
         index=deployment.index,
         planning=planning,

@@ -26,6 +26,11 @@ DELETED: Final = "deleted"
 # An item that cannot be read has this state in memory (`corrupt.py`).
 CORRUPT: Final = "corrupt"
 
+# No function of Lambda runs longer, and of other targets nobody knows.
+MAX_WORK_S: Final = 900
+# Its environment may have to be made before its timeout begins.
+_INIT_S: Final = 15
+
 NO_PAYLOAD: Final = StoredText("null")
 
 
@@ -58,10 +63,21 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     runs_before: int = 0
     # The names of the secrets that its target and payload name (`secret_references.py`).
     secrets: tuple[str, ...] = ()
+    # The timeout of the Lambda function that is its target, as it was when the job was registered; 0: not known.
+    function_timeout_s: int = 0
 
 
 _OFTEN_EMPTY: Final = frozenset(
-    ("note", "is_failing", "failures_in_row", "not_running", "skips", "runs_before", "secrets"),
+    (
+        "note",
+        "is_failing",
+        "failures_in_row",
+        "not_running",
+        "skips",
+        "runs_before",
+        "secrets",
+        "function_timeout_s",
+    ),
 )
 
 
@@ -88,6 +104,11 @@ class Job(_Attributes, frozen=True, kw_only=True):
     def has_streak(self) -> bool:
         """Whether a run that ends well changes what is noted of the job."""
         return self.has_failures or bool(self.not_running)
+
+    @property
+    def work_s(self) -> int:
+        """How long the work of a call can last, whoever waits for its answer."""
+        return (self.function_timeout_s or MAX_WORK_S) + _INIT_S
 
     @property
     def texts(self) -> Iterator[StoredText]:

@@ -182,3 +182,8 @@ class JobSpec(Policies, frozen=True, kw_only=True):
 
     schedule: Mapping[str, Any]
     target: Mapping[str, Any]
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its attempts need permits."""
+        return self.overlap != "allow" or self.concurrency is not None

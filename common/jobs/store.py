@@ -33,6 +33,7 @@ from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
+from common.runs.former import FormerRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
@@ -266,7 +267,16 @@ class JobStore:
         tx.commit()
         shard_choice.committed()
         self._hand_over([entry for entry in pending if entry])
+        self._end_runs([old for old, new in placed if old and new.state == DELETED])
         return {new.job_id: new for _, new in placed}
+
+    def _end_runs(self, deleted: Sequence[Job]) -> None:
+        """Have executors end what goes on of deleted jobs. If this fails, their leases end it."""
+        for job in deleted:
+            try:
+                FormerRuns(self.jobs.beside("runs"), self.queue).end(job)
+            except Exception:  # noqa: BLE001  the job is deleted
+                _log.exception("runs are left to their leases: %s", job.key)
 
     def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> PendingRegistration | None:
         """Add the change of one job to `tx`."""

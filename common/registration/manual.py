@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
 from common.jobs.calendars import Calendars, MissingCalendar
-from common.jobs.job import ACTIVE, Job
+from common.jobs.job import ACTIVE, MAX_WORK_S, Job
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.skips import note_skips
 from common.jobs.store import JobStore
@@ -39,9 +38,10 @@ from common.planning.execution import (
 from common.planning.queue import ExecutionsQueue
 from common.registration.payload_checks import check_fits
 from common.registration.secret_checks import Named, check_exist, named_by, names
+from common.runs.holders import Holders, Permit
 from common.runs.records import Commit, Runs
 from common.runs.run import Run
-from common.runs.states import DISPATCHED, RETRYING, RUNNING
+from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Query, Table
@@ -62,6 +62,14 @@ MIN_NOTICE_S = 60
 _SENT_AGAIN_S = 5
 
 
+class EndedByForce(NamedTuple):
+    """What an end by force did: whether the run was open, and what it had that others wait for."""
+
+    execution: Execution
+    was_open: bool
+    freed: list[str]
+
+
 @dataclass(frozen=True, slots=True)
 class ManualCommands:
     """A tenant's commands on its own jobs and runs; the tenant comes from the credential."""
@@ -71,6 +79,7 @@ class ManualCommands:
     queue: ExecutionsQueue
     clock: Clock
     payload_formats: PayloadFormats
+    holders: Holders
 
     @property
     def backfills(self) -> BackfillCommands:
@@ -177,15 +186,15 @@ class ManualCommands:
         return again
 
     def cancel(self, tenant: str, execution_id: str, note: str) -> Execution:
-        """Stop an execution: at once if it has not started, or waits for its next attempt; else its target is told.
+        """End an execution at once: it does not start, is not tried again, or nobody waits for its target any more.
 
-        Raises NotFound, Conflict.
+        What its call started in AWS is stopped, and a target that calls back hears it. Raises NotFound, Conflict.
         """
         now = self.clock.now()
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
         if record is not None and record.status in (RUNNING, DISPATCHED):
-            return self._stop(execution, record, note, now)
+            return self._end_call(execution, record, note, now)
         if record is None:
             self._check_planned(execution, now)
         detail = _cancelled(note)
@@ -201,26 +210,62 @@ class ManualCommands:
             # Also if it was cancelled before: that call may have died before its note.
             if execution.trigger == SCHEDULE and execution.fire_at > now:
                 self._note_skips(execution)
+        if record is not None:  # it may have a permit, or a place in line
+            self.queue.send([execution])
         return execution
 
-    def _stop(self, execution: Execution, record: Run, note: str, now: float) -> Execution:
-        """Have the target of a run stop: in AWS at once, else with its next sign. Raises Conflict: there is no way."""
-        is_in_aws = bool(record.started_arns or record.durable_name)
-        with suppress(NotFound):  # what a deleted job called is not known any more
-            target = self.store.get(execution.tenant, execution.job_id).spec.target
-            is_in_aws = is_in_aws or target["kind"] == "step_functions"
-        calls_back = record.status == RUNNING and record.callback is not None
-        if not is_in_aws and not calls_back:
-            raise Conflict(
-                f"run {execution.execution_id} is {record.status}, and nothing can stop it: its target was called, "
-                "and cannot be told"
-            )
+    def _end_call(self, execution: Execution, record: Run, note: str, now: float) -> Execution:
+        """End a run whose target was called. Its permits stay as long as nothing tells that the work is over.
+
+        Raises Conflict: it has ended, or was handed over to what nobody can stop.
+        """
+        job = self.store.load_all(execution.tenant, [execution.job_id]).get(execution.job_id)
+        is_in_aws = bool(record.started_arns or record.durable_name) or (
+            job and job.spec.target["kind"] == "step_functions"
+        )
+        if record.status == DISPATCHED and not is_in_aws:
+            raise Conflict(f"run {execution.execution_id} was handed over, and nothing can stop it")
+        work_until = 0.0
+        if record.status == RUNNING and not record.callback and not is_in_aws:
+            work_until = max(record.lease_until, record.started_at + (job.work_s if job else MAX_WORK_S))
         commit = self._with_audit("run.cancelled", [execution], now, note)
-        if not self.runs.ask_to_stop(record, note, now, commit):
+        if not self.runs.end_by_hand(record, note, now, work_until, commit):
             raise Conflict(f"run {execution.execution_id} has ended meanwhile")
-        if is_in_aws:
-            self.queue.send([record.execution])
+        self.queue.send([record.execution])  # an executor stops it in AWS, and does what follows an end
         return execution
+
+    def end(self, tenant: str, execution_id: str, note: str) -> EndedByForce:
+        """End a run by force: its record, and whatever permit or place it has, though its work may go on.
+
+        Raises NotFound.
+        """
+        now = self.clock.now()
+        execution = parse_execution_id(tenant, execution_id)
+        record = self.runs.get(execution)
+        if record is None:
+            raise NotFound("run", execution_id)
+        is_open = record.status not in ENDED
+        commit = self._with_audit("run.ended", [execution], now, note)
+        if record.status == RUNNING:
+            ended = self.runs.end_by_hand(record, note, now, 0.0, commit)
+        elif is_open:
+            cancel = self.runs.cancel_retries if record.status == RETRYING else self.runs.cancel
+            ended = cancel([execution], _cancelled(note), now, commit)
+        else:
+            commit(Transaction(self.store.jobs.client))
+            ended = True
+        if not ended:
+            raise Conflict(f"run {execution_id} has gone on meanwhile; ask again")
+        if record.work_until:
+            self.runs.forget_work(record)
+        job = self.store.load_all(tenant, [execution.job_id]).get(execution.job_id)
+        slot = record.slot or (job.spec.concurrency.key if job and job.spec.concurrency else "")
+        item_keys = {"overlap": keys.overlap_permit(tenant, execution.job_id)}
+        item_keys |= {f"concurrency key {slot}": keys.key_permits(tenant, slot)} if slot else {}
+        freed = self.holders.free([Permit(key, execution, 0) for key in item_keys.values()], is_copy=True)
+        if is_open:
+            self.queue.send([record.execution])
+        return EndedByForce(execution, is_open, [name for name, key in item_keys.items() if key in freed])
 
     def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:
         """Cancel the next `count` fire times beforehand, of those within SKIPPED_AHEAD_S; the job stays active.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from common.runs.moves import MoveRefused
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Report, Run
-from common.runs.states import FAILED, RUNNING, SUCCEEDED
+from common.runs.states import FAILED, SUCCEEDED
 from common.storage.expressions import change
 
 PROGRESS_CHARS: Final = 200
@@ -55,16 +54,8 @@ class Callbacks:
         return run
 
     def goes_on(self, run: Run, progress: Mapping[str, Any], now: float) -> CalledBack:
-        """The target works on, with its `progress`. If a person has stopped the run, this ends it.
-
-        A run that has ended tells the target to stop.
-        """
+        """The target works on, with its `progress`. A run that has ended tells it to stop."""
         assert run.callback
-        if run.is_to_stop:
-            if run.status == RUNNING:
-                with suppress(Conflict):  # it has told its end before
-                    self._report(run, Report(at=now, stopped=True))
-            return CalledBack(run, stop=True)
         until = min(now + run.callback.wait_s, run.started_at + MAX_CALLBACK_S)
         sign = {
             "lease_until": until,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from common.limits import MAX_ATTEMPTS_KEPT, MAX_LOST_CALLS, MAX_THROTTLES_KEPT, UNSTARTED_KEPT_S
 from common.planning.execution import Execution
@@ -201,13 +201,18 @@ def finish_update(
     finished_at: float,
     retry_at: float | None,
     settlement: Settlement | None = None,
+    also: Mapping[str, Any] | None = None,
 ) -> Expression:
-    """The update that ends an attempt and puts the run into `status`. `retry_at`: when the next attempt is due."""
+    """The update that ends an attempt and puts the run into `status`. `retry_at`: when the next attempt is due.
+
+    `also`: further attributes of the record.
+    """
     execution = claim.execution
     written: Item = {
         "status": status,
         "finished_at": finished_at,
         "duration_s": max(0.0, finished_at - claim.starts_at),
+        **(also or {}),
     }
     removed = ["#lease_until"]
     if settlement:

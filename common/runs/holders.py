@@ -3,7 +3,8 @@
 Overlap is a key with one permit, for all attempts of a run; a concurrency key has several, each for one attempt. One
 item per key, in the runs table, has the holders with the ends of their leases, and the first runs that wait. The runs'
 records are the truth, and a lease is a hint: who finds no permit reads the records of the holders, and frees those that
-have ended. Whoever frees a permit wakes the runs that have waited longest.
+have ended. Whoever frees a permit wakes the runs that have waited longest: a run in line has no message of its own. A
+list of the keys with a line lets a chore find what was overlooked (`scheduler/lines.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, structs, to_builtins
 
 from common.clock import Clock
 from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
@@ -35,12 +36,14 @@ LEASE_BOUNDS_S: Final[Mapping[Doing, int]] = {
     "durable": MAX_DURABLE_S,
     "retry": MAX_DURABLE_S,  # a target may ask for a wait of a year
 }
+# Whoever holds a permit ends it by then.
+MAX_WAIT_S: Final = max(LEASE_BOUNDS_S.values())
 # A lease has margins, and the clocks of two machines may differ by ten minutes.
 _MARGINS_S: Final = 900
 # The item holds so many runs that wait, in their order. Others come after these, in no order.
 MAX_PLACES: Final = 50
-# A run that waits looks by itself when the first lease ends. Where nobody has one, others are about to take theirs.
-_OTHERS_FIRST_S: Final = 10
+# A place outlives its wait, so that a chore finds whoever has waited too long.
+_PLACE_KEPT_S: Final = DAY_S
 _RETENTION_S: Final = 7 * DAY_S
 
 
@@ -58,7 +61,10 @@ class Lease(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """A run that waits since then. `permits`: how many the key has, by its job. `message`: its execution."""
+    """A run that waits `since` then, at most `until` then.
+
+    `permits`: how many the key has, by its job. `message`: its execution.
+    """
 
     since: float
     until: float
@@ -69,7 +75,7 @@ class Place(Struct, frozen=True):
     @property
     def bound_s(self) -> int:
         """How far away its end can be."""
-        return max(LEASE_BOUNDS_S.values()) + 2 * _MARGINS_S
+        return MAX_WAIT_S + _MARGINS_S
 
 
 Entry = TypeVar("Entry", Lease, Place)
@@ -80,14 +86,17 @@ Named = tuple[str, Lease | Place]
 class Limit:
     """A key whose permit an attempt needs. `attempt` 0: the permit is for all attempts of the run.
 
-    The attempt may wait if fewer than `places` others do. The lease outlives that of the call by `margin_s`.
+    The attempt may wait until `wait_until` if fewer than `places` others do. The lease outlives that of the call by
+    `margin_s`. Runs that began before `since` hold nothing: their job was deleted, and this one has its id.
     """
 
     key: keys.Key
     permits: int
     attempt: int
     places: int
+    wait_until: float
     margin_s: int = 0
+    since: float = 0.0
 
 
 class Permit(NamedTuple):
@@ -101,7 +110,7 @@ class Permit(NamedTuple):
 
 
 class State(NamedTuple):
-    """The holders and the runs that wait, by their names, as far as their time is not over."""
+    """The holders and the runs that wait, by their names. Of a lease that is over, its run's record decides."""
 
     holders: dict[str, Lease]
     waiting: dict[str, Place]
@@ -110,7 +119,7 @@ class State(NamedTuple):
     def of(cls, stored: Item | None, now: float) -> State:
         """What an item holds. What somebody has damaged is past: the limit is exceeded until those runs end. Pure."""
         item = stored or {}
-        return cls(_living(item.get("holders"), Lease, now), _living(item.get("waiting"), Place, now))
+        return cls(_possible(item.get("holders"), Lease, now), _possible(item.get("waiting"), Place, now))
 
     def to_item(self) -> Item | None:
         """The item; None if there is nothing to store."""
@@ -147,27 +156,35 @@ class State(NamedTuple):
         waiting = {other: place for other, place in self.waiting.items() if other != name}
         return State({**self.holders, name: lease}, waiting)
 
-    def woken(self) -> list[Execution]:
+    def woken(self, now: float) -> list[Execution]:
         """Those that can go on now, the one that waits longest first. One that cannot be read is passed over."""
         woken = []
+        going = sum(held.until >= now for held in self.holders.values())
         for nth, name in enumerate(self.in_line()):
             place = self.waiting[name]
-            if len(self.holders) + nth < place.permits:
+            if going + nth < place.permits:
                 with suppress(UnreadableMessage):
                     woken.append(Execution.decode(place.message))
         return woken
+
+    def with_permits(self, permits: Mapping[str, int]) -> State:
+        """With these numbers of permits by the ids of jobs, which a person may have changed since."""
+        waiting = {
+            name: structs.replace(place, permits=permits.get(name.partition(":")[0], place.permits))
+            for name, place in self.waiting.items()
+        }
+        return State(self.holders, waiting)
 
 
 class Full(NamedTuple):
     """There is no permit: who has them, and who else waits.
 
-    `look_at`: when the first lease ends. `has_place`: the attempt waits in line, and is woken. `record`: its own
-    record, if that shows that the attempt does not wait for its turn. It has no place then.
+    `has_place`: the attempt waits in line, and is woken. `record`: its own record, if that shows that the attempt does
+    not wait for its turn. It has no place then.
     """
 
     state: State
     waiting: Sequence[str]
-    look_at: int
     has_place: bool = False
     record: Run | None = None
 
@@ -177,6 +194,13 @@ class Full(NamedTuple):
         return sorted(self.state.holders)
 
 
+class Taken(NamedTuple):
+    """Whether the permit that an attempt has now is new, or why it has none; and who goes on by what was freed."""
+
+    answer: bool | Full
+    woken: Sequence[Execution] = ()
+
+
 def take(
     stored: Item | None,
     execution: Execution,
@@ -184,33 +208,38 @@ def take(
     lease: Lease,
     now: float,
     ended: Sequence[Named] | None = None,
-) -> tuple[Item | None, bool | Full]:
+) -> tuple[Item | None, Taken]:
     """The item with the attempt's lease, and whether it is new; or why it has none. Pure.
 
     `ended`: entries that have ended; the attempt then takes a place, if it may wait. None: nobody has looked yet.
     """
-    name, state = name_of(execution), State.of(stored, now).without(ended or ())
+    name, before = name_of(execution), State.of(stored, now)
+    state = before.without(ended or ())
     own = state.holders.pop(name, None)
     is_held = own is not None and own.attempt == lease.attempt
     if own and is_held and own.until >= lease.until:
-        return stored, False
+        return stored, Taken(False)
     if is_held or state.is_free_for(name, limit.permits):
-        return state.holding(name, lease).to_item(), not is_held
-    other_names = [other for other in state.in_line() if other != name]
-    look_at = int(min((held.until for held in state.holders.values()), default=now + _OTHERS_FIRST_S)) + 1
-    full = Full(state, other_names, look_at)
-    if ended is None or len(other_names) >= limit.places:
-        return stored, full
-    since = state.waiting[name].since if name in state.waiting else now
-    place = Place(since, look_at + _MARGINS_S, execution.attempt, limit.permits, execution.encode())
-    waits = State(state.holders, {**state.waiting, name: place})
-    return waits.to_item(), full._replace(has_place=True)
+        after, answer = state.holding(name, lease), Taken(not is_held)
+    else:
+        other_names = [other for other in state.in_line() if other != name]
+        after, full = state, Full(state, other_names)
+        if ended is None:
+            return stored, Taken(full)
+        if len(other_names) < limit.places:
+            since = state.waiting[name].since if name in state.waiting else now
+            place = Place(since, limit.wait_until, execution.attempt, limit.permits, execution.encode())
+            after, full = State(state.holders, {**state.waiting, name: place}), full._replace(has_place=True)
+        after, answer = after.with_permits({execution.job_id: limit.permits}), Taken(full)
+    freed = len(before.holders) > len(state.holders) + is_held
+    woken = [waits for waits in after.woken(now) if name_of(waits) != name] if freed else ()
+    return (stored if after == before else after.to_item()), answer._replace(woken=woken)
 
 
 def leave(
     stored: Item | None, permit: Permit, now: float, *, is_copy: bool = False
-) -> tuple[Item | None, list[Execution]]:
-    """The item without the attempt's permit or place, and those that can go on. Pure.
+) -> tuple[Item | None, tuple[bool, list[Execution]]]:
+    """The item without the attempt's permit or place, whether it had one, and those that can go on. Pure.
 
     A copy of a message of an ended run finds nothing to leave, and wakes nobody: otherwise each copy would make
     copies of the next run's message, and those the copies of the one after it.
@@ -222,8 +251,8 @@ def leave(
         if (entry := part.get(name)) and (entry.attempt == permit.attempt or not permit.attempt)
     ]
     remaining = state.without(own)
-    woken = remaining.woken() if own or not is_copy else []
-    return remaining.to_item() if own else stored, woken
+    woken = remaining.woken(now) if own or not is_copy else []
+    return remaining.to_item() if own else stored, (bool(own), woken)
 
 
 def keep(stored: Item | None, permit: Permit, lease: Lease, now: float) -> tuple[Item | None, None]:
@@ -237,13 +266,25 @@ def keep(stored: Item | None, permit: Permit, lease: Lease, now: float) -> tuple
     return state.holding(name, lease).to_item(), None
 
 
-def has_ended(record: Run, entry: Lease | Place) -> bool:
-    """Whether the record shows that a run no longer needs its permit or place. Pure."""
-    if record.status in ENDED or isinstance(entry, Place) or not entry.attempt:
+def has_ended(record: Run | None, entry: Lease | Place, now: float) -> bool:
+    """Whether the record shows that a run no longer needs its permit or place. Pure.
+
+    After the end of its lease the record must show that it goes on. None: it has no record, or a damaged one.
+    """
+    is_over = isinstance(entry, Lease) and entry.until < now
+    if record is None:
+        return is_over
+    if isinstance(entry, Place):
         return record.status in ENDED
-    if record.attempt == entry.attempt:
-        return record.status != RUNNING
-    return record.attempt > entry.attempt
+    if now <= record.work_until and record.attempt == (entry.attempt or record.attempt):
+        return False
+    if record.status in ENDED:
+        return True
+    if entry.attempt and record.attempt != entry.attempt:
+        return is_over or record.attempt > entry.attempt
+    if entry.attempt and record.status != RUNNING:
+        return True
+    return is_over and not (record.status == RUNNING and now <= record.lease_until)
 
 
 def name_of(execution: Execution) -> str:
@@ -262,19 +303,24 @@ class Holders:
     def take(self, limit: Limit, execution: Execution, lease_until: float) -> Permit | Full:
         """Take a permit for an attempt. Without one it takes a place, if it may wait. Raises Busy."""
         lease = Lease(lease_until + limit.margin_s, limit.attempt, "call")
-        ask = partial(take, execution=execution, limit=limit, lease=lease, now=self.clock.now())
-        stored, answer = self.runs.swap(limit.key, ask)
-        if isinstance(answer, Full):
-            record, ended = self._looked_up(execution, answer.state)
+        now = self.clock.now()
+        ask = partial(take, execution=execution, limit=limit, lease=lease, now=now)
+        stored, taken = self.runs.swap(limit.key, ask)
+        if isinstance(taken.answer, Full):
+            own = name_of(execution)
+            record, ended = self.looked_up(taken.answer.state, execution.tenant, own, limit.since)
             if record and not record.waits_for(execution.attempt):
-                return answer._replace(record=record)
+                return taken.answer._replace(record=record)
             ask = partial(ask, ended=ended)
-            changed, answer = ask(stored)
+            changed, taken = ask(stored)
             if changed != stored:
-                stored, answer = self.runs.swap(limit.key, ask, stored)
-        if isinstance(answer, Full):
-            return answer
-        return Permit(limit.key, execution, limit.attempt, answer, stored)
+                if isinstance(taken.answer, Full) and taken.answer.has_place and not taken.answer.waiting:
+                    self.runs.put({**keys.line(limit.key), "at": now})  # before the first one has its place
+                stored, taken = self.runs.swap(limit.key, ask, stored)
+            self.wake(taken.woken)
+        if isinstance(taken.answer, Full):
+            return taken.answer
+        return Permit(limit.key, execution, limit.attempt, taken.answer, stored)
 
     def keep(self, permits: Iterable[Permit], until: float, doing: Doing) -> None:
         """Keep the permits until then."""
@@ -283,48 +329,60 @@ class Holders:
             lease = Lease(until, permit.attempt, doing)
             self.runs.swap(permit.key, partial(keep, permit=permit, lease=lease, now=now), permit.stored)
 
-    def free(self, permits: Iterable[Permit], *, is_copy: bool = False) -> None:
+    def free(self, permits: Iterable[Permit], *, is_copy: bool = False) -> list[keys.Key]:
         """Free these permits, or the places of who waits for them, and wake those that can go on.
 
-        Who may have died in between does it again. `is_copy`: another message has done it.
+        Who may have died in between does it again. `is_copy`: another message has done it. Returns the keys of which
+        there was something to free.
         """
-        now = self.clock.now()
+        now, freed = self.clock.now(), []
         for permit in permits:
             change = partial(leave, permit=permit, now=now, is_copy=is_copy)
-            _, woken = self.runs.swap(permit.key, change, permit.stored)
-            self.queue.send([replace(execution, not_before_at=int(now)) for execution in woken])
+            _, (is_freed, woken) = self.runs.swap(permit.key, change, permit.stored)
+            self.wake(woken)
+            freed += [permit.key] if is_freed else []
+        return freed
 
-    def _looked_up(self, execution: Execution, state: State) -> tuple[Run | None, list[Named]]:
-        """The attempt's own record; and which holders, and whether the first that waits, have ended by theirs."""
-        first = state.in_line()[:1]
+    def wake(self, executions: Sequence[Execution]) -> None:
+        """Send the messages of runs that can go on."""
+        now = int(self.clock.now())
+        self.queue.send([replace(execution, not_before_at=now) for execution in executions])
+
+    def looked_up(
+        self, state: State, tenant: str, own: str = "", since: float = 0.0
+    ) -> tuple[Run | None, list[Named]]:
+        """The record of the run `own`; and which holders, and whether the first that waits, have ended by theirs."""
+        first, now = state.in_line()[:1], self.clock.now()
         entries: list[Named] = [*state.holders.items(), *((name, state.waiting[name]) for name in first)]
-        own = name_of(execution)
-        named = {
-            name: key for name in (own, *(name for name, _ in entries)) if (key := _key(execution, name))
-        }
+        names = (own, *(name for name, _ in entries))
+        named = {name: key for name in names if (key := _key(tenant, name))}
         records: dict[str, Run] = {}
         for item in self.runs.get_many(list(named.values())):
             with suppress(ValidationError):  # of a damaged one nobody knows: its lease counts
                 record = Run.from_item(item)
                 records[f"{record.job_id}:{record.run_name}"] = record
-        ended = [
-            (name, entry) for name, entry in entries if name in records and has_ended(records[name], entry)
-        ]
+        ended = []
+        for name, entry in entries:
+            of_entry = records.get(name)
+            is_former = of_entry is not None and 0 < of_entry.first_started_at < since
+            if is_former or has_ended(of_entry, entry, now):
+                ended.append((name, entry))
         return records.get(own), ended
 
 
-def _living(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:
-    """Those whose time is not over, and not further away than it can be."""
-    living = {}
+def _possible(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:
+    """Those whose end is not further away than it can be. A place is kept for a day after its end."""
+    possible = {}
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         with suppress(ValidationError):
             read = convert(entry, kind)
-            if now <= read.until <= now + read.bound_s:
-                living[name] = read
-    return living
+            from_at = now - _PLACE_KEPT_S if isinstance(read, Place) else 0
+            if from_at <= read.until <= now + read.bound_s:
+                possible[name] = read
+    return possible
 
 
-def _key(execution: Execution, name: str) -> keys.Key | None:
-    """The key of a run of the same tenant; None for a name that nobody has written."""
+def _key(tenant: str, name: str) -> keys.Key | None:
+    """The key of a run of the tenant; None for a name that nobody has written."""
     job_id, _, run_name = name.partition(":")
-    return keys.run(execution.tenant, job_id, run_name) if job_id and run_name else None
+    return keys.run(tenant, job_id, run_name) if job_id and run_name else None

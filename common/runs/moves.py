@@ -90,10 +90,8 @@ MOVES: Final[dict[str, Move]] = {
     "take over": Move((RUNNING, DISPATCHED), (RUNNING, DISPATCHED), _DEAD),
     # Of a dispatched run: the service refused it, or the target reports the result.
     "finish": Move((RUNNING, DISPATCHED), (SUCCEEDED, FAILED, RETRYING), _MESSAGE),
-    # The end that a target or a person told must not overlook a later sign.
-    "finish by a sign": Move(
-        (RUNNING, DISPATCHED), (SUCCEEDED, FAILED, RETRYING), f"{_MESSAGE} AND #signs = :signs"
-    ),
+    # The end that a target told must not overlook a later sign.
+    "finish by a sign": Move((RUNNING,), (SUCCEEDED, FAILED, RETRYING), f"{_MESSAGE} AND #signs = :signs"),
     "skip": Move((NONE, QUEUED), (SKIPPED,)),
     "miss": Move((NONE,), (SKIPPED,)),
     # Before the next attempt, for example because the job was paused or deleted.
@@ -108,7 +106,8 @@ MOVES: Final[dict[str, Move]] = {
     # A durable execution goes on: the attempt looks again later.
     "look": Move((RUNNING,), (), f"{_UNTOLD} AND #signs = :signs"),
     "settle": Move((DISPATCHED,), (), _MESSAGE),
-    "stop": Move((RUNNING, DISPATCHED), (), _CLAIM),
+    "end by hand": Move((RUNNING, DISPATCHED), (FAILED,), _CLAIM),
+    "note a stop": Move((FAILED,), (), _CLAIM),
 }
 
 

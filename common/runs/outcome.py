@@ -29,6 +29,7 @@ class Outcome:
 
     `retry_after_s` is the delay that the target asked for. `throttled` says that the target refused the work before it
     began, so the attempt does not count. `accepted`: it has only accepted the work. `started`: ARNs of what it started.
+    `unanswered`: nobody waits for the answer any more, but the work may go on.
 
     Every outcome can be stored, whatever a target answered: texts are cut between characters, and the delay is at most
     MAX_RETRY_AFTER_S.
@@ -44,6 +45,7 @@ class Outcome:
     throttled: bool = False
     accepted: bool = False
     started: tuple[str, ...] = ()
+    unanswered: bool = False
 
     def __post_init__(self) -> None:
         for name, most_bytes in _MAX_FIELD_BYTES.items():

@@ -13,6 +13,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from msgspec.structs import replace
+
 from common.limits import MAX_RECORDS_READ, UNSTARTED_KEPT_S
 from common.planning.due_entry import Missed
 from common.planning.execution import SCHEDULE, Execution, split_run_name
@@ -27,7 +29,7 @@ from common.runs.claims import (
     takeover_update,
 )
 from common.runs.moves import MOVES, By, MoveRefused, by_claim_of
-from common.runs.outcome import Outcome
+from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import (
     CANCELLED,
@@ -181,13 +183,16 @@ class Runs:
         finished_at: float,
         retry_at: float | None,
         settlement: Settlement | None = None,
+        work_until: float = 0.0,
     ) -> bool:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile.
 
-        With a settlement also if the target has given a sign meanwhile. The run then belongs to its message.
+        With a settlement also if the target has given a sign meanwhile. The run then belongs to its message. Its work
+        can go on until `work_until`.
         """
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
-        update = finish_update(claim, outcome, status, finished_at, retry_at, settlement)
+        also = {"work_until": work_until} if work_until else None
+        update = finish_update(claim, outcome, status, finished_at, retry_at, settlement, also)
         by, name = claim.by, "finish"
         if settlement:
             by, name = by._replace(signs=settlement.signs), "finish by a sign"
@@ -272,9 +277,11 @@ class Runs:
         """Record what a call started, so that it can be stopped."""
         self._noted(execution, change({"started_arns": list(arns)}), Attribute("claim_token") == claim_token)
 
-    def note_not_stopped(self, run: Run, problem: str) -> None:
-        """Write down why what the attempt started could not be stopped."""
-        self.move("stop", run.key, change({"stop_problem": problem}), by_claim_of(run))
+    def note_stopped(self, run: Run, problem: str, now: float) -> Run:
+        """Write down that what the attempt started was stopped, or why it could not be. Returns the record."""
+        noted = {"stop_problem": problem} if problem else {"stopped_at": now}
+        self.move("note a stop", run.key, change(noted), by_claim_of(run))
+        return replace(run, **noted)
 
     def _noted(self, execution: Execution, update: Expression, condition: Condition) -> bool:
         with suppress(ConditionFailed):
@@ -350,15 +357,25 @@ class Runs:
         by = By(execution.attempt)
         return self._move_together("open again by hand", [(_key(execution), update)], by, commit)
 
-    def ask_to_stop(self, run: Run, note: str, now: float, commit: Commit = Transaction.commit) -> bool:
-        """Write down that a person wants this attempt to stop. False if it has ended meanwhile."""
+    def end_by_hand(
+        self, run: Run, note: str, now: float, work_until: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """End an attempt that a person wants to stop. Its work can go on until `work_until`.
+
+        False if it has ended meanwhile.
+        """
         self.note([run.execution], now)
-        update = change(
-            {"stop_attempt": run.attempt, "stop": {"at": now, "note": note}},
-            remove=("stop_problem",),
-            add={"signs": 1},
-        )
-        return self._move_together("stop", [(run.key, update)], by_claim_of(run), commit)
+        words = f"stopped by hand{f': {note}' if note else ''}"
+        outcome = Outcome(ok=False, permanent=True, error_type=STOPPED, error=words)
+        also = {"stop_attempt": run.attempt, "stop": {"at": now, "note": note}, "stop_problem": ""}
+        also |= {"work_until": work_until} if work_until else {}
+        claim = Claim(run.execution, run.claimed_by, run.started_at, run.lease_until, token=run.claim_token)
+        update = finish_update(claim, outcome, FAILED, now, None, also=also)
+        return self._move_together("end by hand", [(run.key, update)], by_claim_of(run), commit)
+
+    def forget_work(self, run: Run) -> None:
+        """Write down that nothing of an ended run goes on."""
+        self._noted(run.execution, change({"work_until": 0}), Attribute("claim_token") == run.claim_token)
 
     def get(self, execution: Execution) -> Run | None:
         """The record of an execution; None if it has none. Raises ValueError: it is unreadable."""

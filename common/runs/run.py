@@ -102,11 +102,10 @@ class Stop(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
-    """The end that the target of an attempt told: `ok` or not, or that it `stopped` as a person wanted."""
+    """The end that the target of an attempt told."""
 
     at: Number
-    ok: bool | None = None
-    stopped: bool = False
+    ok: bool
     permanent: bool = False
     error_type: str = ""
     error: str = ""
@@ -115,10 +114,8 @@ class Report(Struct, frozen=True, omit_defaults=True):
     retry_after_s: Number | None = None
 
     @property
-    def outcome(self) -> Outcome | None:
-        """The outcome that was told; None: a person stopped it."""
-        if self.ok is None:
-            return None
+    def outcome(self) -> Outcome:
+        """The outcome that was told."""
         return Outcome(
             ok=self.ok,
             permanent=self.permanent,
@@ -205,8 +202,11 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Progress | None = None
     report: Report | None = None
     stop: Stop | None = None
-    # Why what the attempt started could not be stopped.
+    # When what the attempt started was stopped, or why it could not be.
+    stopped_at: Number = 0
     stop_problem: str = ""
+    # Until when the work of the newest attempt can go on, although nobody waits for its answer.
+    work_until: Number = 0
     started_arns: tuple[str, ...] = ()
     # The name of the durable execution that the accepted attempt is.
     durable_name: str = ""

@@ -88,6 +88,8 @@ AUDIT_PREFIX, SCHEDULE_GROUP_PREFIX = "AUDIT#", "SCHEDULE_GROUP#"
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
 MARK, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "REPORTED"))
 CHORES: Final = "CHORES"
+# The sort key of the permit of a job's overlap; the partition of all keys with a line.
+PERMIT, LINES = "PERMIT", "LINES##"
 
 former_job = Row("jobs", "{tenant}", FORMER_PREFIX + "{job_id}", "a deleted job: its revision and schedule")
 calendar = Row("jobs", "{tenant}", CALENDAR_PREFIX + "{name}", "dates that jobs name to exclude them")
@@ -123,8 +125,9 @@ planned_window = Row("due", WINDOWS, "{end:010d}", "how the planning of a window
 set_aside = Row("due", QUARANTINE, "{kind}#{name}", "what could not be planned, and why")
 unrecorded = Row("due", UNRECORDED, "{execution_id}", "an execution that has no record")
 
-overlap_permit = Row("runs", "{tenant}#{job_id}#permit", "PERMIT", "the run that goes, and who waits")
+overlap_permit = Row("runs", "{tenant}#{job_id}#permit", PERMIT, "the run that goes, and who waits")
 key_permits = Row("runs", "{tenant}##permits", "{concurrency_key}", "the attempts that go, and who waits")
+waiting_line = Row("runs", LINES, "{partition}|{sort_key}", "a key that runs wait for in line")
 # No job has an empty id, so no run is in these partitions.
 projected_window = Row("runs", "{tenant}##windows", "{start:010d}", "the projection: runs of ten minutes")
 projected_portion = Row(
@@ -158,6 +161,11 @@ seal = Row("audit", "SEALS#{tenant}", "{number:09d}", "the hashes of the entries
 texts_of_job, listings, shard_partition = job_text.partition, listing.partition, due_entry.partition
 projected_windows, projected_portions = projected_window.partition, projected_portion.partition
 projected_days, seals = projected_day.partition, seal.partition
+
+
+def line(key: Key) -> Key:
+    """The entry of a key of overlap or concurrency in the list of those with a line."""
+    return waiting_line(key["pk"], key["sk"])
 
 
 def job(tenant: str, job_id: str) -> Key:

@@ -60,7 +60,7 @@ PERMANENT: Final = frozenset(
 def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outcome:
     """The outcome of a call that AWS refused or did not answer."""
     if isinstance(error, ReadTimeoutError):
-        return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
+        return timed_out(timeout_s)
     if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
         return Outcome(ok=False, error_type=type(error).__name__, error=str(error))
     details = error.response.get("Error", {})
@@ -69,6 +69,13 @@ def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outc
         details.get("Message", ""),
         request_id=request_id(error.response),
         retry_after_s=seconds(error.response.get("retryAfterSeconds")),
+    )
+
+
+def timed_out(timeout_s: float) -> Outcome:
+    """The outcome of a call whose answer did not come in time. What was called may go on."""
+    return Outcome(
+        ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s", unanswered=True
     )
 
 

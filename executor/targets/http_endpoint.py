@@ -107,7 +107,7 @@ class HttpEndpoints:
         except ssl.SSLCertVerificationError as error:
             return _never("CertificateRefused", error.verify_message or str(error))
         except TimeoutError:
-            return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
+            return answers.timed_out(timeout_s)
         except (OSError, Unreachable, BadAnswer) as error:
             return Outcome(ok=False, error_type=type(error).__name__, error=str(error))
 

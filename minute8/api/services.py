@@ -43,6 +43,7 @@ from common.registration.registry import Registry
 from common.registration.secret_store import SecretStore
 from common.registration.subscriptions import SubscriptionStore
 from common.runs.callbacks import Callbacks
+from common.runs.holders import Holders
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import on_first_use, read_parameter
 from common.storage.metering import Meter, metered
@@ -156,7 +157,9 @@ class Services(Deployment):
     @property
     def manual(self) -> ManualCommands:
         """What a person does with runs."""
-        return ManualCommands(self.store, self.runs, self.queue, self.clock, self.limits.payload_formats)
+        holders = Holders(self.tables.runs, self.queue, self.clock)
+        formats = self.limits.payload_formats
+        return ManualCommands(self.store, self.runs, self.queue, self.clock, formats, holders)
 
     @property
     def secrets(self) -> SecretStore:

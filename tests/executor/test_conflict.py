@@ -73,11 +73,12 @@ WISH: dict[str, Any] = {"stop_attempt": 1, "stop": AskedToStop(at=AGO, note="wro
         (accepted(attempt=2), "Duplicate"),
         (reported(True), "Settle"),
         (reported(False), "Settle"),
-        # A person wants it to stop.
-        (accepted(**WISH), "Stop"),
-        (record("running", lease_until=LATER, **WISH), "Stop"),
-        (record("dispatched", **WISH), "Stop"),
-        (record("succeeded", **WISH), "RepeatEnd"),
+        # A person has ended it: what it started is stopped once.
+        (record("failed", **WISH), "Stop"),
+        (record("failed", stopped_at=AGO, **WISH), "RepeatEnd"),
+        (record("failed", stop_problem="no", **WISH), "RepeatEnd"),
+        (record("failed", attempt=2, **WISH), "RepeatEnd"),
+        (record("retrying", next_attempt_at=LATER, **WISH), "Duplicate"),
     ],
 )
 def test_each_record_has_one_answer(run: Run | None, action: str) -> None:
@@ -102,32 +103,31 @@ def test_a_dead_executors_attempt_fails_if_it_may_not_be_made_again(
 
 
 @pytest.mark.parametrize(
-    ("run", "is_stopped", "error_type", "ended_at"),
+    ("run", "error_type", "ended_at"),
     [
-        (reported(True), None, "", AGO),
-        (reported(True, at=NOW + 9), None, "", NOW),
-        (reported(True, at=NOW - 99), None, "", NOW - 40),  # not before it started
-        (reported(False), None, "Boom", AGO),
-        (accepted(lease_until=AGO), None, "CallbackTimedOut", NOW),
-        (accepted(**WISH), True, "StoppedByHand", NOW),
-        (reported(True, **WISH), True, "", AGO),
-        (reported(False, **WISH), False, "StoppedByHand", AGO),
-        (record("dispatched", **WISH), True, "StoppedByHand", NOW),
+        (reported(True), "", AGO),
+        (reported(True, at=NOW + 9), "", NOW),
+        (reported(True, at=NOW - 99), "", NOW - 40),  # not before it started
+        (reported(False), "Boom", AGO),
+        (accepted(lease_until=AGO), "CallbackTimedOut", NOW),
     ],
 )
-def test_how_and_when_an_attempt_ends_that_was_accepted_or_stopped(
-    run: Run, is_stopped: bool | None, error_type: str, ended_at: float
-) -> None:
-    action = decide(Conflict(run, is_stopped=is_stopped), CLAIM, NOW)
+def test_how_and_when_an_attempt_ends_that_was_accepted(run: Run, error_type: str, ended_at: float) -> None:
+    action = decide(Conflict(run), CLAIM, NOW)
     assert isinstance(action, Settle)
     assert (action.outcome.error_type, action.ended_at) == (error_type, ended_at)
     assert action.outcome.ok == (not error_type)
 
 
-def test_what_could_not_be_stopped_goes_on() -> None:
-    assert type(decide(Conflict(accepted(**WISH), is_stopped=False), CLAIM, NOW)).__name__ == "ComeAgain"
-    going = record("running", lease_until=LATER, **WISH)
-    assert type(decide(Conflict(going, is_stopped=False), CLAIM, NOW)).__name__ == "Duplicate"
+@pytest.mark.parametrize(
+    ("run", "unanswered"),
+    [(accepted(), False), (record("running", lease_until=LATER), True)],
+)
+def test_the_run_of_a_deleted_job_ends_at_once(run: Run, unanswered: bool) -> None:
+    action = decide(Conflict(run, no_takeover="the job was deleted", is_deleted=True), CLAIM, NOW)
+    assert isinstance(action, Settle)
+    outcome = action.outcome
+    assert (outcome.error_type, outcome.permanent, outcome.unanswered) == ("deleted", True, unanswered)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,6 @@ def test_what_could_not_be_stopped_goes_on() -> None:
         (record("dispatched", claimed_by="mine", lease_until=AGO, settled_attempt=1), "RepeatEnd"),
         (record("dispatched", lease_until=AGO), "RepeatEnd"),
         (accepted(lease_until=AGO), "Settle"),
-        (record("running", lease_until=AGO, **WISH), "Stop"),
     ],
 )
 def test_a_message_after_the_lease_takes_over_from_a_dead_executor(run: Run, action: str) -> None:

@@ -34,7 +34,7 @@ MARGINS_S = 900
 
 
 def limit(permits: int = 1, places: int = MAX_PLACES, attempt: int = 1) -> Limit:
-    return Limit(KEY, permits, attempt, places)
+    return Limit(KEY, permits, attempt, places, NOW + 900)
 
 
 def held(until: float = NOW + 40, attempt: int = 1, doing: Doing = "call") -> Item:
@@ -59,14 +59,16 @@ def item(holders: Any = None, waiting: Any = None) -> Item:
 def answer(stored: Item | None, limit: Limit) -> str:
     """What a run gets that asks at NOW for a call of 40 s."""
     lease = Lease(NOW + 40, limit.attempt, "call")
-    changed, result = take(stored, RUN, limit, lease, NOW)
+    changed, (result, woken) = take(stored, RUN, limit, lease, NOW)
     if isinstance(result, bool):
+        assert not woken
         return "taken" if result else "had it"
     assert changed is stored
-    changed, result = take(stored, RUN, limit, lease, NOW, ended=[])
+    changed, (result, woken) = take(stored, RUN, limit, lease, NOW, ended=[])
     assert isinstance(result, Full)
+    assert not woken
     assert result.has_place == (ME in State.of(changed, NOW).waiting)
-    return f"looks at {result.look_at - NOW}" if result.has_place else "full"
+    return "waits" if result.has_place else "full"
 
 
 @pytest.mark.parametrize(
@@ -76,18 +78,18 @@ def answer(stored: Item | None, limit: Limit) -> str:
         (item({ME: held()}), limit(), "had it"),
         (item({ME: held(NOW + 10)}), limit(), "had it"),
         (item({ME: held(attempt=2)}), limit(), "taken"),  # of another attempt of the same run
-        (item({OTHER: held()}), limit(), "looks at 41"),
+        (item({OTHER: held()}), limit(), "waits"),
         (item({OTHER: held()}), limit(2), "taken"),
-        (item({OTHER: held(), THIRD: held(NOW + 20)}), limit(2), "looks at 21"),
-        (item({OTHER: held(NOW - 1)}), limit(), "taken"),
-        (item(None, {OTHER: place()}), limit(), "looks at 11"),  # it is about to take it
+        (item({OTHER: held(), THIRD: held(NOW + 20)}), limit(2), "waits"),
+        (item({OTHER: held(NOW - 1)}), limit(), "waits"),  # its record may show that it goes on
+        (item(None, {OTHER: place()}), limit(), "waits"),  # it is about to take it
         (item(None, {OTHER: place(), ME: place(NOW - 6)}), limit(), "taken"),
-        (item(None, {OTHER: place(), ME: place(NOW - 4)}), limit(), "looks at 11"),
-        (item({THIRD: held()}, {OTHER: place()}), limit(2), "looks at 41"),
+        (item(None, {OTHER: place(), ME: place(NOW - 4)}), limit(), "waits"),
+        (item({THIRD: held()}, {OTHER: place()}), limit(2), "waits"),
         (item({THIRD: held()}, {OTHER: place()}), limit(3), "taken"),
         (item({OTHER: held()}), limit(places=0), "full"),
-        (item({OTHER: held()}), limit(places=1), "looks at 41"),
-        (item({OTHER: held()}, {ME: place()}), limit(places=1), "looks at 41"),
+        (item({OTHER: held()}), limit(places=1), "waits"),
+        (item({OTHER: held()}, {ME: place()}), limit(places=1), "waits"),
         (item({OTHER: held()}, {THIRD: place()}), limit(places=1), "full"),
         (item({OTHER: held()}, {f"{n}:x": place() for n in range(MAX_PLACES)}), limit(), "full"),
     ],
@@ -117,11 +119,11 @@ def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, bound_s:
 )
 def test_what_somebody_has_damaged_holds_nothing(damaged: Any) -> None:
     assert answer(item({OTHER: damaged}), limit()) == "taken"
-    assert answer(item({OTHER: damaged, THIRD: held()}), limit()) == "looks at 41"
+    assert answer(item({OTHER: damaged, THIRD: held()}), limit()) == "waits"
     assert answer({"holders": damaged, "waiting": [], "etag": 3}, limit()) == "taken"
 
 
-def record(status: Any, attempt: int = 1) -> Run:
+def record(status: Any, attempt: int = 1, **fields: Any) -> Run:
     return Run(
         tenant="alice",
         job_id="report",
@@ -132,6 +134,7 @@ def record(status: Any, attempt: int = 1) -> Run:
         trigger="schedule",
         status=status,
         attempt=attempt,
+        **fields,
     )
 
 
@@ -152,13 +155,58 @@ def test_a_record_says_who_no_longer_needs_it(
     run: Run, of_the_run: bool, of_its_first_attempt: bool, a_place: bool
 ) -> None:
     waits = State.of(item(None, {ME: place()}), NOW).waiting[ME]
-    assert has_ended(run, Lease(NOW, 0, "call")) is of_the_run
-    assert has_ended(run, Lease(NOW, 1, "call")) is of_its_first_attempt
-    assert has_ended(run, waits) is a_place
+    assert has_ended(run, Lease(NOW, 0, "call"), NOW) is of_the_run
+    assert has_ended(run, Lease(NOW, 1, "call"), NOW) is of_its_first_attempt
+    assert has_ended(run, waits, NOW) is a_place
 
 
 def test_an_attempt_that_has_taken_a_permit_and_is_not_claimed_yet_has_not_ended() -> None:
-    assert not has_ended(record("retrying"), Lease(NOW, 2, "call"))
+    assert not has_ended(record("retrying"), Lease(NOW, 2, "call"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("run", "goes_on"),
+    [
+        (None, False),
+        (record("retrying"), False),
+        (record("queued", 0), False),
+        (record("running", lease_until=NOW - 1), False),
+        (record("running", lease_until=NOW), True),  # its target gave a sign, and its message is late
+        (record("running", 2, lease_until=NOW), False),
+        (record("failed", work_until=NOW), True),
+        (record("retrying", work_until=NOW), True),
+        (record("failed", work_until=NOW - 1), False),
+    ],
+)
+def test_after_the_lease_the_record_must_show_that_the_attempt_goes_on(
+    run: Run | None, goes_on: bool
+) -> None:
+    assert has_ended(run, Lease(NOW - 1, 1, "callback"), NOW) is not goes_on
+
+
+def test_work_that_goes_on_after_the_end_of_its_run_keeps_the_permit() -> None:
+    for attempt in (0, 1):
+        assert not has_ended(record("failed", work_until=NOW), Lease(NOW, attempt, "call"), NOW)
+        assert has_ended(record("failed", work_until=NOW - 1), Lease(NOW, attempt, "call"), NOW)
+
+
+def test_who_finds_that_a_holder_has_ended_wakes_the_line() -> None:
+    """Those in line have no message of their own."""
+    waiting = {"b:x": place(NOW - 4, 2, "b"), "a:x": place(NOW - 3, 2, "a")}
+    gone = (OTHER, Lease(NOW + 40, 1, "call"))
+    changed, (result, woken) = take(
+        item({OTHER: held()}, waiting), RUN, limit(2), Lease(NOW + 40, 1, "call"), NOW, ended=[gone]
+    )
+    assert isinstance(result, Full)
+    assert [execution.job_id for execution in woken] == ["b", "a"]
+    assert State.of(changed, NOW).holders == {}
+
+
+def test_a_changed_number_of_permits_holds_for_all_that_wait_of_the_job() -> None:
+    waiting = {"report:a": place(NOW - 4, 1), "other:b": place(NOW - 3, 1)}
+    stored = item({f"x:{n}": held() for n in range(3)}, waiting)
+    changed, _ = take(stored, RUN, limit(3), Lease(NOW + 40, 1, "call"), NOW, ended=[])
+    assert [waits.permits for waits in State.of(changed, NOW).waiting.values()] == [3, 1, 3]
 
 
 def permit(attempt: int = 1) -> Permit:
@@ -166,7 +214,7 @@ def permit(attempt: int = 1) -> Permit:
 
 
 def after_leaving(stored: Item | None, permit: Permit) -> tuple[Item | None, list[str]]:
-    changed, woken = leave(stored, permit, NOW)
+    changed, (_, woken) = leave(stored, permit, NOW)
     return changed, [execution.job_id for execution in woken]
 
 
@@ -192,7 +240,7 @@ def test_a_copy_wakes_others_only_if_it_leaves_something() -> None:
         (item({ME: held()}, waiting), True),
         (item({}, {ME: place(NOW - 5), **waiting}), True),
     ]:
-        _, woken = leave(stored, permit(), NOW, is_copy=True)
+        _, (_, woken) = leave(stored, permit(), NOW, is_copy=True)
         assert [execution.job_id for execution in woken] == ["b"] * is_woken
 
 
@@ -228,7 +276,7 @@ def test_many_runs_in_a_random_order(seed: int) -> None:
         if ready and (random.random() < 0.6 or not going):
             run = ready.pop(random.randrange(len(ready)))
             lease = Lease(now + 40, 1, "call")
-            stored, result = take(stored, run, limit(permits), lease, now, ended=[])
+            stored, (result, _) = take(stored, run, limit(permits), lease, now, ended=[])
             if isinstance(result, Full):
                 assert result.has_place
                 line += [run] if run not in line else []
@@ -239,7 +287,7 @@ def test_many_runs_in_a_random_order(seed: int) -> None:
         elif going:
             run = going.pop(random.randrange(len(going)))
             ended += 1
-            stored, woken = leave(stored, Permit(KEY, run, 1), now)
+            stored, (_, woken) = leave(stored, Permit(KEY, run, 1), now)
             ready += [waits for waits in woken if waits not in ready]
         assert len(going) <= permits
         assert len(State.of(stored, now).holders) == len(going)

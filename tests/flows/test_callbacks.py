@@ -240,12 +240,14 @@ def test_a_paused_or_deleted_job_still_hears_how_its_run_ended(
     assert world.statuses(*KEY) == ["succeeded"]
 
 
-def test_the_next_sign_of_a_stopped_run_is_answered_by_stop(world: World, target: Target) -> None:
+def test_a_cancelled_run_ends_at_once_and_its_target_is_told_with_its_next_sign(
+    world: World, target: Target
+) -> None:
     begin(world, cron="15-20/5 3 * * *", overlap="queue_one")
     world.run_until("2026-11-21T03:20:30Z", ticks=True)
     world.manual.cancel("alice", run_of_first(world), "wrong data")
-    assert world.statuses(*KEY) == ["running", "queued"]
-    assert target.goes_on().stop
+    assert world.statuses(*KEY) == ["failed", "queued"]
+    assert target.goes_on(nth=0).stop
     world.deliver()
     assert world.statuses(*KEY) == ["failed", "running"]
     assert world.run_items(*KEY)[0]["attempts"][0]["error"] == "stopped by hand: wrong data"
@@ -257,26 +259,25 @@ def run_of_first(world: World) -> str:
     return f"alice:job:{world.run_items(*KEY)[0]['sk']}"
 
 
-def test_a_stopped_run_whose_target_is_silent_ends_with_its_time(world: World, target: Target) -> None:
+def test_a_cancelled_run_whose_target_is_silent_has_ended(world: World, target: Target) -> None:
     begin(world, callback_timeout_s=600)
     world.manual.cancel("alice", run_of_first(world), "")
-    world.run_until("2026-11-21T03:26:00Z", ticks=True)
     assert (run_of(world)["status"], run_of(world)["attempts"][0]["error_type"]) == ("failed", STOPPED)
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     assert len(target.events) == 1
 
 
-def test_a_run_that_succeeds_although_it_was_to_stop_has_succeeded(world: World, target: Target) -> None:
+def test_what_was_cancelled_cannot_succeed_any_more(world: World, target: Target) -> None:
     begin(world)
     world.manual.cancel("alice", run_of_first(world), "")
-    target.ends(OK)
+    with pytest.raises(Conflict, match="is failed"):
+        target.ends(OK)
     world.deliver()
-    assert world.statuses(*KEY) == ["succeeded"]
+    assert world.statuses(*KEY) == ["failed"]
 
 
-@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
-def test_what_cannot_be_told_is_not_stopped(world: World, invocation: str) -> None:
-    world.registry.create(*KEY, job(at=DUE, invocation=invocation))
+def test_what_was_handed_over_and_cannot_be_told_is_not_cancelled(world: World) -> None:
+    world.registry.create(*KEY, job(at=DUE, invocation="Event"))
     refused: list[str] = []
 
     def slow(event: Mapping[str, Any]) -> Outcome:
@@ -357,7 +358,7 @@ def test_why_an_execution_could_not_be_stopped_is_in_its_run(
     world.manual.cancel("alice", run_of_first(world), "")
     world.deliver()
     run = run_of(world)
-    assert (run["status"], run["stop_problem"]) == ("dispatched", "AccessDeniedException: not authorized")
+    assert (run["status"], run["stop_problem"]) == ("failed", "AccessDeniedException: not authorized")
     assert len(world.sqs) == 0
 
 

@@ -145,13 +145,13 @@ def test_an_attempt_that_waits_for_its_retry_holds_no_slot(world: World) -> None
 
 
 def test_the_slots_of_dead_executors_come_back(world: World) -> None:
-    """Their leases end with those of their attempts, and a minute later."""
+    """Their leases end with those of their attempts, and a minute later; within ten minutes a chore finds that."""
     create(world, 1, limit=1)
     dead = {"until": at(DUE) + 40, "attempt": 1, "doing": "call"}
     world.table("runs").put({**keys.key_permits("alice", "crm"), "holders": {"gone:run": dead}})
     world.run_until("2026-11-21T03:15:30Z")
     assert states(world) == ["queued"]
-    world.run_until("2026-11-21T03:16:30Z")
+    world.run_until("2026-11-21T03:18:30Z", ticks=True)
     assert states(world) == ["running"]
 
 

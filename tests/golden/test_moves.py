@@ -66,11 +66,9 @@ OTHERS: Final[dict[str, tuple[str, Write]]] = {
         "dispatched",
         lambda runs: runs.note_started(FIRST, "token", ["x"]),
     ),
-    "ask to stop": ("running", lambda runs: runs.ask_to_stop(run_of(runs), "why", 1001)),
-    "note that it was not stopped": (
-        "running",
-        lambda runs: runs.note_not_stopped(run_of(runs), "no"),
-    ),
+    "note that it was stopped": ("failed", lambda runs: runs.note_stopped(run_of(runs), "", 1003)),
+    "note that it was not stopped": ("failed", lambda runs: runs.note_stopped(run_of(runs), "no", 1003)),
+    "forget that its work goes on": ("failed", lambda runs: runs.forget_work(run_of(runs))),
     "note a dead letter": ("failed", lambda runs: runs.note_dead_letter(FIRST, "no queue")),
 }
 

@@ -29,6 +29,7 @@ from common.runs.states import (
     SUCCEEDED,
     TRIGGERS,
 )
+from common.storage.expressions import change
 from tests.worlds import World
 
 FIRST = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1)
@@ -48,11 +49,16 @@ def first_attempt(runs: Runs, status: str = "running") -> None:
     runs.claim(claim(FIRST), status)
 
 
-def stopped(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
-    """A person asks a run to stop, which is a sign, and it ends."""
-    if (run := runs.get(FIRST)) and run.status in MOVES["stop"].sources:
-        runs.ask_to_stop(run, "", 1001)
+def told(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
+    """Its target gives a sign, and it ends."""
+    if (run := runs.get(FIRST)) and run.status in MOVES["tell"].sources:
+        runs.tell(run, change(add={"signs": 1}), 1001)
     runs.finish(claim(FIRST), outcome, 1002, retry_at, Settlement("end", 1, 1001))
+
+
+def end_by_hand(runs: Runs) -> object:
+    run = runs.get(FIRST)
+    return run and run.claim_token and runs.end_by_hand(run, "enough", 1002, 1900)
 
 
 def take_over(runs: Runs, status: str) -> object:
@@ -84,9 +90,9 @@ WRITES: dict[tuple[str, str], Write] = {
     ("finish", SUCCEEDED): lambda runs: runs.finish(claim(FIRST), OK, 1002, None),
     ("finish", FAILED): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, None),
     ("finish", RETRYING): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, 1100),
-    ("finish by a sign", SUCCEEDED): lambda runs: stopped(runs, OK, None),
-    ("finish by a sign", FAILED): lambda runs: stopped(runs, BOOM, None),
-    ("finish by a sign", RETRYING): lambda runs: stopped(runs, BOOM, 1100),
+    ("finish by a sign", SUCCEEDED): lambda runs: told(runs, OK, None),
+    ("finish by a sign", FAILED): lambda runs: told(runs, BOOM, None),
+    ("finish by a sign", RETRYING): lambda runs: told(runs, BOOM, 1100),
     ("skip", SKIPPED): lambda runs: runs.skip(FIRST, "deleted", "", 1002),
     ("miss", SKIPPED): lambda runs: runs.record_missed(
         Missed("alice", "job", 1, 1, 1000, 1000, "none"), 1002
@@ -96,6 +102,7 @@ WRITES: dict[tuple[str, str], Write] = {
     ("cancel the next attempt", FAILED): lambda runs: runs.cancel_retries([FIRST], "", 1002),
     ("take back a cancellation", NONE): lambda runs: runs.take_back([FIRST], 1000.0),
     ("open again by hand", RETRYING): lambda runs: runs.reopen(FIRST, 1002),
+    ("end by hand", FAILED): lambda runs: end_by_hand(runs),
 }
 
 
