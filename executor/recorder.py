@@ -194,13 +194,9 @@ class Recorder:
             case TakeOver(record):  # its lease has ended just now: the message comes again, and takes over
                 raise StillRunning(execution.execution_id, record.lease_until)
             case Stop(record):
-                problem, now = self.stops.stop(job, execution, record), self.clock.now()
-                record = (
-                    structs.replace(record, stopped_at=now)
-                    if problem is None
-                    else self.runs.note_stopped(record, problem, now)
+                return self._conflict(
+                    claim, job, replace(conflict, record=self._stopped(job, execution, record))
                 )
-                return self._conflict(claim, job, replace(conflict, record=record))
             case ComeAgain(record, at):
                 self.permits.attempt_goes_on(job, _claim_of(record, claim), at)
                 self.postponed.send(replace(execution, not_before_at=at))
@@ -213,14 +209,12 @@ class Recorder:
                 return self._outcome(_claim_of(record, claim), job, outcome)
             case SendRetry(record, throttled):
                 next_at = int(record.next_attempt_at)
-                own_claim = _claim_of(record, claim)
-                work_until = record.work_until if record.work_until > self.clock.now() else 0.0
-                self._retry(own_claim, job, next_at, throttled=throttled, work_until=work_until)
+                self._retry(
+                    _claim_of(record, claim), job, next_at, throttled=throttled, work_until=record.work_until
+                )
                 return Report("retrying", execution, detail="next attempt enqueued again")
             case RepeatEnd(record, is_own):
-                own_claim, is_copy = _claim_of(record, claim), not (is_own or record.work_until)
-                if not self._work_goes_on(job, own_claim, record.work_until):
-                    self.permits.run_is_over(job, own_claim, is_copy=is_copy)
+                self._run_is_over(job, _claim_of(record, claim), record.work_until, is_copy=not is_own)
                 self.run_end.ended(job, execution, record)
                 letter_error = self.run_end.repeat_end(job, execution, record) if job and is_own else None
                 return Report("duplicate", execution, detail=record.status, letter_error=letter_error)
@@ -294,6 +288,18 @@ class Recorder:
         self.postponed.send(replace(claim.execution, not_before_at=int(work_until) + 1))
         return True
 
+    def _run_is_over(self, job: Job | None, claim: Claim, work_until: float, *, is_copy: bool) -> None:
+        """Free what an ended run has, unless its work goes on. Its last message, whichever that is, is no copy."""
+        if not self._work_goes_on(job, claim, work_until):
+            self.permits.run_is_over(job, claim, is_copy=is_copy and not work_until)
+
+    def _stopped(self, job: Job | None, execution: Execution, record: Run) -> Run:
+        """The record of a run that a person has ended, after what it started was stopped."""
+        problem, now = self.stops.stop(job, execution, record), self.clock.now()
+        if problem is None:  # there is nothing to stop
+            return structs.replace(record, stopped_at=now)
+        return self.runs.note_stopped(record, problem, now)
+
     def _ended_meanwhile(self, claim: Claim, job: Job | None) -> None:
         """Free the permits of an attempt that a person has ended before its target answered."""
         record = self.runs.get(claim.execution) if claim.permits else None
@@ -304,7 +310,8 @@ class Recorder:
         self, claim: Claim, job: Job | None, next_at: int, *, throttled: bool, work_until: float = 0.0
     ) -> None:
         """Enqueue the next attempt. The run keeps the permits that it has for all its attempts."""
-        self.permits.retries(job, claim, max(next_at, self.clock.now()), work_until)
+        now = self.clock.now()
+        self.permits.retries(job, claim, max(next_at, now), work_until if work_until > now else 0.0)
         self.postponed.send(claim.execution.retry(next_at, throttled=throttled))
 
     def _dispatched(self, claim: Claim, job: Job | None, started: Sequence[str]) -> Report:

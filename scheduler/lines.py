@@ -76,18 +76,18 @@ class Lines:
         woken = state.without(ended).with_permits(permits).woken(now)
         holders.wake(woken)
         names = {execution.execution_id for execution in woken}
-        waited = [each for each in _over_soon(state, now + _SOON_S) if each.execution_id not in names]
-        self.queue.send(waited)
-        lost = self._lost(tenant, item, state)
-        holders.wake(lost)
-        for name, executions in (("woken", woken), ("waited", waited), ("without_a_place", lost)):
+        overdue = [each for each in _over_soon(state, now + _SOON_S) if each.execution_id not in names]
+        self.queue.send(overdue)
+        unplaced = self._unplaced(tenant, item, state)
+        holders.wake(unplaced)
+        for name, executions in (("woken", woken), ("overdue", overdue), ("unplaced", unplaced)):
             if executions:
                 done.counts[name] += len(executions)
 
-    def _lost(self, tenant: str, item: Item, state: State) -> list[Execution]:
+    def _unplaced(self, tenant: str, item: Item, state: State) -> list[Execution]:
         """Those whose places somebody has damaged: their records say whether they still wait."""
         waiting = item["waiting"] if isinstance(item["waiting"], dict) else {}
-        lost = []
+        unplaced = []
         for name in waiting.keys() - state.waiting.keys():
             job_id, _, run_name = name.partition(":")
             if not job_id or not run_name:
@@ -95,8 +95,8 @@ class Lines:
             with suppress(ValidationError):
                 run = Runs(self.tables.runs).named(tenant, job_id, run_name)
                 if run and run.status in (QUEUED, RETRYING):
-                    lost.append(next_message(run))
-        return lost
+                    unplaced.append(next_message(run))
+        return unplaced
 
 
 def _jobs_of(state: State) -> list[str]:

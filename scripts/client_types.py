@@ -17,7 +17,17 @@ from minute8.api.http.openapi import document
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8" / "client" / "shapes.py"
 # The types that the client's methods return. Types that these refer to are written too.
 _RETURNED_TYPES: Final = (
-    *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
+    *(
+        "JobPage",
+        "BulkResult",
+        "Fires",
+        "Run",
+        "EndedRun",
+        "RunPage",
+        "TenantRunPage",
+        "RunSummary",
+        "AuditPage",
+    ),
     *("SkippedFires", "RestoredFires", "CallbackAnswer"),
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",

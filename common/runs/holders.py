@@ -145,6 +145,10 @@ class State(NamedTuple):
         """The names of those that wait, in their order."""
         return sorted(self.waiting, key=lambda name: (self.waiting[name].since, name))
 
+    def in_line_but(self, name: str) -> list[str]:
+        """The others that wait, in their order."""
+        return [other for other in self.in_line() if other != name]
+
     def is_free_for(self, name: str, permits: int) -> bool:
         """Whether there is a permit for this run, which may be new. Nobody overtakes those that wait longer."""
         line = self.in_line()
@@ -194,7 +198,7 @@ class Full(NamedTuple):
         return sorted(self.state.holders)
 
 
-class Taken(NamedTuple):
+class TakeResult(NamedTuple):
     """Whether the permit that an attempt has now is new, or why it has none; and who goes on by what was freed."""
 
     answer: bool | Full
@@ -208,7 +212,7 @@ def take(
     lease: Lease,
     now: float,
     ended: Sequence[Named] | None = None,
-) -> tuple[Item | None, Taken]:
+) -> tuple[Item | None, TakeResult]:
     """The item with the attempt's lease, and whether it is new; or why it has none. Pure.
 
     `ended`: entries that have ended; the attempt then takes a place, if it may wait. None: nobody has looked yet.
@@ -218,22 +222,29 @@ def take(
     own = state.holders.pop(name, None)
     is_held = own is not None and own.attempt == lease.attempt
     if own and is_held and own.until >= lease.until:
-        return stored, Taken(False)
+        return stored, TakeResult(False)
     if is_held or state.is_free_for(name, limit.permits):
-        after, answer = state.holding(name, lease), Taken(not is_held)
+        after, answer = state.holding(name, lease), TakeResult(not is_held)
+    elif ended is None:
+        return stored, TakeResult(Full(state, state.in_line_but(name)))
     else:
-        other_names = [other for other in state.in_line() if other != name]
-        after, full = state, Full(state, other_names)
-        if ended is None:
-            return stored, Taken(full)
-        if len(other_names) < limit.places:
-            since = state.waiting[name].since if name in state.waiting else now
-            place = Place(since, limit.wait_until, execution.attempt, limit.permits, execution.encode())
-            after, full = State(state.holders, {**state.waiting, name: place}), full._replace(has_place=True)
-        after, answer = after.with_permits({execution.job_id: limit.permits}), Taken(full)
+        after, full = _waiting(state, execution, limit, now)
+        answer = TakeResult(full)
     freed = len(before.holders) > len(state.holders) + is_held
     woken = [waits for waits in after.woken(now) if name_of(waits) != name] if freed else ()
     return (stored if after == before else after.to_item()), answer._replace(woken=woken)
+
+
+def _waiting(state: State, execution: Execution, limit: Limit, now: float) -> tuple[State, Full]:
+    """The state with the attempt in line, if it may wait."""
+    name = name_of(execution)
+    full = Full(state, state.in_line_but(name))
+    waiting = dict(state.waiting)
+    if len(full.waiting) < limit.places:
+        since = waiting[name].since if name in waiting else now
+        waiting[name] = Place(since, limit.wait_until, execution.attempt, limit.permits, execution.encode())
+        full = full._replace(has_place=True)
+    return State(state.holders, waiting).with_permits({execution.job_id: limit.permits}), full
 
 
 def leave(

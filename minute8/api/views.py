@@ -115,7 +115,7 @@ def run_view(run: Run, now: float) -> dict[str, Any]:
     if last and not run.error_type:  # else it ended without an attempt
         fields |= {"error_type": last.error_type, "error": last.error}
     view |= {name: fields[name] for name in _RUN_FIELDS if fields.get(name, "") != ""}
-    return _instants(view) | _signs(run) | {"attempts": _calls(run, now)}
+    return _instants(view) | _signs(run, now) | {"attempts": _calls(run, now)}
 
 
 def callback_view(run: Run, *, stop: bool) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def callback_view(run: Run, *, stop: bool) -> dict[str, Any]:
     }
 
 
-def _signs(run: Run) -> dict[str, Any]:
+def _signs(run: Run, now: float) -> dict[str, Any]:
     """What the target of the newest attempt has told, and a person wants of it."""
     signs: dict[str, Any] = {}
     if run.status == RUNNING and 0 < run.attempt == run.accepted_attempt:
@@ -140,6 +140,8 @@ def _signs(run: Run) -> dict[str, Any]:
         signs["started"] = list(run.started_arns)
     if run.progress:
         signs["progress"] = _instants(to_builtins(run.progress))
+    if run.work_until > now:
+        signs["work_until"] = rfc3339(run.work_until)
     if run.stop and run.is_to_stop:
         signs["stop"] = {"requested_at": rfc3339(run.stop.at), "note": run.stop.note}
         signs["stop"] |= {"problem": run.stop_problem} if run.stop_problem else {}

@@ -21,6 +21,7 @@ from minute8.client.shapes import (
     DeadLetterCounts,
     DeadLetterList,
     DeadLettersDone,
+    EndedRun,
     Hold,
     Holds,
     Key,
@@ -76,6 +77,12 @@ class OperatorCalls:
     @Operation
     def resume_tenant(self, tenant_id: str) -> Request[TenantView]:
         return Request("POST", path_of("tenants", tenant_id, "resume"))
+
+    @Operation
+    def end_run_of(self, tenant_id: str, execution_id: str, note: str = "") -> Request[EndedRun]:
+        """End a tenant's run by force, and free what other runs wait for, even if its work goes on."""
+        path = path_of("tenants", tenant_id, "runs", execution_id, "end")
+        return Request("POST", path, {"note": note})
 
     @Operation
     def delete_tenant(self, tenant_id: str) -> Request[TenantDeletion]:

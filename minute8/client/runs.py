@@ -25,6 +25,7 @@ from minute8.client.shapes import (
     ChangedJob,
     ClockChangePage,
     ComingExecution,
+    EndedRun,
     ExpectedOfJob,
     ExpectedPage,
     Explanation,
@@ -235,9 +236,14 @@ class RunCalls:
 
     @Operation
     def cancel_run(self, execution_id: str, note: str = "") -> Request[Run]:
-        """Stop an execution that waits at once; have the target of one that has begun stop, if it can be told."""
+        """End an execution at once; what it started is stopped or told, if it can be."""
         path = path_of("runs", execution_id, "cancel")
         return Request("POST", path, {"note": note}, repeatable=False)
+
+    @Operation
+    def end_run(self, execution_id: str, note: str = "") -> Request[EndedRun]:
+        """End a run by force, and free what other runs wait for, even if its work goes on. For administrators."""
+        return Request("POST", path_of("runs", execution_id, "end"), {"note": note})
 
     @Operation
     def call_back(

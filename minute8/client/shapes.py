@@ -233,7 +233,7 @@ class Progress(TypedDict):
 
 
 class Stop(TypedDict):
-    """That a person wants the run to stop."""
+    """That a person has ended the run."""
 
     requested_at: str
     note: str
@@ -271,10 +271,19 @@ class Run(TypedDict):
     look_problem: NotRequired[str]
     progress: NotRequired[Progress]
     stop: NotRequired[Stop]
+    work_until: NotRequired[str]
     dead_letter_error: NotRequired[str]
     skipped_count: NotRequired[int]
     skipped_from_at: NotRequired[str]
     payload: NotRequired[Any]
+
+
+class EndedRun(TypedDict):
+    """What an end by force has done."""
+
+    run: Run
+    was_open: bool
+    freed: list[str]
 
 
 class DamagedRun(TypedDict):

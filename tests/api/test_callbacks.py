@@ -57,12 +57,12 @@ def test_a_run_shows_what_its_target_tells(office: Office) -> None:
     assert call_back(office, token, "succeeded").status == 200
 
 
-def test_a_run_that_is_to_stop_says_so(office: Office) -> None:
+def test_a_run_that_was_cancelled_says_so_and_its_target_is_told(office: Office) -> None:
     token = accepted(office)
     stopped = office.alice("POST", f"/v1/runs/{RUN}/cancel", {"note": "wrong data"})
     assert (stopped.status, stopped.json["status"], stopped.json["stop"]["note"]) == (
         200,
-        "running",
+        "failed",
         "wrong data",
     )
     assert call_back(office, token, "running").json["stop"]

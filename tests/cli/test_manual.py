@@ -165,6 +165,37 @@ def test_run_now_does_not_believe_a_record_that_is_written_before_the_call(
     assert 14 <= world.clock.now() - began_at <= 18, "as long as the service may still refuse it"
 
 
+def test_cancel_and_end_say_what_becomes_of_the_work(desk: Desk) -> None:
+    world, said = desk.office.world, []
+    no_answer = Outcome(ok=False, error_type="TimedOut", error="no answer within 3 s", unanswered=True)
+
+    def cancelled(event: Mapping[str, Any]) -> Outcome:
+        said.append(desk("runs", "cancel", event["minute8"]["execution_id"], "--note", "wrong file"))
+        return no_answer
+
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", overlap="skip", timeout_s=3))
+    world.target.answer = cancelled
+    world.run_until("2026-11-21T03:14:10Z")
+    (answer,) = said
+    assert "is cancelled; nothing can tell its target, which may go on until 2026-11-21T03:28:1" in answer.out
+    first, second = desk("runs", "list", "report", "--json").json[::-1]
+    assert (first["status"], first["error_type"], second["reason"]) == ("failed", "StoppedByHand", "overlap")
+    assert first["work_until"].startswith("2026-11-21T03:28:1")
+    name = first["execution_id"]
+    assert desk("runs", "end", name, "--yes").code == 5, "its key may write, but is no administrator's"
+    desk.environment["MINUTE8_KEY"] = desk.office.new_key("alice", "admin")
+    ended = desk("runs", "end", name, "--yes", "--note", "I looked")
+    assert (ended.code, ended.out) == (0, f"{name} had ended before (failed); freed: overlap\n")
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    again = desk("runs", "end", name, "--operator", "--yes")
+    assert again.out == f"{name} had ended before (failed); it held nothing\n"
+    world.target.answer = lambda event: Outcome(ok=True)
+    world.run_until("2026-11-21T03:15:10Z")
+    assert desk("runs", "list", "report", "--json").json[0]["status"] == "succeeded"
+    actions = [entry.action for entry in Audit(world.table("tenants")).newest("alice", 100)]
+    assert actions.count("run.ended") == 2
+
+
 def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:
     desk("jobs", "create", "report", "--cron", "*/10 * * * *", "--target", ARN)
     skipped = desk("jobs", "skip", "report", "--count", "2", "--note", "move").out

@@ -105,7 +105,8 @@ def test_the_place_of_a_run_that_a_pause_skipped_is_free_after_the_resume(world:
 
 def test_deleted_while_one_waits_both_end_explained(world: World) -> None:
     waiting_behind(world, lambda: world.store.delete("alice", "job"))
-    assert world.statuses("alice", "job")[:3] == ["succeeded", "skipped(deleted)", "skipped(deleted)"]
+    assert world.statuses("alice", "job")[:3] == ["failed", "skipped(deleted)", "skipped(deleted)"]
+    assert world.run_items("alice", "job")[0]["attempts"][0]["error_type"] == "deleted"
 
 
 def test_a_queued_run_comes_also_where_the_one_before_it_died(world: World) -> None:

@@ -49,7 +49,7 @@ def first_attempt(runs: Runs, status: str = "running") -> None:
     runs.claim(claim(FIRST), status)
 
 
-def told(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
+def signs_and_ends(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
     """Its target gives a sign, and it ends."""
     if (run := runs.get(FIRST)) and run.status in MOVES["tell"].sources:
         runs.tell(run, change(add={"signs": 1}), 1001)
@@ -90,9 +90,9 @@ WRITES: dict[tuple[str, str], Write] = {
     ("finish", SUCCEEDED): lambda runs: runs.finish(claim(FIRST), OK, 1002, None),
     ("finish", FAILED): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, None),
     ("finish", RETRYING): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, 1100),
-    ("finish by a sign", SUCCEEDED): lambda runs: told(runs, OK, None),
-    ("finish by a sign", FAILED): lambda runs: told(runs, BOOM, None),
-    ("finish by a sign", RETRYING): lambda runs: told(runs, BOOM, 1100),
+    ("finish by a sign", SUCCEEDED): lambda runs: signs_and_ends(runs, OK, None),
+    ("finish by a sign", FAILED): lambda runs: signs_and_ends(runs, BOOM, None),
+    ("finish by a sign", RETRYING): lambda runs: signs_and_ends(runs, BOOM, 1100),
     ("skip", SKIPPED): lambda runs: runs.skip(FIRST, "deleted", "", 1002),
     ("miss", SKIPPED): lambda runs: runs.record_missed(
         Missed("alice", "job", 1, 1, 1000, 1000, "none"), 1002

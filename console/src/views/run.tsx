@@ -89,7 +89,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
               ["Fire time", <Time key="f" at={run.fire_at} zone={zone} full />],
               ["Due", <Time key="d" at={run.due_at} zone={zone} full />],
               ["Started", <Time key="s" at={first?.started_at ?? run.started_at} zone={zone} full />],
-              ...(run.waited_s ? [["Waited for its turn", duration(run.waited_s)] as Fact] : []),
+              ...(run.waited_s ? [["Waited for its turn", <Text key="w">{duration(run.waited_s)}</Text>] as Fact] : []),
               ["Late by", run.lateness_s == null ? "–" : duration(run.lateness_s)],
               ...(last && last !== first
                 ? [[`Attempt ${last.attempt} started`, <Time key="l" at={last.started_at} zone={zone} full />] as Fact]
@@ -227,17 +227,17 @@ function Log({ attempt }: { attempt: Attempt }): JSX.Element {
   );
 }
 
-/** Whether a person can stop the run: it waits, or its target can be told. Pure. */
+/** Whether a person can cancel the run: it has not ended, or what it started in AWS can be stopped. Pure. */
 export function canStop(run: RunShape, job: Job | undefined): boolean {
   if (run.status === "queued" || run.status === "retrying") return true;
   if (run.status === "running") return (run.callback_until ?? run.look_at) != null && !run.stop;
   const inAws = job?.target.kind === "step_functions" || job?.target.kind === "aws_operation";
-  return run.status === "dispatched" && inAws && !run.stop;
+  return run.status === "dispatched" && inAws;
 }
 
 /** What a target that calls back has told, and whether a person wants it to stop. */
 function signsOf(run: RunShape, zone: string | undefined): Fact[] {
-  const { progress, stop } = run;
+  const { progress, stop, work_until: until } = run;
   const facts: Fact[] = [];
   if (run.callback_until)
     facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
@@ -249,13 +249,15 @@ function signsOf(run: RunShape, zone: string | undefined): Fact[] {
     facts.push(["Progress", <Text key="p">{`${percent}${progress.text ?? ""}`}</Text>]);
     facts.push(["Told", <Time key="a" at={progress.at} zone={zone} full />]);
   }
-  if (stop) facts.push(["Is to stop", <Text key="s">{stop.problem ?? (stop.note || "its target is told")}</Text>]);
+  if (stop) facts.push(["Ended by hand", <Text key="s">{stop.problem ?? (stop.note || "without a reason")}</Text>]);
+  if (until) facts.push(["Its work may go on until", <Time key="w" at={until} zone={zone} full />]);
   return facts;
 }
 
 function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Element {
   const [replaying, setReplaying] = useState(false);
   const [cancelling, setCancelling] = useState(false);
+  const [ending, setEnding] = useState(false);
   const [note, setNote] = useState("");
   const [error, setError] = useState<unknown>();
   const path = { execution_id: run.execution_id };
@@ -267,7 +269,12 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
   };
   const cancel = async () => {
     await api().post("/v1/runs/{execution_id}/cancel", { path, body: { note } });
-    say("The run is cancelled, or its target is told to stop");
+    say("The run has ended");
+    refresh();
+  };
+  const end = async () => {
+    const { freed } = await api().post("/v1/runs/{execution_id}/end", { path, body: { note } });
+    say(freed.length ? `The run has ended; freed: ${freed.join(", ")}` : "The run has ended; it held nothing");
     refresh();
   };
   return (
@@ -282,6 +289,11 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
           Cancel
         </button>
       ) : null}
+      {may("admin") && (run.work_until || canStop(run, job)) ? (
+        <button type="button" class="danger" onClick={() => setEnding(true)}>
+          End by force
+        </button>
+      ) : null}
       {job ? (
         <button type="button" onClick={() => setReplaying(true)}>
           Run again
@@ -294,9 +306,15 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
       {cancelling ? (
         <Ask title="Cancel this run" verb="Cancel the run" danger act={cancel} close={() => setCancelling(false)}>
           <p>
-            It does not start, or is not tried again. What has begun is told to stop: in AWS at once, and a target that
-            calls back with its next sign.
+            Its record ends at once. What it started in AWS is stopped, and a target that calls back hears it with its
+            next sign. Another call may go on, and keeps its permits until then.
           </p>
+          <Note note={note} set={setNote} />
+        </Ask>
+      ) : null}
+      {ending ? (
+        <Ask title="End this run by force" verb="End the run" danger act={end} close={() => setEnding(false)}>
+          <p>Its permits are free at once. If its work goes on, the next run runs beside it.</p>
           <Note note={note} set={setNote} />
         </Ask>
       ) : null}

@@ -17,6 +17,7 @@ from common.timing.instants import rfc3339
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import THOUSANDS, Response, Routes
 from minute8.api.routes.jobs import existing_id
+from minute8.api.routes.tenants import existing_tenant
 from minute8.api.services import Services
 from minute8.api.views import callback_view, run_view
 
@@ -68,16 +69,50 @@ def retry_run(services: Services, request: Request) -> Response:
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body_optional=True)
 def cancel_run(services: Services, request: Request, body: Pause) -> Response:
-    """Cancel an execution, or have its target stop.
+    """Cancel an execution: its record ends at once.
 
-    One that has not started is recorded as skipped, with the note; it can be cancelled before it is planned. One that
-    waits for its next attempt has failed. Of one that has begun the target is told: an execution of Step Functions
-    and tasks of ECS are stopped within seconds, and a target that calls back hears it with its next sign. The answer's
-    `stop` says so. `conflict`: it has ended, or its target cannot be told. `not-found`: the job is not due then.
-    Two reads and one transaction.
+    One that has not started is recorded as skipped, with the note; it can be cancelled before it is planned. Any other
+    one has failed. What it started in Step Functions, ECS or as a durable function is stopped within seconds; a target
+    that calls back hears it with its next sign. Nobody can tell other targets: `work_until` says how long such a call
+    can go on, and keep its permits. `conflict`: it has ended, or was handed over to what nobody can stop. `not-found`:
+    the job is not due then. Two reads and one transaction.
     """
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], body.note)
     return _run(services, request, execution, HTTPStatus.OK)
+
+
+@ROUTES.add("POST", "/v1/runs/{execution_id}/end", "admin", response="EndedRun", body_optional=True)
+def end_run(services: Services, request: Request, body: Pause) -> Response:
+    """End a run by force.
+
+    The record ends at once, and gives back its permit of `overlap` and of a concurrency key, or its place in line,
+    even if its work goes on: the next run may then run beside it. Repeating it does no harm. Three reads, up to four
+    writes, and an entry of the audit.
+    """
+    return _ended(services, request, request.tenant, body.note)
+
+
+@ROUTES.add(
+    "POST",
+    "/v1/tenants/{tenant_id}/runs/{execution_id}/end",
+    "operator",
+    response="EndedRun",
+    body_optional=True,
+)
+def end_run_of_tenant(services: Services, request: Request, body: Pause) -> Response:
+    """End a tenant's run by force.
+
+    As the tenant's own administrators can.
+    """
+    return _ended(services, request, existing_tenant(request), body.note)
+
+
+def _ended(services: Services, request: Request, tenant: str, note: str) -> Response:
+    done = services.manual.end(tenant, request.path["execution_id"], note)
+    run = services.runs.get(done.execution)
+    if run is None:
+        raise NotFound("run", done.execution.execution_id)
+    return Response({"run": run_view(run, request.now), "was_open": done.was_open, "freed": done.freed})
 
 
 @ROUTES.add("POST", "/v1/runs/{execution_id}/callback", None, response="CallbackAnswer")

@@ -66,7 +66,7 @@ class Progress(ResponseBody):
 
 
 class Stop(ResponseBody):
-    """That a person wants the run to stop."""
+    """That a person has ended the run."""
 
     requested_at: Instant
     note: Annotated[str, Meta(description="The person's reason.")]
@@ -128,7 +128,11 @@ class Run(ResponseBody, kw_only=True):
         str | None, Meta(description="Why the end of its durable execution could not be seen so far.")
     ] = None
     progress: Annotated[Progress | None, Meta(description="What its target last told.")] = None
-    stop: Annotated[Stop | None, Meta(description="Absent: nobody wants it to stop.")] = None
+    stop: Annotated[Stop | None, Meta(description="Absent: nobody has ended it.")] = None
+    work_until: Annotated[
+        Instant | None,
+        Meta(description="The attempt has ended, but its work can go on until then, and keeps its permits."),
+    ] = None
     dead_letter_error: Annotated[
         str | None, Meta(description="Why its message is not in the job's dead-letter queue.")
     ] = None
@@ -144,6 +148,16 @@ class DamagedRun(ResponseBody):
 
     execution_id: ExecutionId
     problem: Annotated[str, Meta(description="What is wrong with the record.")]
+
+
+class EndedRun(ResponseBody):
+    """What an end by force has done."""
+
+    run: Run
+    was_open: Annotated[bool, Meta(description="Whether the run had not ended before.")]
+    freed: Annotated[
+        list[str], Meta(description="What it had that other runs wait for: `overlap`, `concurrency key crm`.")
+    ]
 
 
 class RunPage(ResponseBody, kw_only=True):

@@ -12,6 +12,7 @@ from common.timing.instants import relative, rfc3339
 from minute8.cli.job_options import read_json
 from minute8.cli.options import AsJson, ExitCode, JobId, Yes, with_options
 from minute8.cli.output import confirm, console, plural, print_json, say, show_list, why
+from minute8.cli.platform import operator_api
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
 from minute8.client import Client
@@ -105,10 +106,46 @@ def cancel(
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Stop an execution that waits at once; have the target of one that has begun stop, if it can be told."""
+    """End an execution at once: it does not start, is not tried again, or nobody waits for its target any more."""
     with session(ctx).client() as client:
         run = client.cancel_run(execution_id, note)
-        _print_done(run, "is to stop: its target is told" if "stop" in run else "is cancelled", as_json)
+    done = "is cancelled"
+    if until := run.get("work_until"):
+        done += f"; nothing can tell its target, which may go on until {until}"
+    elif "stop" in run:
+        done += (
+            "; what it started in AWS is stopped, and a target that calls back hears it with its next sign"
+        )
+    _print_done(run, done, as_json)
+
+
+def end(
+    ctx: typer.Context,
+    execution_id: ExecutionId,
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
+    operator: Annotated[
+        bool, typer.Option("--operator", help="With the operator key: any tenant's run.")
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """End a run by force, and free its permits, though its work may go on. For administrators and operators."""
+    if not yes and not as_json:
+        question = f"End {execution_id}? If its work goes on, the next run runs beside it."
+        typer.confirm(question, abort=True)
+    if operator:
+        with operator_api(ctx) as platform:
+            done = platform.end_run_of(execution_id.partition(":")[0], execution_id, note)
+    else:
+        with session(ctx).client() as client:
+            done = client.end_run(execution_id, note)
+    if as_json:
+        print_json(done)
+        return
+    status, freed = done["run"]["status"], ", ".join(done["freed"])
+    was = f"is {status}" if done["was_open"] else f"had ended before ({status})"
+    line = f"{execution_id} {was}; {f'freed: {freed}' if freed else 'it held nothing'}"
+    console().print(line, soft_wrap=True, markup=False)
 
 
 Url = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_URL", help="The callback's, from the event.")]

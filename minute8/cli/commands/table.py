@@ -48,6 +48,7 @@ ENTRIES: Mapping[str, Entry] = {
             "summary": ".runs:summary",
             "retry": ".manual:retry",
             "cancel": ".manual:cancel",
+            "end": ".manual:end",
             "call-back": ".manual:call_back",
             "retry-all": ".many:retry_all",
             "cancel-all": ".many:cancel_all",
