@@ -316,22 +316,22 @@ class Holders:
         lease = Lease(lease_until + limit.margin_s, limit.attempt, "call")
         now = self.clock.now()
         ask = partial(take, execution=execution, limit=limit, lease=lease, now=now)
-        stored, taken = self.runs.swap(limit.key, ask)
-        if isinstance(taken.answer, Full):
+        stored, result = self.runs.swap(limit.key, ask)
+        if isinstance(result.answer, Full):
             own = name_of(execution)
-            record, ended = self.looked_up(taken.answer.state, execution.tenant, own, limit.since)
+            record, ended = self.looked_up(result.answer.state, execution.tenant, own, limit.since)
             if record and not record.waits_for(execution.attempt):
-                return taken.answer._replace(record=record)
+                return result.answer._replace(record=record)
             ask = partial(ask, ended=ended)
-            changed, taken = ask(stored)
+            changed, result = ask(stored)
             if changed != stored:
-                if isinstance(taken.answer, Full) and taken.answer.has_place and not taken.answer.waiting:
+                if isinstance(result.answer, Full) and result.answer.has_place and not result.answer.waiting:
                     self.runs.put({**keys.line(limit.key), "at": now})  # before the first one has its place
-                stored, taken = self.runs.swap(limit.key, ask, stored)
-            self.wake(taken.woken)
-        if isinstance(taken.answer, Full):
-            return taken.answer
-        return Permit(limit.key, execution, limit.attempt, taken.answer, stored)
+                stored, result = self.runs.swap(limit.key, ask, stored)
+            self.wake(result.woken)
+        if isinstance(result.answer, Full):
+            return result.answer
+        return Permit(limit.key, execution, limit.attempt, result.answer, stored)
 
     def keep(self, permits: Iterable[Permit], until: float, doing: Doing) -> None:
         """Keep the permits until then."""

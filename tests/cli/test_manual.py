@@ -51,7 +51,7 @@ def test_a_cut_list_of_backfills_says_so(desk: Desk, monkeypatch: pytest.MonkeyP
     desk("backfill", "report", *span, "--json")
     uncut = desk("jobs", "backfills", "report")
     assert "of 2" in uncut.out and "more" not in uncut.err
-    monkeypatch.setattr("minute8.cli.commands.manual.MAX_LISTED", 1)
+    monkeypatch.setattr("minute8.cli.commands.manual.MAX_BACKFILLS_LISTED", 1)
     assert "minute8 runs list report --trigger backfill" in desk("jobs", "backfills", "report").err
 
 
@@ -166,17 +166,17 @@ def test_run_now_does_not_believe_a_record_that_is_written_before_the_call(
 
 
 def test_cancel_and_end_say_what_becomes_of_the_work(desk: Desk) -> None:
-    world, said = desk.office.world, []
+    world, answers = desk.office.world, []
     no_answer = Outcome(ok=False, error_type="TimedOut", error="no answer within 3 s", unanswered=True)
 
     def cancelled(event: Mapping[str, Any]) -> Outcome:
-        said.append(desk("runs", "cancel", event["minute8"]["execution_id"], "--note", "wrong file"))
+        answers.append(desk("runs", "cancel", event["minute8"]["execution_id"], "--note", "wrong file"))
         return no_answer
 
     desk.office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", overlap="skip", timeout_s=3))
     world.target.answer = cancelled
     world.run_until("2026-11-21T03:14:10Z")
-    (answer,) = said
+    (answer,) = answers
     assert "is cancelled; nothing can tell its target, which may go on until 2026-11-21T03:28:1" in answer.out
     first, second = desk("runs", "list", "report", "--json").json[::-1]
     assert (first["status"], first["error_type"], second["reason"]) == ("failed", "StoppedByHand", "overlap")

@@ -193,9 +193,9 @@ def test_work_that_goes_on_after_the_end_of_its_run_keeps_the_permit() -> None:
 def test_who_finds_that_a_holder_has_ended_wakes_the_line() -> None:
     """Those in line have no message of their own."""
     waiting = {"b:x": place(NOW - 4, 2, "b"), "a:x": place(NOW - 3, 2, "a")}
-    gone = (OTHER, Lease(NOW + 40, 1, "call"))
+    ended = (OTHER, Lease(NOW + 40, 1, "call"))
     changed, (result, woken) = take(
-        item({OTHER: held()}, waiting), RUN, limit(2), Lease(NOW + 40, 1, "call"), NOW, ended=[gone]
+        item({OTHER: held()}, waiting), RUN, limit(2), Lease(NOW + 40, 1, "call"), NOW, ended=[ended]
     )
     assert isinstance(result, Full)
     assert [execution.job_id for execution in woken] == ["b", "a"]
