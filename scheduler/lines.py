@@ -16,11 +16,11 @@ from msgspec import ValidationError
 
 from common.clock import Clock
 from common.jobs.former_jobs import load_jobs
+from common.jobs.former_runs import next_message
 from common.jobs.job import DELETED, Job
 from common.planning.chores import Done, Position
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.queue import ExecutionsQueue
-from common.runs.former import next_message
 from common.runs.holders import Holders, State
 from common.runs.records import Runs
 from common.runs.states import QUEUED, RETRYING

@@ -21,6 +21,7 @@ from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.ended import may_end, why_over
 from common.jobs.failures import FailureCounts, NotRunningNotes
 from common.jobs.former_jobs import as_deleted, former_item, load_jobs
+from common.jobs.former_runs import FormerRuns
 from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
@@ -33,7 +34,6 @@ from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
-from common.runs.former import FormerRuns
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition

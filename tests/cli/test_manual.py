@@ -51,7 +51,7 @@ def test_a_cut_list_of_backfills_says_so(desk: Desk, monkeypatch: pytest.MonkeyP
     desk("backfill", "report", *span, "--json")
     uncut = desk("jobs", "backfills", "report")
     assert "of 2" in uncut.out and "more" not in uncut.err
-    monkeypatch.setattr("minute8.cli.commands.manual.MAX_BACKFILLS_LISTED", 1)
+    monkeypatch.setattr("minute8.cli.commands.manual.BACKFILLS_LISTED", 1)
     assert "minute8 runs list report --trigger backfill" in desk("jobs", "backfills", "report").err
 
 
