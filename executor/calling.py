@@ -189,5 +189,8 @@ def event(
         payload = payload_format.render(job, payload, execution)
     elif has_placeholders(payload):
         timezone = job.spec.schedule.get("timezone", "UTC")
-        payload = render(payload, values_for(execution, timezone))
+        values = values_for(execution, timezone)
+        if claim and claim.callback:
+            values |= {"callback_url": claim.callback.url, "callback_token": claim.callback.token}
+        payload = render(payload, values)
     return {"payload": payload, "minute8": context}

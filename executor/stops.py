@@ -33,7 +33,9 @@ class Stops:
         if record.durable_name:
             return DurableExecutions(self.rules, self.clock).stop(job, execution, record)
         started = record.started_arns
-        if job.spec.target["kind"] != "step_functions" and not started:
+        if not aws_services.can_stop(job.spec.target) or (
+            job.spec.target["kind"] != "step_functions" and not started
+        ):
             return None
         rules = self.rules.rules(job.tenant, self.clock.now())
         if (

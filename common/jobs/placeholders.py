@@ -11,6 +11,7 @@ the payload's text, without parsing it: 128 KiB can hold 43,600 values.
 | `{{execution_id}}` | the idempotency key                                                          |
 | `{{job_id}}`, `{{tenant}}` | whose it is                                                          |
 | `{{attempt}}`      | 1, 2, …                                                                      |
+| `{{callback_url}}`, `{{callback_token}}` | with `completion: callback`: where and how the target tells its end |
 
 `{{{{` becomes `{{`. A `{{` that begins none of these is refused when the job is registered, with its position.
 """
@@ -37,7 +38,11 @@ MAX_VALUE_CHARS: Final[Mapping[str, int]] = {
     "job_id": 128,
     "tenant": 64,
     "attempt": 10,
+    "callback_url": 600,
+    "callback_token": 43,
 }
+# What a target that gets the payload alone needs to call back.
+OF_CALLBACKS: Final = ("callback_url", "callback_token")
 _PLACEHOLDER: Final = re.compile(r"\{\{\{\{|\{\{\s{0,8}([a-z_]{1,32})\s{0,8}\}\}|\{\{")
 # The same in a string of JSON, where some white space is escaped.
 _SPACE: Final = r"(?:\s|\\[tnrf]|\\u00(?:0b|1[c-f])){0,8}"
@@ -78,6 +83,12 @@ def check_payload(payload: object) -> None:
             f"can grow to {size} bytes by its placeholders",
             accepted=f"at most {RENDERED_BYTES} bytes after replacement",
         )
+
+
+def names_callback(payload: object) -> set[str]:
+    """Which of OF_CALLBACKS the payload names."""
+    texts = [text for _, text in strings(payload, "payload", "{{")]
+    return {match[1] for text in texts for match in _PLACEHOLDER.finditer(text)} & set(OF_CALLBACKS)
 
 
 def values_for(execution: Execution, timezone: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from msgspec import Meta, structs, to_builtins
 from common.declared import read
 from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats
+from common.jobs.placeholders import OF_CALLBACKS, names_callback
 from common.jobs.spec import PAYLOAD_PATCH, Alert, Policies
 from common.limits import EXECUTOR_MARGIN_S
 from common.registration import target_definitions
@@ -159,7 +160,15 @@ _KNOWN_ENDS: Final = (
 
 def _with_completion(definition: JobDefinition) -> JobDefinition:
     """A job with callbacks gets the default time if it names none. Raises InvalidInput."""
+    named = names_callback(definition.payload)
     if definition.completion == "answer":
+        if named:
+            raise InvalidInput(
+                "payload",
+                f"names {', '.join(sorted(named))}, and nobody calls back",
+                value=definition.payload,
+                accepted="completion callback; or a payload without them",
+            )
         if definition.callback_timeout_s is not None:
             raise InvalidInput(
                 "callback_timeout_s",
@@ -179,12 +188,12 @@ def _with_completion(definition: JobDefinition) -> JobDefinition:
     gets_payload_alone = (
         target["kind"] == "aws_operation" or not target.get("envelope", True) or "schedule_arn" in target
     )
-    if gets_payload_alone and target["kind"] != "http":
+    if gets_payload_alone and target["kind"] != "http" and len(named) < len(OF_CALLBACKS):
         raise InvalidInput(
             "completion",
-            "needs the event's envelope, which has the address and the token of the callback",
+            "needs the address and the token of the callback in what the target gets",
             value=definition.completion,
-            accepted="answer; or a target http, or one that gets the envelope",
+            accepted="{{callback_url}} and {{callback_token}} in the payload; a target http, or with the envelope",
         )
     if definition.callback_timeout_s is not None:
         return definition

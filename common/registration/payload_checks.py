@@ -53,6 +53,8 @@ def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadForma
         payload_format.check(target["kind"], payload)
     if target["kind"] == "aws_operation":
         check_parameters(target["arn"], payload_format.sample(payload) if payload_format else payload)
+        if stop := target.get("stop"):
+            _check_stop(stop)
     if payload_format or target["kind"] == "aws_operation":
         return
     if target.get("envelope", True):
@@ -70,6 +72,15 @@ def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadForma
             "is the whole message, because envelope is false, and a message cannot be empty",
             accepted="a text, or other JSON",
         )
+
+
+def _check_stop(stop: Mapping[str, Any]) -> None:
+    try:
+        check_parameters(stop["arn"], stop["parameters"])
+    except InvalidInput as error:
+        raise InvalidInput(
+            "target.stop", f"{error.field} {error.message}", value=stop, accepted=error.accepted
+        ) from None
 
 
 def payload_text(payload: object, most_bytes: int, *, placeholders: bool = True) -> str:

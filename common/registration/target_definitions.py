@@ -5,6 +5,7 @@ The executor reads the stored dict. `common/tenants/allowed_targets.py` decides 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, get_args
@@ -23,6 +24,8 @@ _LAMBDA_ARN: Final = arn_pattern("lambda", r"function:[A-Za-z0-9-_]{1,64}(:(\$LA
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 # A durable execution stays at the version that it began with.
 _QUALIFIED_ARN: Final = re.compile(r".*:function:[^:]+:[^:$]+")
+STARTED: Final = "{{started}}"
+_STOP_CHARS: Final = 1_024
 _SQS_ARN: Final = arn_pattern("sqs", r"[A-Za-z0-9-_]{1,80}(\.fifo)?")
 _SCHEDULE_ARN: Final = arn_pattern("scheduler", r"schedule/[0-9A-Za-z-_.]{1,64}/[0-9A-Za-z-_.]{1,64}")
 _SNS_ARN: Final = arn_pattern("sns", r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
@@ -216,6 +219,23 @@ class StepFunctionsTarget(_AwsTarget, frozen=True, kw_only=True, tag="step_funct
     ]
 
 
+class StopOperation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The operation that stops what an operation has started, with the same role."""
+
+    arn: Annotated[
+        str,
+        _arn(
+            f"^{aws_operations.PATTERN}$",
+            "arn:aws:scheduler:::aws-sdk:<service>:<operation>",
+            "The operation, as `arn` of the target names its own.",
+        ),
+    ]
+    parameters: Annotated[
+        dict[str, Any],
+        Meta(description="Its parameters, in which `{{started}}` stands for what was started."),
+    ]
+
+
 class AwsOperationTarget(_AwsTarget, frozen=True, kw_only=True, tag="aws_operation"):
     """An operation of any service of AWS, called with the rights of `role_arn`. The payload has its parameters."""
 
@@ -227,6 +247,21 @@ class AwsOperationTarget(_AwsTarget, frozen=True, kw_only=True, tag="aws_operati
             "The operation, as universal targets of EventBridge Scheduler name it.",
         ),
     ]
+    started: Annotated[
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[A-Za-z0-9_]{1,64}(\.[A-Za-z0-9_]{1,64}){0,4}$",
+                extra={"accepted": "a path in the answer, such as jobId or tasks.taskArn"},
+            ),
+        ]
+        | None,
+        Meta(description="Where the answer names what the operation has started; lists are followed."),
+    ] = None
+    stop: Annotated[
+        StopOperation | None,
+        Meta(description="How *Cancel* stops what the operation has started; of `ecs:runTask` known."),
+    ] = None
 
     def contradictions(self) -> Iterator[InvalidInput]:
         """What its fields cannot say alone."""
@@ -235,6 +270,19 @@ class AwsOperationTarget(_AwsTarget, frozen=True, kw_only=True, tag="aws_operati
             yield InvalidInput(
                 "", "role_arn is missing: the call has this role's rights", value=to_builtins(self),
                 accepted="a role_arn, arn:aws:iam::<account>:role/<name>",
+            )  # fmt: skip
+        if self.stop is None:
+            return
+        if self.started is None:
+            yield InvalidInput(
+                "started", "is missing: the operation that stops needs what was started", value=None,
+                accepted="a path in the answer, such as jobId",
+            )  # fmt: skip
+        text = json.dumps(self.stop.parameters)
+        if STARTED not in text or len(text) > _STOP_CHARS:
+            yield InvalidInput(
+                "stop.parameters", "must say what is stopped", value=self.stop.parameters,
+                accepted=f"an object of at most {_STOP_CHARS} characters with {STARTED} in a string",
             )  # fmt: skip
 
 

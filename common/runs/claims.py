@@ -171,7 +171,9 @@ def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Express
     if claim.execution.attempt == 1:
         written["lateness_s"] = claim.lateness_s
     if claim.durable_name:
-        written |= {"durable_name": claim.durable_name, "started_arns": list(started)}
+        written["durable_name"] = claim.durable_name
+    if started:
+        written["started_arns"] = list(started)
     return change(written, keep={"signs": 0})
 
 

@@ -63,8 +63,10 @@ def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:
     if target.get("kind") == "http":
         yield _address(target.get("url"))
         return
-    for arn in (target.get("arn"), *([target["role_arn"]] if target.get("role_arn") is not None else ())):
-        yield arn if isinstance(arn, str) else None
+    stop = target.get("stop") or {}
+    for arn in (target.get("arn"), target.get("role_arn", ""), stop.get("arn", "")):
+        if arn != "":
+            yield arn if isinstance(arn, str) else None
 
 
 def _address(url: object) -> WebAddress | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from botocore import xform_name
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from common.errors import InvalidInput, shown
-from common.runs.outcome import STOPPED, Outcome
+from common.runs.outcome import STOPPED, Outcome, cut
 from common.storage import aws
 from executor.targets import answers
 from executor.targets.clients import client
@@ -30,6 +31,9 @@ from executor.targets.events import (
 # What services answer with status 200 if they refused all or some entries.
 _COUNTS: Final = ("FailedEntryCount", "FailedRecordCount", "FailedPutCount")
 _LISTS: Final = ("failures", "Failed")
+# What a record keeps of the names of what an operation has started.
+_MAX_STARTED: Final = 10
+_STARTED_BYTES: Final = 512
 
 
 def send_message(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
@@ -124,6 +128,16 @@ def start_execution(target: Mapping[str, Any], event: Event, timeout_s: float) -
 
 def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     """Call the operation once."""
+    answer = _operated(target, event, timeout_s)
+    if isinstance(answer, Outcome):
+        return answer
+    path = target.get("started") or ("tasks.taskArn" if _runs_tasks(target) else "")
+    names = islice(_values_at(answer, path.split(".")), _MAX_STARTED) if path else ()
+    return replace(_outcome(answer), started=tuple(cut(name, _STARTED_BYTES) for name in names))
+
+
+def _operated(target: Mapping[str, Any], event: Event, timeout_s: float) -> Mapping[str, Any] | Outcome:
+    """The answer of the operation, or why there is none."""
     from common.storage.aws_operations import names_in, operation_of, service_name, with_model_names
 
     if not target.get("role_arn"):
@@ -139,15 +153,22 @@ def call_operation(target: Mapping[str, Any], event: Event, timeout_s: float) ->
             return refused
         # Each attempt has the same token, so the service knows a repeated call.
         tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
-        answer = getattr(services, xform_name(operation.name))(**{**tokens, **parameters})
+        return dict(getattr(services, xform_name(operation.name))(**{**tokens, **parameters}))
     except (InvalidInput, ParamValidationError, TypeError, ValueError, RecursionError) as error:
         return Outcome(ok=False, permanent=True, error_type="InvalidParameters", error=str(error))
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
-    outcome = _outcome(answer)
-    tasks = answer.get("tasks", ()) if operation.name == "RunTask" else ()
-    arns = (task.get("taskArn") for task in tasks)
-    return replace(outcome, started=tuple(arn for arn in arns if arn))
+
+
+def _values_at(answer: Any, path: Sequence[str]) -> Iterator[str]:
+    """The texts at a path in an answer; lists are followed."""
+    if isinstance(answer, list):
+        for each in answer:
+            yield from _values_at(each, path)
+    elif not path and isinstance(answer, str) and answer:
+        yield answer
+    elif path and isinstance(answer, dict):
+        yield from _values_at(answer.get(path[0]), path[1:])
 
 
 def _of_another_tenant(service: str, parameters: Mapping[str, Any], event: Event) -> Outcome | None:
@@ -161,8 +182,23 @@ def _of_another_tenant(service: str, parameters: Mapping[str, Any], event: Event
     return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
 
 
-def stop(target: Mapping[str, Any], event: Event, tasks: Sequence[str], timeout_s: float) -> Outcome:
-    """Stop the execution of a state machine, or the tasks of ECS, that a call started. Repeating it does no harm."""
+def can_stop(target: Mapping[str, Any]) -> bool:
+    """Whether `stop` can stop what a call of the target has started."""
+    return bool(target["kind"] == "step_functions" or target.get("stop") or _runs_tasks(target))
+
+
+def _runs_tasks(target: Mapping[str, Any]) -> bool:
+    return str(target.get("arn", "")).lower().endswith(":ecs:runtask")
+
+
+def stop(target: Mapping[str, Any], event: Event, started: Sequence[str], timeout_s: float) -> Outcome:
+    """Stop the execution of a state machine, the tasks of ECS, or what else a call started, by `stop` of the target.
+
+    Repeating it does no harm.
+    """
+    if operation := target.get("stop"):
+        return _stopped_by(operation, target, event, started, timeout_s)
+    tasks = started
     try:
         if target["kind"] == "step_functions":
             client("stepfunctions", target, event, timeout_s).stop_execution(
@@ -176,6 +212,23 @@ def stop(target: Mapping[str, Any], event: Event, tasks: Sequence[str], timeout_
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
     return Outcome(ok=True)
+
+
+def _stopped_by(
+    operation: Mapping[str, Any],
+    target: Mapping[str, Any],
+    event: Event,
+    started: Sequence[str],
+    timeout_s: float,
+) -> Outcome:
+    """Call the operation that stops, for each name; what has ended already is stopped."""
+    parameters = json.dumps(operation["parameters"])
+    outcome = Outcome(ok=True)
+    for name in started:
+        payload = parameters.replace("{{started}}", json.dumps(name)[1:-1])
+        answer = _operated({**target, "arn": operation["arn"]}, {**event, "payload": payload}, timeout_s)
+        outcome = answer if isinstance(answer, Outcome) else outcome
+    return outcome
 
 
 def _execution_arn(machine: str, event: Event) -> str:

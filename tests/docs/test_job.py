@@ -116,8 +116,8 @@ def smallest(section: str) -> dict[str, Any]:
     required = {
         name: row for name, row in rows(section).items() if model[name] is None or model[name].required
     }
-    # Of a durable function.
-    required |= {"invocation": rows(section)["invocation"]} if "invocation" in model else {}
+    # What durable and stop need beside them.
+    required |= {name: rows(section)[name] for name in ("invocation", "started") if name in model}
     role = {"role_arn": rows("Target")["role_arn"]} if "role_arn" in model else {}
     return {name: json.loads(row["example"].strip("`")) for name, row in (required | role).items()}
 

@@ -343,3 +343,12 @@ def test_no_tenant_invokes_a_function_under_another_tenants_id(stubs: dict[str, 
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
     assert "alice" in outcome.error
     assert "bob" in outcome.error
+
+
+def test_names_of_what_was_started_are_bounded(stubs: dict[str, Stubber]) -> None:
+    """Whatever a service answers: the record has room for ten names of 512 bytes."""
+    tasks = [{"taskArn": "x" * 2_000}] * 12
+    request = {"taskDefinition": TASK, **tokens_of(f"{SDK}:ecs:runTask")}
+    stub(stubs, "ecs").add_response("run_task", {"tasks": tasks, "failures": []}, request)
+    outcome = aws_services.call_operation(target("ecs:runTask"), event({"taskDefinition": TASK}), 5)
+    assert [len(name) for name in outcome.started] == [512] * 10

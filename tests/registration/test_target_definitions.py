@@ -180,7 +180,8 @@ def test_the_targets_and_placeholders_of_the_documentation_are_the_ones_there_ar
     examples = re.findall(r"^(\{\"kind\".*\})$", text, re.MULTILINE)
     payload = {"taskDefinition": "t"}  # the operation of the example needs one
     assert {parsed(json.loads(example), payload=payload)["kind"] for example in examples} == set(MODELS)
-    assert set(re.findall(r"\{\{([a-z_]+)\}\}", text)) == set(MAX_VALUE_CHARS)
+    named = set(re.findall(r"\{\{([a-z_]+)\}\}", text))
+    assert named - {"started"} == set(MAX_VALUE_CHARS)  # `stop` of an operation has a mark of its own
 
 
 LOCAL = ("http://localhost:8000/", "http://127.0.0.1:8000/", "http://[::1]:8000/")
