@@ -37,7 +37,14 @@ _RETURNED_TYPES: Final = (
     *("FailureGroups", "MutedGroupList"),
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),
-    *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
+    *(
+        "UpcomingPage",
+        "TenantDensity",
+        "MinuteDensity",
+        "PlatformDensity",
+        "ClockChangePage",
+        "TzdataChangePage",
+    ),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion", "RebuiltRuns"),
     "Version",
 )

@@ -1,33 +1,16 @@
-"""Which jobs make a minute crowded, and what would spread them. Pure."""
+"""What would move a job out of a crowded minute. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from typing import Any, Final
 
 from common.jobs.job import Job
 from common.timing.cron import runs_freely
-from common.timing.density import MINUTE_S
-from common.timing.fires import fires
 from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, ManyTiming
 
 # How far ahead the lists of what is coming reach.
 MAX_AHEAD_DAYS: Final = 2
-_JOBS_NAMED: Final = 5
 _PROPOSED_JITTER_S: Final = 300
-
-
-def jobs_in(jobs: Iterable[Job], minute: int) -> list[Job]:
-    """Some active jobs without jitter that are due in a minute. These jobs could be spread."""
-    return list(islice((job for job in jobs if _is_in(job, minute)), _JOBS_NAMED))
-
-
-def _is_in(job: Job, minute: int) -> bool:
-    if job.schedule.jitter_s or job.schedule.spread_s:
-        return False
-    first = max(minute, job.effective_at)
-    return next(fires(job.schedule, first, minute + MINUTE_S), None) is not None
 
 
 def proposal(job: Job) -> dict[str, Any] | None:

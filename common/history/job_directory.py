@@ -67,6 +67,8 @@ class ListedJob(NamedTuple):
     state: str
     revision: int
     schedule: str
+    # Key and limit as JSON; empty without one.
+    concurrency: str = ""
 
     @classmethod
     def of_item(cls, item: Mapping[str, Any]) -> ListedJob:
@@ -82,6 +84,7 @@ class ListedJob(NamedTuple):
             state=item["state"],
             revision=int(item["revision"]),
             schedule=json.dumps(item["schedule"], separators=(",", ":"), default=float),
+            concurrency=json.dumps([shared.key, shared.limit]) if (shared := spec.concurrency) else "",
         )
 
 
@@ -261,7 +264,7 @@ def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
     size = 0
     for row in rows:
         portion.append(row)
-        size += sum(len(value.encode()) for value in row[:-1] if isinstance(value, str))
+        size += sum(len(value.encode()) for value in row if isinstance(value, str)) - len(row.schedule)
         if row.schedule not in schedules:
             schedules[row.schedule] = len(schedules)
             size += len(row.schedule.encode())
@@ -273,12 +276,12 @@ def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
 
 
 def _encoded(rows: Sequence[ListedJob], schedules: Mapping[str, int]) -> str:
-    *columns, used = zip(*rows, strict=True)
-    portion = [*columns, [schedules[schedule] for schedule in used], list(schedules)]
+    *columns, used, concurrency = zip(*rows, strict=True)
+    portion = [*columns, [schedules[schedule] for schedule in used], concurrency, list(schedules)]
     return json.dumps(portion, ensure_ascii=False, separators=(",", ":"))
 
 
 def _decoded(text: str) -> Iterator[ListedJob]:
     """The inverse of `_encoded`."""
-    *columns, numbers, schedules = json.loads(text)
-    return map(ListedJob, *columns, [schedules[number] for number in numbers])
+    *columns, numbers, concurrency, schedules = json.loads(text)
+    return map(ListedJob, *columns, [schedules[number] for number in numbers], concurrency)

@@ -34,8 +34,8 @@ _MIN_RUNS_COUNTED: Final = 50
 _FAR_AT: Final = 9_999_999_999
 # So few records are simply read, a hundred in a request.
 _FEW: Final = 300
-# What one look reads of many: half an hour of 20,000 runs an hour. The next look goes on after these.
-MAX_READ: Final = 10_000
+# What one look reads of many: half an hour of 20,000 runs an hour, and as many that go on. The next look goes on.
+MAX_READ: Final = 20_000
 _BATCH: Final = 100
 _THREADS: Final = 16
 # Of records, days and windows.
@@ -72,7 +72,7 @@ class LiveRecords:
     runs: dict[RunKey, Run]
     complete: bool
     # Other items that were read with them.
-    others: list[Item] = field(default_factory=list)
+    other_items: list[Item] = field(default_factory=list)
 
     def open(self) -> list[Run]:
         """Those that go on, the oldest first."""
@@ -89,7 +89,12 @@ class LiveReader:
         self._windows = ProjectedRuns(runs)
 
     def records(
-        self, tenant: str, state: ProjectionState, live: LiveRuns, now: float, others: Sequence[keys.Key] = ()
+        self,
+        tenant: str,
+        state: ProjectionState,
+        live: LiveRuns,
+        now: float,
+        other_keys: Sequence[keys.Key] = (),
     ) -> LiveRecords:
         """The records of a tenant's live runs, and other items of the runs table with these attributes.
 
@@ -100,7 +105,7 @@ class LiveReader:
         if is_many:
             ended = self._ended(tenant, since, now)
             names = [name for name in names if name not in ended or name not in live.planned]
-        read = self._read(tenant, names[:MAX_READ], others)
+        read = self._read(tenant, names[:MAX_READ], other_keys)
         if is_many:
             self._put_ended(tenant, since, live, read.runs)
         return replace(read, complete=live.complete and len(names) <= MAX_READ)
@@ -111,19 +116,19 @@ class LiveReader:
         runs = (run for window in windows for run in self._windows.runs_of(tenant, window))
         return {run.key for run in runs if not run.is_open}
 
-    def _read(self, tenant: str, names: Sequence[RunKey], others: Sequence[keys.Key]) -> LiveRecords:
+    def _read(self, tenant: str, names: Sequence[RunKey], other_keys: Sequence[keys.Key]) -> LiveRecords:
         def read(batch: Sequence[keys.Key]) -> list[Item]:
             return list(self._runs.get_many(batch, consistent=False, attributes=_ATTRIBUTES))
 
-        other_keys = {(key["pk"], key["sk"]) for key in others}
-        item_keys = [*others, *(keys.run(tenant, job_id, run_name) for run_name, job_id in names)]
+        other_places = {(key["pk"], key["sk"]) for key in other_keys}
+        item_keys = [*other_keys, *(keys.run(tenant, job_id, run_name) for run_name, job_id in names)]
         batches = [item_keys[at : at + _BATCH] for at in range(0, len(item_keys), _BATCH)]
         items = [item for part in in_threads(read, batches, _THREADS) for item in part]
-        runs = readable_runs(item for item in items if (item["pk"], item["sk"]) not in other_keys)
+        runs = readable_runs(item for item in items if (item["pk"], item["sk"]) not in other_places)
         return LiveRecords(
             {(run.run_name, run.job_id): run for run in runs},
             True,
-            [item for item in items if (item["pk"], item["sk"]) in other_keys],
+            [item for item in items if (item["pk"], item["sk"]) in other_places],
         )
 
     def _put_ended(self, tenant: str, since: int, live: LiveRuns, runs: dict[RunKey, Run]) -> None:

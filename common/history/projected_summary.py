@@ -71,7 +71,7 @@ class ProjectedSummaries:
         ]
         if live is None:
             live = self._by_time.records(tenant, now, item_keys)
-            items: Iterable[Item] = live.others
+            items: Iterable[Item] = live.other_items
         else:
             items = self._table.get_many(item_keys, consistent=False)
         read = _Read({(item["pk"], item["sk"]): item for item in items}, first_hour)

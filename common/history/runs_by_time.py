@@ -110,10 +110,10 @@ class RunsByTime:
         is_cut = bool(following) and len(scan.runs) < limit
         return Page(scan.runs, following, is_cut, tuple(scan.unreadable))
 
-    def records(self, tenant: str, now: float, others: Sequence[keys.Key] = ()) -> LiveRecords:
+    def records(self, tenant: str, now: float, other_keys: Sequence[keys.Key] = ()) -> LiveRecords:
         """The records of what the projection may lack, and other items that are read with them. Raises Busy."""
         state = self.states.recent(now) or ProjectionState()
-        return self.live.records(tenant, state, self.live.of_tenant(tenant, state), now, others)
+        return self.live.records(tenant, state, self.live.of_tenant(tenant, state), now, other_keys)
 
     def _jobs_of(self, tenant: str, run_filter: RunFilter, now: float) -> frozenset[str] | None:
         """The jobs that have the tag and the target of the filter; None without these. Raises Busy."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from common.timing.excluded_days import NO_DAYS, Excluded
@@ -16,43 +15,6 @@ MINUTE_S: Final = 60
 CROWDED_TIMES: Final = 3
 CROWDED_LEAST: Final = 10
 CROWDED_SHOWN: Final = 10
-
-
-@dataclass(slots=True)
-class Density:
-    """Executions by minute: the instant at which a minute begins -> how many are due in it, jitter included."""
-
-    start: int
-    end: int
-    minutes: Counter[int] = field(default_factory=Counter)
-    total: int = 0
-    # Equal schedules without jitter and spread have equal fire times.
-    _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
-
-    def of_job(
-        self, schedule: Schedule, job_key: str, effective_at: int, excluded: Excluded = NO_DAYS
-    ) -> Counter[int]:
-        """An active job's executions with fire times in [start, end), by minute. They are not added.
-
-        `excluded` must be the same for the same calendars.
-        """
-        begin = max(self.start, effective_at)
-        if schedule.jitter_s or schedule.spread_s:
-            return by_minute(due_times(schedule, job_key, begin, self.end, excluded))
-        known = self._known.get((schedule, begin))
-        if known is None:
-            known = by_minute(due_times(schedule, job_key, begin, self.end, excluded))
-            self._known[schedule, begin] = known
-        return known
-
-    def add(self, counts: Counter[int]) -> None:
-        """Add what `of_job` returned."""
-        self.minutes.update(counts)
-        self.total += counts.total()
-
-    def crowded(self) -> list[tuple[int, int]]:
-        """The most crowded minutes, with their counts; the earliest of equals first."""
-        return crowded(self.minutes, self.end - self.start)
 
 
 def crowded(minutes: Mapping[int, int], span_s: int) -> list[tuple[int, int]]:

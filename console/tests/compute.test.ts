@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { levelOf } from "../src/draw/heat";
 import { levels } from "../src/draw/plot";
 import { stepsOf } from "../src/draw/waterfall";
-import { added, crowdedIn } from "../src/lib/coming";
+import { added } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
@@ -276,35 +276,6 @@ describe("due instants of many pages", () => {
   ])("%i with %i each are %i, whole: %s", async (count, each, total, complete) => {
     const found = await gathered(pages(count, each));
     expect([found.fires.length, found.complete]).toEqual([total, complete]);
-  });
-});
-
-describe("what is coming of many jobs", () => {
-  const noon = at("2026-01-01T12:00:00Z");
-  const minute = (minutes: number) => new Date(noon + minutes * 60_000).toISOString();
-  const job = (id: string) => ({ job_id: id, proposal: null });
-  const page = (counts: [number, number][], jobs: string[]) => ({
-    minutes: counts.map(([minutes, executions]) => ({ minute_at: minute(minutes), executions })),
-    crowded: counts.map(([minutes, executions]) => ({ minute_at: minute(minutes), executions, jobs: jobs.map(job) })),
-  });
-
-  it("is crowded in a minute by the jobs of all pages", () => {
-    const found = crowdedIn([
-      page([[0, 10]], ["a", "b", "c"]),
-      page(
-        [
-          [0, 20],
-          [5, 25],
-        ],
-        ["d", "e", "f"],
-      ),
-    ]);
-    expect(
-      found.map((minute) => [minute.minute_at, minute.executions, minute.jobs.map((named) => named.job_id).join("")]),
-    ).toEqual([
-      [minute(0), 30, "abcde"],
-      [minute(5), 25, "def"],
-    ]);
   });
 });
 

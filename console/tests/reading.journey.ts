@@ -128,7 +128,10 @@ describe("a time line", () => {
         reasons: {},
       };
       await route.fulfill({
-        json: { ...answer, past: { ...past, due: 10, success_rate: 0.9, lateness_s: spread, duration_s: spread, hours } },
+        json: {
+          ...answer,
+          past: { ...past, due: 10, success_rate: 0.9, lateness_s: spread, duration_s: spread, hours },
+        },
       });
     });
     await signIn(page, stage.keys.cleo);

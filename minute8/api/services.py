@@ -20,7 +20,6 @@ from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists
 from common.history.runs_by_time import RunsByTime
 from common.history.tenant_health import TenantHealth
-from common.history.upcoming import Upcoming
 from common.jobs.ledger import require_active
 from common.jobs.muted_groups import MutedGroups
 from common.jobs.store import JobStore
@@ -113,7 +112,6 @@ class Services(Deployment):
     expected = part(lambda s: ExpectedRuns(s.tables.jobs, s.tables.runs, s.audit, s.index))
     health = part(lambda s: JobHealth(s.tables.runs))
     listed_health = part(lambda s: ListedHealth(s.tables.runs, s.by_time, s.directory))
-    upcoming = part(lambda s: Upcoming(s.tables.jobs))
     failed_runs = part(lambda s: FailedRuns(s.tables.jobs, s.tables.runs))
     muted = part(lambda s: MutedGroups(s.tables.jobs))
     tenant_health = part(

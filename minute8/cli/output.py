@@ -215,9 +215,9 @@ def why(run: Mapping[str, Any]) -> str:
     return ""
 
 
-def plural(number: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def plural(number: int, noun: str, *, is_whole: bool = True) -> str:
+    """`1 run`, `2 runs`; `2+ runs` if not all are counted."""
+    return f"{number}{'' if is_whole else '+'} {noun}{'' if number == 1 and is_whole else 's'}"
 
 
 def unreadable(error: OSError | ValueError) -> str:

@@ -32,6 +32,7 @@ from minute8.client.shapes import (
     FailedInHour,
     FailureGroup,
     FailureGroups,
+    MinuteDensity,
     MovedJob,
     MutedGroup,
     MutedGroupList,
@@ -343,7 +344,7 @@ class RunCalls:
     def upcoming(
         self, *, from_at: str | None = None, until_at: str | None = None
     ) -> ListSteps[ComingExecution]:
-        """The same, page by page while they are consumed. Each 1,000 jobs have an order of their own."""
+        """The same, page by page while they are consumed."""
         return pages(
             lambda cursor: RunCalls.upcoming_page.request(
                 limit=1_000, cursor=cursor, from_at=from_at, until_at=until_at
@@ -352,21 +353,14 @@ class RunCalls:
         )
 
     @Operation
-    def density_page(
-        self, *, cursor: str | None = None, from_at: str | None = None, until_at: str | None = None
-    ) -> Request[TenantDensity]:
-        """How many executions of up to 1,000 jobs are due in each minute; counts of pages add up."""
-        query = {"cursor": cursor, "from_at": from_at, "until_at": until_at}
-        return Request("GET", "/v1/density", query=query)
+    def density(self, *, from_at: str | None = None, until_at: str | None = None) -> Request[TenantDensity]:
+        """How many executions of all jobs are due in each minute, for a day by default."""
+        return Request("GET", "/v1/density", query={"from_at": from_at, "until_at": until_at})
 
-    @Listing
-    def densities(
-        self, *, from_at: str | None = None, until_at: str | None = None
-    ) -> ListSteps[TenantDensity]:
-        """All pages of the density."""
-        return whole_pages(
-            lambda cursor: RunCalls.density_page.request(cursor=cursor, from_at=from_at, until_at=until_at)
-        )
+    @Operation
+    def density_of_minute(self, minute_at: str) -> Request[MinuteDensity]:
+        """Which jobs are due in the minute that holds an instant, by second."""
+        return Request("GET", "/v1/density/minute", query={"minute_at": minute_at})
 
     @Listing
     def clock_changes(self) -> ListSteps[MovedJob]:

@@ -1161,6 +1161,8 @@ class UpcomingPage(TypedDict):
 
     from_at: str
     until_at: str
+    jobs_counted: int
+    complete: bool
     executions: list[ComingExecution]
     next_cursor: str | None
 
@@ -1173,7 +1175,7 @@ class MinuteCount(TypedDict):
 
 
 class PaceLoad(TypedDict):
-    """What a pace does with the executions of this page, if no other jobs share it."""
+    """What a pace does with the executions, if no other jobs share it."""
 
     key: str
     per_second: int
@@ -1184,7 +1186,7 @@ class PaceLoad(TypedDict):
 
 
 class KeyLoad(TypedDict):
-    """How the executions of this page share the places of a concurrency key."""
+    """How the executions share the places of a concurrency key."""
 
     key: str
     limit: int
@@ -1215,10 +1217,36 @@ class TenantDensity(TypedDict):
     jobs_counted: int
     executions: int
     minutes: list[MinuteCount]
-    next_cursor: str | None
+    complete: bool
     paces: list[PaceLoad]
     concurrency: list[KeyLoad]
     crowded: list[CrowdedMinute]
+
+
+class SecondCount(TypedDict):
+    """How many executions are due in a second."""
+
+    at: str
+    executions: int
+
+
+class DueJob(TypedDict):
+    """A job that is due in a minute."""
+
+    job_id: str
+    name: str
+    due_at: str
+
+
+class MinuteDensity(TypedDict):
+    """The executions of one minute, by second."""
+
+    minute_at: str
+    executions: int
+    jobs_counted: int
+    complete: bool
+    seconds: list[SecondCount]
+    jobs: list[DueJob]
 
 
 class TenantShare(TypedDict):

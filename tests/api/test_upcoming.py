@@ -5,18 +5,20 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from common.history import upcoming
+from common.history import next_fires
+from common.history.next_fires import Fires
 from common.planning import platform_density
 from common.preview.preview import preview
-from common.timing import density
 from common.timing.density import due_times
 from common.timing.schedule import Schedule
 from minute8.api.routes import upcoming as upcoming_routes
 from tests.api.calls import Caller, Office
+from tests.api.shapes import check_shape
 from tests.worlds import at, job
 
 NOW = at("2026-11-21T03:12:00Z")
@@ -64,16 +66,11 @@ def registered(office: Office, count: int) -> dict[str, int]:
 def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = registered(office, 40)
     office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
-    (all_jobs,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    all_jobs = office.alice("GET", f"/v1/density?{UNTIL}").json
+    assert all_jobs["complete"]
     assert all_jobs["executions"] == sum(counts.values())
     assert sum(minute["executions"] for minute in all_jobs["minutes"]) == all_jobs["executions"]
     assert all_jobs["jobs_counted"] == len(counts)
-    # The same a few jobs, and a few executions, at a time.
-    monkeypatch.setattr(upcoming, "MAX_JOBS", 7)
-    monkeypatch.setattr(upcoming, "MAX_COUNTED", 200)
-    parts = pages(office.alice, f"/v1/density?{UNTIL}")
-    assert len(parts) >= 6
-    assert summed(parts) == summed([all_jobs])
     # The platform's, of both tenants.
     monkeypatch.setattr(platform_density, "MAX_ENTRIES", 3)
     monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
@@ -83,15 +80,7 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert sum(part["executions"] for part in parts) == all_jobs["executions"] + 1_439
 
 
-def summed(parts: list[dict[str, Any]]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for part in parts:
-        for minute in part["minutes"]:
-            counts[minute["minute_at"]] += minute["executions"]
-    return counts
-
-
-def test_the_list_is_in_order_and_complete(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_is_in_order_and_complete(office: Office) -> None:
     counts = registered(office, 20)
     listed = [
         entry
@@ -100,13 +89,39 @@ def test_the_list_is_in_order_and_complete(office: Office, monkeypatch: pytest.M
     ]
     assert Counter(entry["job_id"] for entry in listed) == +Counter(counts)
     assert listed == sorted(listed, key=lambda entry: (entry["fire_at"], entry["job_id"]))
-    monkeypatch.setattr(upcoming, "MAX_JOBS", 6)
-    chunked = [
-        entry
-        for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=50")
-        for entry in page["executions"]
+
+
+def test_what_there_is_no_time_for_is_said(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(4):
+        office.alice("PUT", f"/v1/jobs/job-{n}", job(cron=f"{n} 4 * * *"))
+    monkeypatch.setattr(Fires, "of", partial(Fires.of, cpu_s=0))
+    for url in ("/v1/upcoming", "/v1/density", "/v1/density/minute?minute_at=2026-11-21T04:01Z"):
+        shown = office.alice("GET", url).json
+        assert (shown["complete"], shown["jobs_counted"]) == (False, 0), url
+
+
+def test_a_minute_by_second_with_its_jobs(office: Office) -> None:
+    for n in range(3):
+        office.alice("PUT", f"/v1/jobs/job-{n}", job(cron=f"{20 * n} 30 18 * * *", name=f"Report {n}"))
+    office.alice("PUT", "/v1/jobs/often", job(every=15, anchor="2026-11-21T00:00:05Z"))
+    office.alice("PUT", "/v1/jobs/moved", job(cron="29 18 * * *", jitter_s=60))
+    office.alice("PUT", "/v1/jobs/paused", job(cron="30 18 * * *"))
+    office.alice("POST", "/v1/jobs/paused/pause")
+    answer = office.alice("GET", "/v1/density/minute?minute_at=2026-11-21T18:30:31Z").json
+    check_shape("MinuteDensity", answer)
+    due = Counter(entry["due_at"][17:19] for entry in answer["jobs"])
+    assert {second["at"][17:19]: second["executions"] for second in answer["seconds"]} == due
+    of_often = {entry["due_at"][17:19] for entry in answer["jobs"] if entry["job_id"] == "often"}
+    assert of_often == {"05", "20", "35", "50"}
+    assert [entry["name"] for entry in answer["jobs"] if entry["due_at"].endswith("30:20Z")] == [
+        "Report 1",
+        "",
     ]
-    assert sorted(chunked, key=str) == sorted(listed, key=str)
+    other = office.alice("GET", "/v1/density/minute?minute_at=2026-11-21T18:29:00Z").json
+    assert [entry["job_id"] for page in (answer, other) for entry in page["jobs"]].count("moved") == 1
+    assert answer["executions"] == len(answer["jobs"]) and "paused" not in str(answer)
+    for wrong in ("2026-11-21T03:11Z", "2026-11-24T03:12Z", "now"):
+        assert office.alice("GET", f"/v1/density/minute?minute_at={wrong}").problem == "invalid-input"
 
 
 def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> None:
@@ -115,7 +130,7 @@ def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> 
     office.alice("PUT", "/v1/jobs/a-often", job(cron="*/20 * * * *"))
     office.alice("PUT", "/v1/jobs/b-every", job(every=3600, anchor="2026-11-21T04:00:00Z"))
     office.alice("PUT", "/v1/jobs/c-calm", job(cron="0 4 * * *", jitter_s=600))
-    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    page = office.alice("GET", f"/v1/density?{UNTIL}").json
     (minute,) = page["crowded"]
     assert minute["minute_at"] == "2026-11-21T04:00:00Z"
     assert minute["executions"] in (14, 15)  # the jitter may leave the last one there
@@ -129,7 +144,7 @@ def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> 
     for entry in minute["jobs"]:  # each can be made
         patch = {"schedule": entry["proposal"]}
         assert office.alice("PATCH", f"/v1/jobs/{entry['job_id']}", patch).status == 200
-    assert pages(office.alice, f"/v1/density?{UNTIL}")[0]["crowded"] == []
+    assert office.alice("GET", f"/v1/density?{UNTIL}").json["crowded"] == []
 
 
 def test_the_paces_of_the_jobs_and_what_they_cannot_keep(office: Office) -> None:
@@ -139,7 +154,7 @@ def test_the_paces_of_the_jobs_and_what_they_cannot_keep(office: Office) -> None
         office.alice(
             "PUT", f"/v1/jobs/calm-{n}", job(cron="0 5 * * *", pace={"per_second": 3, "key": "calm"})
         )
-    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    page = office.alice("GET", f"/v1/density?{UNTIL}").json
     assert page["paces"] == [
         {"key": "crm", "per_second": 2, "executions": 6, "delayed": 3, "longest_s": 1, "over": 2},
         {"key": "calm", "per_second": 3, "executions": 6, "delayed": 3, "longest_s": 1, "over": 0},
@@ -179,18 +194,6 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
 
 
-def test_a_large_payload_is_not_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    office.alice("PUT", "/v1/jobs/large", job(cron="0 4 * * *", payload="x" * 100_000))
-    answers = []
-    query = office.world.dynamodb.query
-    monkeypatch.setattr(
-        office.world.dynamodb, "query", lambda **request: answers.append(query(**request)) or answers[-1]
-    )
-    (fetched,), _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
-    assert [len(str(answer["Items"])) < 3_000 for answer in answers] == [True]
-    assert fetched == office.world.store.get("alice", "large")
-
-
 def test_a_density_walks_equal_schedules_once_and_each_pace_once(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,14 +207,14 @@ def test_a_density_walks_equal_schedules_once_and_each_pace_once(
             walked["paced" if schedule.pace else "same"] += 1
             yield due
 
-    for module in (density, upcoming):
-        monkeypatch.setattr(module, "due_times", counted)
+    monkeypatch.setattr(next_fires, "due_times", counted)
+    office.alice("GET", "/v1/upcoming")  # makes the directory of jobs
     requests: Counter[str] = Counter()
     office.world.dynamodb.before = lambda name: requests.update([name])
-    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    page = office.alice("GET", f"/v1/density?{UNTIL}").json
     assert page["executions"] == 20 * 288 + 24
     assert walked == {"same": 288, "paced": 24}
-    assert requests["query"] == 1
+    assert requests["query"] == 1  # what has changed since the directory was made
 
 
 def test_an_invalid_query_is_refused(office: Office) -> None:
@@ -221,6 +224,7 @@ def test_an_invalid_query_is_refused(office: Office) -> None:
         "/v1/upcoming?until_at=2026-11-24T00:00:00Z",
         "/v1/upcoming?limit=1001",
         "/v1/density?cursor=nonsense",
+        "/v1/upcoming?cursor=nonsense",
         "/v1/density?from_at=yesterday",
     ):
         assert office.alice("GET", url).problem == "invalid-input"
@@ -234,15 +238,6 @@ def test_an_invalid_query_is_refused(office: Office) -> None:
         }
     ]
     assert office.alice("GET", "/v1/operator-density").problem == "forbidden"
-
-
-def test_a_list_may_outlast_its_range(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    registered(office, 4)
-    monkeypatch.setattr(upcoming, "MAX_JOBS", 2)
-    url = "/v1/density?until_at=2026-11-21T03:12:01Z"
-    first = office.alice("GET", url)
-    office.world.clock.sleep(5)
-    assert office.alice("GET", f"{url}&cursor={first.json['next_cursor']}").status == 200
 
 
 def test_jobs_that_a_tzdata_update_moved(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,9 @@ def fill(office: Office, jobs: int) -> None:
     for number in range(jobs):
         if kind_of(number) == PAUSED:
             world.store.pause("alice", f"j{number:05}")
-    world.run_until("2026-11-21T04:12:00Z", ticks=True)
+    world.run_until("2026-11-21T04:28:30Z", ticks=True)
     world.project()
-    world.run_until("2026-11-21T04:42:30Z", ticks=True)
+    world.run_until("2026-11-21T04:37:30Z", ticks=True)
 
 
 def records(office: Office) -> list[dict[str, Any]]:
@@ -90,7 +90,7 @@ def test_every_figure_is_an_independent_count(office: Office, jobs: int) -> None
     fill(office, jobs)
     runs, now = records(office), int(office.world.clock.now())
     statuses = Counter(run["status"] for run in runs)
-    assert len(runs) > 3 * jobs - jobs // 10 and len(statuses) == 6, statuses
+    assert len(runs) > 2.5 * jobs and len(statuses) == 6, statuses
     check_past(office.alice("GET", "/v1/overview").json["past"], runs, now)
     overview = office.alice("GET", "/v1/overview").json
     check_past(overview["past"], runs, now)
@@ -147,15 +147,19 @@ def check_coming(office: Office, jobs: int, now: int) -> None:
     url = f"/v1/upcoming?limit=1000&until_at={rfc3339(now + 3_600)}"
     shown = [(at(line["fire_at"]), line["job_id"]) for line in pages(office.alice, url, "executions")]
     assert shown == expected
-    url = f"/v1/density?until_at={rfc3339(now + 3_600)}"
-    minutes: Counter[int] = Counter()
-    for line in pages(office.alice, url, "minutes"):
-        minutes[at(line["minute_at"])] += line["executions"]
+    density = office.alice("GET", f"/v1/density?until_at={rfc3339(now + 3_600)}").json
+    minutes = {at(line["minute_at"]): line["executions"] for line in density["minutes"]}
     assert minutes == Counter(instant for instant, _ in expected)
-    first = office.operator("GET", "/v1/operator-density").json
-    assert first["next_cursor"] is None
-    assert {at(line["minute_at"]): line["executions"] for line in first["minutes"]} == minutes
-    assert first["tenants"] == [{"tenant_id": "alice", "executions": len(expected)}]
+    assert density["complete"]
+    minute = max(minutes)
+    in_minute = office.alice("GET", f"/v1/density/minute?minute_at={rfc3339(minute + 30)}").json
+    assert in_minute["seconds"] == [{"at": rfc3339(minute), "executions": minutes[minute]}]
+    named = [line["job_id"] for line in in_minute["jobs"]]
+    assert named == [name for instant, name in expected if instant == minute][:1_000]
+    of_platform: Counter[int] = Counter()
+    for line in pages(office.operator, "/v1/operator-density?", "minutes"):
+        of_platform[at(line["minute_at"])] += line["executions"]
+    assert of_platform == minutes
 
 
 def test_a_look_at_many_new_runs_leaves_less_for_the_next(office: Office) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 
 import pytest
 
+from common.history.next_fires import Fires
 from executor.targets import Outcome
 from minute8.cli.rest_of_list import with_option
 from tests.cli.conftest import Desk
@@ -65,10 +67,19 @@ def test_each_list_that_is_cut_says_so_and_its_command_lists_more(desk: Desk, wo
 
 
 def test_a_density_of_some_jobs_says_how_to_read_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.history.upcoming.MAX_JOBS", 1)
+    monkeypatch.setattr("common.planning.platform_density.MAX_ENTRIES", 1)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
     for name in ("a", "b", "c"):
         desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 * * * *"))
-    for words in ("density", "density --json"):
+    for words in ("density --platform", "density --platform --json"):
         part = desk(*words.split(), "--most", "1")
         assert part.err == f"minute8: there are more jobs: minute8 {words} --most 10\n"
         assert desk(*words.split(), "--most", "10").err == ""
+
+
+def test_what_is_of_some_jobs_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 * * * *"))
+    monkeypatch.setattr(Fires, "of", partial(Fires.of, cpu_s=0))
+    assert "0+ executions of 0+ jobs" in desk("density").out
+    assert desk("upcoming").err == "minute8: these are of 0 jobs; there was no time for more\n"

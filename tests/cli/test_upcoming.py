@@ -28,6 +28,9 @@ def test_upcoming_lists_the_next_executions(desk: Desk) -> None:
         assert far.code == 2
         assert "--within: is too far ahead" in far.err and "at most 2d" in far.err
     assert "accepted: a duration such as 90m or 24h" in desk("density", "--within", "soon").err
+    second, *_ = desk("density", "--minute", "2026-11-21T05:00Z").out.splitlines()[2:]
+    assert second.split()[0] == "2026-11-21T05:00:00Z" and second.endswith("crm-0, crm-1, crm-2")
+    assert desk("density", "--minute", "48m", "--json").json["executions"] == 12
     refused = desk("density", "--platform")
     assert refused.code == 5 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from common.history import upcoming as upcoming_module
-from common.history.upcoming import Upcoming
+from common.history.job_directory import JobDirectory
+from common.history.next_fires import Fires, TenantDensity
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution
 from common.planning.packs import lines
 from common.storage import keys
 from common.storage.table import Query
+from common.tenants.audit import Audit
 from common.timing.instants import rfc3339
 from scheduler.summary import TickSummary
 from tests.planning.test_shares import Fleet
@@ -122,21 +123,24 @@ def test_executions_beyond_the_tolerance_run_and_are_reported(world: World) -> N
     ]
 
 
-def test_a_page_of_the_density_places_a_bounded_number_of_executions(
+def density_of(world: World) -> tuple[TenantDensity, Fires]:
+    """Of the window that the next tick plans."""
+    now = world.clock.now()
+    jobs = JobDirectory(world.table("jobs"), Audit(world.table("tenants"))).listed("alice", now)
+    fires = Fires.of(world.table("jobs"), "alice", now)
+    return fires.density(jobs, at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")), fires
+
+
+def test_a_density_of_too_many_paced_executions_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(world, 4, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
-    upcoming, end = Upcoming(world.table("jobs")), at("2026-11-21T03:30:00Z")
-    density = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, world.clock.now())
-    count = len(density.paces["crm"].due)
-    for bound, pages in ((count, [count]), (count - 1, [count * 3 // 4, count // 4]), (1, [count // 4] * 4)):
-        monkeypatch.setattr(upcoming_module, "MAX_PACED", bound)
-        counts, after = [], ""
-        while not counts or after:
-            page = upcoming.density("alice", after, at("2026-11-21T03:20:00Z"), end, world.clock.now())
-            counts.append(len(page.paces["crm"].due))
-            after = page.after_job
-        assert counts == pages
+    register(world, 4, prefix="other", cron="26 * * * *", pace=None)
+    density, fires = density_of(world)
+    assert (len(density.paces["crm"].due), fires.jobs, fires.is_cut) == (4, 8, False)
+    monkeypatch.setattr("common.history.next_fires.MAX_PACED", 3)
+    _, fires = density_of(world)
+    assert fires.is_cut
 
 
 def test_the_density_foresees_what_the_tick_does(world: World) -> None:
@@ -145,15 +149,14 @@ def test_the_density_foresees_what_the_tick_does(world: World) -> None:
         world, 9, prefix="calm", cron="*/2 * * * *", pace={"per_second": 1, "tolerance_s": 60, "key": "calm"}
     )
     register(world, 1, prefix="other", cron="*/3 * * * *", pace=None)
-    window = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    page = Upcoming(world.table("jobs")).density("alice", "", *window, world.clock.now())
-    foreseen = {key: shared.forecast() for key, shared in page.paces.items()}
+    density, _ = density_of(world)
+    foreseen = {key: shared.forecast() for key, shared in density.paces.items()}
     over = tick(world).over_pace
     delays = {
         key: [
             second - at(fire_at)
             for (name, fire_at), second in sent(world).items()
-            if prefix in name and at(fire_at) >= window[0]
+            if prefix in name and at(fire_at) >= at("2026-11-21T03:20:00Z")
         ]
         for key, prefix in (("crm", "/job"), ("calm", "/calm"))
     }

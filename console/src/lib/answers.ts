@@ -14,6 +14,7 @@ export const PARTS: PartsOf<"get"> & Pick<PartsOf<"post">, typeof READ_BY_POST> 
   "/v1/dead-letters": ["queues"],
   "/v1/dead-letters/{queue}": ["letters"],
   "/v1/density": ["minutes", "paces", "crowded"],
+  "/v1/density/minute": ["seconds", "jobs"],
   "/v1/failures/groups": ["groups"],
   "/v1/holds": ["holds"],
   "/v1/jobs": ["jobs", "corrupt"],

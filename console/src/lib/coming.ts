@@ -18,9 +18,6 @@ export interface Coming {
   complete: boolean;
 }
 
-// A page counts up to 1,000 jobs.
-const MOST_PAGES = 10;
-
 /** Counts of pages, added up by minute. Pure. */
 export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][] }[]): [number, number][] {
   const sums = new Map<number, number>();
@@ -35,34 +32,16 @@ export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][
 
 /** How many executions of all jobs are due in each minute until an instant (ms). */
 export async function loadDensity(until: number, signal: AbortSignal): Promise<Coming> {
-  const all = api().pages("/v1/density", { query: { until_at: rfc3339(until) }, signal });
-  const { pages, more } = await firstPages(all, MOST_PAGES);
-  const sum = (of: (page: Shapes["TenantDensity"]) => number) => pages.reduce((total, page) => total + of(page), 0);
+  const density = await api().get("/v1/density", { query: { until_at: rfc3339(until) }, signal });
   return {
-    minutes: added(pages),
-    crowded: crowdedIn(pages),
-    executions: sum((page) => page.executions),
-    jobs: sum((page) => page.jobs_counted),
-    complete: !more,
+    minutes: added([density]),
+    crowded: density.crowded,
+    executions: density.executions,
+    jobs: density.jobs_counted,
+    complete: density.complete,
   };
 }
 
-// A page names as many.
-const NAMED = 5;
-
-/** The crowded minutes of all pages, each once, the most crowded first. Pure. */
-export function crowdedIn(pages: readonly Pick<Shapes["TenantDensity"], "minutes" | "crowded">[]): Crowded[] {
-  const sums = new Map(added(pages));
-  const found = new Map<string, Crowded>();
-  for (const { minute_at, jobs } of pages.flatMap((page) => page.crowded)) {
-    const executions = sums.get(Date.parse(minute_at)) ?? 0;
-    const named = [...(found.get(minute_at)?.jobs ?? []), ...jobs].slice(0, NAMED);
-    found.set(minute_at, { minute_at, executions, jobs: named });
-  }
-  return [...found.values()].sort((first, second) => second.executions - first.executions);
-}
-
-// Each 1,000 jobs have an order of their own, so the pages of a range are sorted together.
 const PAGE = 500;
 
 /** The executions of a range (ms), the earliest first: as many as some pages have, and whether that is all. */
@@ -71,10 +50,13 @@ export async function loadExecutions(
   until: number,
   pages: number,
   signal: AbortSignal,
-): Promise<{ executions: Execution[]; more: boolean }> {
+): Promise<{ executions: Execution[]; more: boolean; jobs: number; complete: boolean }> {
   const query = { limit: PAGE, from_at: rfc3339(from), until_at: rfc3339(until) };
   const read = await firstPages(api().pages("/v1/upcoming", { query, signal }), pages);
-  const executions = read.pages.flatMap((page) => page.executions);
-  executions.sort((first, second) => Date.parse(first.due_at) - Date.parse(second.due_at));
-  return { executions, more: read.more };
+  return {
+    executions: read.pages.flatMap((page) => page.executions),
+    more: read.more,
+    jobs: read.pages[0]?.jobs_counted ?? 0,
+    complete: read.pages.every((page) => page.complete),
+  };
 }

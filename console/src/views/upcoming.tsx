@@ -1,5 +1,6 @@
 /** What is coming: a day by minute, any part of it as a list, crowded minutes with a way out, clock changes. */
 
+import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { type Chosen, TimeLine } from "../draw/timeline";
@@ -58,13 +59,17 @@ export function Upcoming(): JSX.Element {
         ) : (
           <Waiting lines={4} />
         )}
-        {coming && !coming.complete ? <p class="hint">Of the first {coming.jobs.toLocaleString("en")} jobs.</p> : null}
+        {coming && !coming.complete ? <PartOf jobs={coming.jobs} /> : null}
       </Card>
       <Listed from={from} until={until} isChosen={Boolean(fromText || untilText)} />
       {coming?.crowded.length ? <CrowdedMinutes crowded={coming.crowded} changed={found.reload} /> : null}
       <ClockChanges />
     </>
   );
+}
+
+function PartOf({ jobs }: { jobs: number }): JSX.Element {
+  return <p class="hint">Of {jobs.toLocaleString("en")} jobs: there was no time for the others.</p>;
 }
 
 function Listed({ from, until, isChosen }: { from: number; until: number; isChosen: boolean }): JSX.Element {
@@ -89,8 +94,9 @@ function Listed({ from, until, isChosen }: { from: number; until: number; isChos
         ) : null}
       </search>
       <Found found={{ ...found, data }} lines={6}>
-        {({ executions, more: hasMore }) => (
+        {({ executions, more: hasMore, jobs, complete }) => (
           <>
+            {complete ? null : <PartOf jobs={jobs} />}
             <List
               label="Coming executions"
               columns={COLUMNS}
@@ -100,7 +106,7 @@ function Listed({ from, until, isChosen }: { from: number; until: number; isChos
             />
             {hasMore ? (
               <>
-                <p class="hint">There are more. Each 1,000 jobs come in an order of their own.</p>
+                <p class="hint">There are more, later ones.</p>
                 <More show={() => setMore({ key, pages: pages + 2 })}>Show more</More>
               </>
             ) : null}
@@ -149,6 +155,7 @@ function CrowdedMinutes(props: { crowded: readonly Crowded[]; changed: () => voi
           <h3>
             <Time at={minute.minute_at} full /> {counted(minute.executions, "execution")}
           </h3>
+          <Seconds at={minute.minute_at} />
           <List
             label={`Jobs of the crowded minute ${minute.minute_at}`}
             columns={crowdedColumns(ask)}
@@ -161,6 +168,61 @@ function CrowdedMinutes(props: { crowded: readonly Crowded[]; changed: () => voi
     </Card>
   );
 }
+
+/** The seconds of a crowded minute with their jobs, once somebody asks. */
+function Seconds({ at }: { at: string }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>By second, with all jobs</summary>
+      {isOpen ? <SecondsOf at={at} /> : null}
+    </details>
+  );
+}
+
+type Due = Shapes["DueJob"];
+
+function SecondsOf({ at }: { at: string }): JSX.Element {
+  const found = useLoad(`minute ${at}`, (signal) =>
+    api().get("/v1/density/minute", { query: { minute_at: at }, signal }),
+  );
+  return (
+    <Found found={found} lines={4}>
+      {({ jobs, seconds, complete, jobs_counted, executions }) => (
+        <>
+          {complete ? null : <PartOf jobs={jobs_counted} />}
+          {executions > jobs.length ? (
+            <p class="hint">The first {jobs.length.toLocaleString("en")} are named.</p>
+          ) : null}
+          <List
+            label={`Executions of ${at} by second`}
+            columns={SECONDS}
+            rows={seconds.map((second) => ({ ...second, jobs: jobs.filter((job) => job.due_at === second.at) }))}
+            keyOf={(second) => second.at}
+          />
+        </>
+      )}
+    </Found>
+  );
+}
+
+const SECONDS: Column<Shapes["SecondCount"] & { jobs: Due[] }>[] = [
+  { name: "Second", cell: (second) => <Time at={second.at} /> },
+  { name: "Due", class: "num", cell: (second) => second.executions.toLocaleString("en") },
+  {
+    name: "Jobs",
+    class: "wrap",
+    cell: (second) =>
+      second.jobs.map((job, n) => (
+        <>
+          {n ? ", " : ""}
+          <a href={to(["jobs", job.job_id])}>
+            <Text>{job.name || job.job_id}</Text>
+          </a>
+        </>
+      )),
+  },
+];
 
 function crowdedColumns(ask: (job: Proposed) => void): Column<Proposed>[] {
   return [

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from common.clock import CpuBudget
 from common.errors import InvalidInput
-from common.history.density import MAX_AHEAD_DAYS, jobs_in, proposal
-from common.history.upcoming import KeyedJobs, PacedJobs, UpcomingPosition
+from common.history.density import MAX_AHEAD_DAYS, proposal
+from common.history.next_fires import Fires, KeyedJobs, PacedJobs, UpcomingPosition
 from common.jobs.calendars import Calendars, MissingCalendar
+from common.jobs.corrupt import readable
+from common.jobs.job import ACTIVE
 from common.planning.execution import job_key
 from common.planning.platform_density import DensityPosition, PlatformDensity, check_position, count_step
 from common.positions import JobId
-from common.storage import keys
-from common.timing.density import crowded
+from common.storage import keys, table
+from common.timing.density import MINUTE_S, crowded
+from common.timing.durations import parse_instant
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
@@ -29,6 +34,7 @@ from minute8.api.services import Services
 from minute8.api.views import schedule_view
 
 if TYPE_CHECKING:
+    from common.history.job_directory import ListedJob
     from common.jobs.job import Job
     from common.preview.zone_releases import Moved
     from minute8.api.shapes.definitions import PreviewRequest
@@ -42,13 +48,14 @@ _LIMIT: Final = Query(
     "How many at most.",
     {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
 )
+# Jobs of a page of clock changes.
+MAX_JOBS: Final = 1_000
 # The most timings whose fires one call compares with those of an earlier tzdata release.
 MAX_COMPARED: Final = 50
 
 
 def _between(default: str) -> Iterable[Query]:
     return (
-        CURSOR,
         Query("from_at", "Only fire times at or after this; now unless given.", INSTANT),
         Query("until_at", f"Only fire times before this; {default} later unless given.", INSTANT),
     )
@@ -62,36 +69,47 @@ ROUTES = Routes()
     "/v1/upcoming",
     "read",
     response="UpcomingPage",
-    query=(_LIMIT, *_between("a day")),
+    query=(_LIMIT, CURSOR, *_between("a day")),
     weight=A_THOUSAND_JOBS,
 )
 def list_upcoming(services: Services, request: Request) -> Response:
-    """The next executions of all jobs, the earliest first.
+    """The next executions of all jobs, the earliest fire time first.
 
-    The executions of the next day by default, with spread, jitter and pace. Each 1,000 jobs have an order of their
-    own. A request reads up to 1,000 jobs and no runs.
+    The executions of the next day by default, with spread, jitter and pace. A request reads the directory of jobs and
+    no runs. Without `complete` there was no time for all jobs: some thousands with different schedules.
     """
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
-    text = request.query.get("cursor")
-    position = read_cursor(request.tenant, list_name, text, UpcomingPosition) or UpcomingPosition()
-    executions, following = services.upcoming.page(request.tenant, position, start, end, request.now, limit)
+    after = read_cursor(request.tenant, list_name, request.query.get("cursor"), UpcomingPosition)
+    fires, jobs = _fires(services, request)
+    coming = fires.coming(jobs, max(start, after.at) if after else start, end)
+    rest = (execution for execution in coming if after is None or execution[:2] > after)
+    page = list(islice(rest, limit + 1))
+    following = UpcomingPosition(*page[limit - 1][:2]) if len(page) > limit else None
     return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
+            "jobs_counted": fires.jobs,
+            "complete": not fires.is_cut,
             "executions": [
                 {
                     "job_id": execution.job_id,
                     "fire_at": rfc3339(execution.fire_at),
                     "due_at": rfc3339(execution.due_at),
                 }
-                for execution in executions
+                for execution in page[:limit]
             ],
             "next_cursor": write_cursor(request.tenant, list_name, following),
         }
     )
+
+
+def _fires(services: Services, request: Request) -> tuple[Fires, Sequence[ListedJob]]:
+    """What computes fire times, and the tenant's jobs. Raises Busy while the directory of jobs is made."""
+    jobs = services.directory.listed(request.tenant, request.now)
+    return Fires.of(services.store.jobs, request.tenant, request.now), jobs
 
 
 @ROUTES.add(
@@ -99,43 +117,96 @@ def list_upcoming(services: Services, request: Request) -> Response:
     "/v1/density",
     "read",
     response="TenantDensity",
-    query=(*_between("a day"),),
+    query=_between("a day"),
     weight=A_THOUSAND_JOBS,
 )
 def density(services: Services, request: Request) -> Response:
-    """How many executions are due in each minute, and which minutes are crowded.
+    """How many executions of all jobs are due in each minute, and which minutes are crowded.
 
     Counts by minute for a day by default. A crowded minute has ten executions, and three times the average or more;
-    it names jobs that could move, and how. A request reads up to 1,000 jobs; the counts of pages add up.
+    it names jobs that could move, and how. Without `complete` there was no time for all jobs.
     """
     start, end = _span(request, DAY_S)
-    list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    after = after_job_id(request, list_name)
-    page = services.upcoming.density(request.tenant, after, start, end, request.now)
-    crowded = [
-        {
-            "minute_at": rfc3339(minute),
-            "executions": count,
-            "jobs": [{"job_id": job.job_id, "proposal": proposal(job)} for job in jobs_in(page.jobs, minute)],
-        }
-        for minute, count in page.density.crowded()
-    ]
+    fires, jobs = _fires(services, request)
+    counted = fires.density(jobs, start, end)
+    full = crowded(counted.minutes, end - start)
+    names = list({name for minute, _ in full for name in counted.named[minute]})
+    loaded = services.store.load_all(request.tenant, names)
+    proposals = {name: proposal(job) for name, job in loaded.items()}
     return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
-            "jobs_counted": len(page.jobs),
-            **_density_view(page.density.minutes),
-            "paces": _paces_view(page.paces),
-            "concurrency": _keys_view(page.concurrency),
-            "crowded": crowded,
-            "next_cursor": write_cursor(request.tenant, list_name, page.after_job or None),
+            "jobs_counted": fires.jobs,
+            "complete": not fires.is_cut,
+            **_density_view(counted.minutes),
+            "paces": _paces_view(counted.paces),
+            "concurrency": _keys_view(counted.concurrency),
+            "crowded": [
+                {
+                    "minute_at": rfc3339(minute),
+                    "executions": count,
+                    "jobs": [
+                        {"job_id": name, "proposal": proposals[name]}
+                        for name in counted.named[minute]
+                        if name in proposals
+                    ],
+                }
+                for minute, count in full
+            ],
         }
     )
 
 
 @ROUTES.add(
-    "GET", "/v1/operator-density", "operator", response="PlatformDensity", query=(*_between("an hour"),)
+    "GET",
+    "/v1/density/minute",
+    "read",
+    response="MinuteDensity",
+    query=(Query("minute_at", "An instant in the minute; now unless given.", INSTANT),),
+    weight=A_THOUSAND_JOBS,
+)
+def density_of_minute(services: Services, request: Request) -> Response:
+    """Which jobs are due in one minute, by second.
+
+    The minute that holds the instant, up to two days ahead. All executions count; up to 1,000 are named. Without
+    `complete` there was no time for all jobs.
+    """
+    text = request.query.get("minute_at") or rfc3339(int(request.now))
+    minute = parse_instant(text, "minute_at") // MINUTE_S * MINUTE_S
+    ahead_s = minute - request.now
+    if not -MINUTE_S < ahead_s <= MAX_AHEAD_DAYS * DAY_S:
+        raise InvalidInput(
+            "minute_at",
+            "is too far away",
+            value=rfc3339(minute),
+            accepted=f"a minute of the next {MAX_AHEAD_DAYS} days",
+        )
+    fires, jobs = _fires(services, request)
+    executions = fires.minute(jobs, minute)
+    names = {job.job_id: job.name for job in jobs}
+    seconds = Counter(execution.due_at for execution in executions)
+    return Response(
+        {
+            "minute_at": rfc3339(minute),
+            "executions": len(executions),
+            "jobs_counted": fires.jobs,
+            "complete": not fires.is_cut,
+            "seconds": [{"at": rfc3339(at), "executions": count} for at, count in sorted(seconds.items())],
+            "jobs": [
+                {"job_id": due.job_id, "name": names[due.job_id], "due_at": rfc3339(due.due_at)}
+                for due in executions[:MAX_PAGE]
+            ],
+        }
+    )
+
+
+@ROUTES.add(
+    "GET",
+    "/v1/operator-density",
+    "operator",
+    response="PlatformDensity",
+    query=(CURSOR, *_between("an hour")),
 )
 def density_of_platform(services: Services, request: Request) -> Response:
     """How many executions of all tenants are due in each minute.
@@ -226,6 +297,16 @@ def after_job_id(request: Request, list_name: str) -> str:
     return job_id or ""
 
 
+def _active_jobs(services: Services, tenant: str, after_job: str) -> tuple[list[Job], str]:
+    """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""
+    after = keys.job(tenant, after_job) if after_job else None
+    query = table.Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MAX_JOBS + 1)
+    items = list(services.store.jobs.query(query))
+    jobs = readable(items[:MAX_JOBS])  # lists of jobs name those that cannot be read
+    last_job = items[MAX_JOBS - 1]["sk"].removeprefix(keys.JOB_PREFIX) if len(items) > MAX_JOBS else ""
+    return [job for job in jobs if job.state == ACTIVE], last_job
+
+
 @ROUTES.add(
     "GET", "/v1/clock-changes", "read", response="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
 )
@@ -238,7 +319,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     from common.preview.preview import next_clock_change
 
     after = after_job_id(request, "clock-changes")
-    jobs, after_job = services.upcoming.jobs(request.tenant, after)
+    jobs, after_job = _active_jobs(services, request.tenant, after)
     moved: list[tuple[Job, tuple[int, str]]] = []
     budget = CpuBudget()
     for number, job in enumerate(jobs):
@@ -290,7 +371,7 @@ def list_tzdata_changes(services: Services, request: Request) -> Response:
 
     since = check_release(request.query.get("since"))
     list_name = f"tzdata-changes:{since}"
-    jobs, after_job = services.upcoming.jobs(request.tenant, after_job_id(request, list_name))
+    jobs, after_job = _active_jobs(services, request.tenant, after_job_id(request, list_name))
     timings: set[Timing] = set()
     changes: list[tuple[Job, Moved]] = []
     budget = CpuBudget()

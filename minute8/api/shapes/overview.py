@@ -110,7 +110,8 @@ class OpenRuns(ResponseBody):
     stuck: Annotated[int, Meta(description="Those that should have gone on two minutes ago or earlier.")]
     stuck_runs: Annotated[list[StuckRun], Meta(description="At most 10, the oldest first.")]
     complete: Annotated[
-        bool, Meta(description="False: more than 10,000 runs are new; the oldest were read. Ask again.")
+        bool,
+        Meta(description="False: more than 20,000 runs are new or go on; the oldest were read. Ask again."),
     ]
 
 

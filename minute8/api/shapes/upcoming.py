@@ -29,6 +29,8 @@ class UpcomingPage(ResponseBody):
 
     from_at: Instant
     until_at: Instant
+    jobs_counted: Annotated[int, Meta(description="Of so many active jobs.")]
+    complete: Annotated[bool, Meta(description="False: not of all; there was no time for them.")]
     executions: Annotated[list[ComingExecution], Meta(description="The executions of this page.")]
     next_cursor: NextCursor
 
@@ -63,14 +65,13 @@ class Density(ResponseBody):
 
     from_at: Instant
     until_at: Instant
-    jobs_counted: Annotated[int, Meta(description="The number of jobs that were looked at for this page.")]
+    jobs_counted: Annotated[int, Meta(description="The number of active jobs that were looked at.")]
     executions: Annotated[int, Meta(description="The number of their executions in the range.")]
     minutes: Annotated[list[MinuteCount], Meta(description="Those with executions, the earliest first.")]
-    next_cursor: Annotated[str | None, Meta(description="More jobs follow; counts of pages add up.")]
 
 
 class PaceLoad(ResponseBody):
-    """What a pace does with the executions of this page, if no other jobs share it."""
+    """What a pace does with the executions, if no other jobs share it."""
 
     key: Annotated[str, Meta(description="What the jobs share: their target, or a key of their own.")]
     per_second: Annotated[int, Meta(description="The smallest `per_second` among its jobs.")]
@@ -81,7 +82,7 @@ class PaceLoad(ResponseBody):
 
 
 class KeyLoad(ResponseBody):
-    """How the executions of this page share the places of a concurrency key."""
+    """How the executions share the places of a concurrency key."""
 
     key: Annotated[str, Meta(description="What the jobs share.")]
     limit: Annotated[int, Meta(description="The smallest `limit` among its jobs.")]
@@ -97,13 +98,34 @@ class KeyLoad(ResponseBody):
 class TenantDensity(Density):
     """Executions of a tenant's jobs by minute."""
 
-    paces: Annotated[
-        list[PaceLoad], Meta(description="The paces of this page's jobs, those that are exceeded first.")
-    ]
-    concurrency: Annotated[
-        list[KeyLoad], Meta(description="The concurrency keys of this page's jobs, crowded ones first.")
-    ]
-    crowded: Annotated[list[CrowdedMinute], Meta(description="Of this page's jobs, the fullest first.")]
+    complete: Annotated[bool, Meta(description="False: not of all jobs; there was no time for them.")]
+    paces: Annotated[list[PaceLoad], Meta(description="The jobs' paces, those that are exceeded first.")]
+    concurrency: Annotated[list[KeyLoad], Meta(description="Their concurrency keys, crowded ones first.")]
+    crowded: Annotated[list[CrowdedMinute], Meta(description="The fullest first.")]
+
+
+class SecondCount(ResponseBody):
+    """How many executions are due in a second."""
+
+    at: Instant
+    executions: Annotated[int, Meta(description="The number of executions that are due in the second.")]
+
+
+class DueJob(ResponseBody):
+    """A job that is due in a minute."""
+
+    job_id: JobId
+    name: Annotated[str, Meta(description="Empty without one.")]
+    due_at: Instant
+
+
+class MinuteDensity(MinuteCount):
+    """The executions of one minute, by second."""
+
+    jobs_counted: Annotated[int, Meta(description="Of so many active jobs.")]
+    complete: Annotated[bool, Meta(description="False: not of all; there was no time for them.")]
+    seconds: Annotated[list[SecondCount], Meta(description="Those with executions, the earliest first.")]
+    jobs: Annotated[list[DueJob], Meta(description="Up to 1,000, the earliest first.")]
 
 
 class TenantShare(ResponseBody):
@@ -116,6 +138,7 @@ class TenantShare(ResponseBody):
 class PlatformDensity(Density):
     """Executions of all tenants by minute. Those that calendars exclude are counted."""
 
+    next_cursor: Annotated[str | None, Meta(description="More jobs follow; counts of pages add up.")]
     unreadable: Annotated[int, Meta(description="Entries that cannot be planned; ticks report them.")]
     crowded: Annotated[list[MinuteCount], Meta(description="Of this page, the fullest first.")]
     tenants: Annotated[list[TenantShare], Meta(description="The tenants with most executions of this page.")]

@@ -16,11 +16,12 @@ from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339
 from minute8.cli import output
 from minute8.cli.options import AsJson, Limit
-from minute8.cli.output import console, print_json
+from minute8.cli.output import console, plural, print_json, say
 from minute8.cli.platform import operator_api
-from minute8.cli.rest_of_list import listed, say_more
+from minute8.cli.rest_of_list import say_more
 from minute8.cli.session import session
 
+_PAGE = 1_000
 Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MAX_AHEAD_DAYS}d.")]
 
 
@@ -33,7 +34,16 @@ def upcoming(
     """List the next executions of all jobs, the earliest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        executions = listed(ctx, client.upcoming(until_at=_until(within, now)), limit, "executions")
+        page = client.upcoming_page(limit=min(limit, _PAGE), until_at=(until_at := _until(within, now)))
+        executions = list(page["executions"])
+        while page["next_cursor"] and len(executions) < limit:
+            page = client.upcoming_page(limit=_PAGE, cursor=page["next_cursor"], until_at=until_at)
+            executions += page["executions"]
+    if page["next_cursor"] or len(executions) > limit:
+        say_more(ctx, "there are more executions", "--limit", limit, short="-n")
+    if not page["complete"]:
+        say(f"minute8: these are of {page['jobs_counted']} jobs; there was no time for more")
+    executions = executions[:limit]
     if as_json:
         print_json(executions)
         return
@@ -47,44 +57,82 @@ def upcoming(
 def density(
     ctx: typer.Context,
     within: Within = "24h",
+    minute: Annotated[
+        str,
+        typer.Option(help="Show one minute by second, with its jobs: 2026-11-21T18:30Z, or 20m from now."),
+    ] = "",
     platform: Annotated[
         bool, typer.Option("--platform", help="Show all tenants; needs an operator key.")
     ] = False,
     max_pages: Annotated[
-        int, typer.Option("--most", min=1, help="Read at most this many pages of jobs.")
+        int, typer.Option("--most", min=1, help="With --platform: read at most this many pages of jobs.")
     ] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show how many executions are due by hour, which minutes are crowded, and what would spread them."""
     now = session(ctx).clock.now()
+    if minute:
+        _minute(ctx, _until(minute, now, "--minute"), now, as_json=as_json)
+        return
     span = {"from_at": rfc3339(int(now)), "until_at": _until(within, now)}
-    with operator_api(ctx) if platform else session(ctx).client() as client:
-        pages: list[Mapping[str, Any]] = list(islice(client.densities(**span), max_pages))
-    minutes = _merged(pages, "minutes", "minute_at")
-    named = {minute["minute_at"]: minute for page in pages for minute in page["crowded"]}
-    span_s = parse_instant(span["until_at"], "within") - int(now)
-    full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
-    figures = {
-        **span,
-        "jobs_counted": sum(page["jobs_counted"] for page in pages),
-        "executions": minutes.total(),
-        "complete": pages[-1]["next_cursor"] is None,
-        "minutes": dict(sorted(minutes.items())),
-        "paces": _paces(pages),
-        "concurrency": _keys(pages),
-        "crowded": [
-            {**named.get(rfc3339(at), {}), "minute_at": rfc3339(at), "executions": count}
-            for at, count in full
-        ],
-    }
-    if platform:
-        figures["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
-    if not figures["complete"]:
-        say_more(ctx, "there are more jobs", "--most", max_pages)
+    figures = _of_platform(ctx, span, max_pages) if platform else _of_tenant(ctx, span)
     if as_json:
         print_json(figures)
         return
     _print_density(figures, now)
+
+
+def _of_tenant(ctx: typer.Context, span: Mapping[str, str]) -> dict[str, Any]:
+    with session(ctx).client() as client:
+        shown = client.density(**span)
+    return {**shown, "minutes": {line["minute_at"]: line["executions"] for line in shown["minutes"]}}
+
+
+def _of_platform(ctx: typer.Context, span: Mapping[str, str], max_pages: int) -> dict[str, Any]:
+    with operator_api(ctx) as operator:
+        pages: list[Mapping[str, Any]] = list(islice(operator.densities(**span), max_pages))
+    minutes = _merged(pages, "minutes", "minute_at")
+    span_s = parse_instant(span["until_at"], "within") - parse_instant(span["from_at"], "within")
+    full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
+    is_complete = pages[-1]["next_cursor"] is None
+    if not is_complete:
+        say_more(ctx, "there are more jobs", "--most", max_pages)
+    return {
+        **span,
+        "jobs_counted": sum(page["jobs_counted"] for page in pages),
+        "executions": minutes.total(),
+        "complete": is_complete,
+        "minutes": dict(sorted(minutes.items())),
+        "crowded": [{"minute_at": rfc3339(at), "executions": count} for at, count in full],
+        "tenants": dict(_merged(pages, "tenants", "tenant_id").most_common(10)),
+    }
+
+
+def _minute(ctx: typer.Context, minute_at: str, now: float, *, as_json: bool) -> None:
+    """Print the executions of a minute by second, with the jobs' names."""
+    with session(ctx).client() as client:
+        shown = client.density_of_minute(minute_at)
+    if as_json:
+        print_json(shown)
+        return
+    out = console()
+    out.print(
+        f"{plural(shown['executions'], 'execution', is_whole=shown['complete'])} in the minute of {minute_at}"
+    )
+    named: dict[str, list[str]] = {}
+    for job in shown["jobs"]:
+        named.setdefault(job["due_at"], []).append(job["name"] or job["job_id"])
+    rows = [
+        (
+            second["at"],
+            relative(second["at"], now),
+            second["executions"],
+            ", ".join(named.get(second["at"], [])),
+        )
+        for second in shown["seconds"]
+    ]
+    if rows:
+        out.print(output.table(("SECOND", "", "DUE", "JOBS"), rows))
 
 
 def clock_changes(
@@ -124,20 +172,18 @@ def clock_changes(
     console().print(output.table(columns, rows) if rows else "no job is moved")
 
 
-def _until(within: str, now: float) -> str:
+def _until(within: str, now: float, option: str = "--within") -> str:
     """Raises InvalidInput."""
     try:
-        span_s = parse_duration(within, "--within")
+        span_s = parse_duration(within, option)
     except InvalidInput:
         try:
-            span_s = parse_instant(within, "--within") - int(now)
+            span_s = parse_instant(within, option) - int(now)
         except InvalidInput:
             accepted = f"a duration such as 90m or 24h, at most {MAX_AHEAD_DAYS}d, or a time"
-            raise InvalidInput("--within", "is no span of time", value=within, accepted=accepted) from None
+            raise InvalidInput(option, "is no span of time", value=within, accepted=accepted) from None
     if span_s > MAX_AHEAD_DAYS * DAY_S:
-        raise InvalidInput(
-            "--within", "is too far ahead", value=within, accepted=f"at most {MAX_AHEAD_DAYS}d"
-        )
+        raise InvalidInput(option, "is too far ahead", value=within, accepted=f"at most {MAX_AHEAD_DAYS}d")
     return rfc3339(int(now) + span_s)
 
 
@@ -149,32 +195,10 @@ def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter
     return counts
 
 
-def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each pace once. Each page knows its own jobs only, so over several pages these figures are lower bounds."""
-    paces: dict[str, dict[str, Any]] = {}
-    for pace in (pace for page in pages for pace in page.get("paces", ())):
-        total = paces.setdefault(pace["key"], {**pace, "executions": 0, "delayed": 0, "over": 0})
-        for name in ("executions", "delayed", "over"):
-            total[name] += pace[name]
-        total["per_second"] = min(total["per_second"], pace["per_second"])
-        total["longest_s"] = max(total["longest_s"], pace["longest_s"])
-    return list(paces.values())
-
-
-def _keys(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each concurrency key once; over several pages the crowded ones are a lower bound."""
-    keys: dict[str, dict[str, Any]] = {}
-    for key in (key for page in pages for key in page.get("concurrency", ())):
-        total = keys.setdefault(key["key"], {**key, "executions": 0, "crowded": 0})
-        for name in ("executions", "crowded"):
-            total[name] += key[name]
-        total["limit"] = min(total["limit"], key["limit"])
-    return list(keys.values())
-
-
 def _print_density(figures: Mapping[str, Any], now: float) -> None:
     out = console()
-    out.print(f"{figures['executions']} executions of {figures['jobs_counted']} jobs")
+    jobs = plural(figures["jobs_counted"], "job", is_whole=figures["complete"])
+    out.print(f"{plural(figures['executions'], 'execution', is_whole=figures['complete'])} of {jobs}")
     hours: Counter[str] = Counter()
     for minute, count in figures["minutes"].items():
         hours[f"{minute[:13]}:00Z"] += count
@@ -193,7 +217,7 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
             for minute in figures["crowded"]
         ]
         out.print(output.table(("CROWDED MINUTE", "", "DUE", "TO SPREAD IT"), rows))
-    if figures["paces"]:
+    if figures.get("paces"):
         names = ("key", "per_second", "executions", "delayed", "longest_s", "over")
         out.print(
             output.table(
@@ -201,7 +225,7 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
                 [tuple(pace[name] for name in names) for pace in figures["paces"]],
             )
         )
-    if figures["concurrency"]:
+    if figures.get("concurrency"):
         rows_of_keys = [
             (key["key"], key["limit"], key["executions"], key["crowded"]) for key in figures["concurrency"]
         ]
