@@ -46,6 +46,9 @@ LOG_TAIL_BYTES: Final = 800
 #   throttled ones are not recorded |
 MAX_ATTEMPTS_KEPT: Final = 110
 MAX_THROTTLES_KEPT: Final = 10
+# | runs of a job that wait because its target throttles | {MAX_THROTTLED_RUNS} | further ones fail, and say so; retries
+#   are as many as runs are due, or one a minute |
+MAX_THROTTLED_RUNS: Final = 100
 # | calls in a record whose executor died | {MAX_LOST_CALLS} | later ones are only counted, in `claims` |
 MAX_LOST_CALLS: Final = 20
 # | AWS clients in an executor | 128 | the tenant with most loses its oldest |

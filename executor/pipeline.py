@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
     from executor.stops import Stops
+    from executor.throttled import ThrottledRetries
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
@@ -118,6 +119,7 @@ class Executor:
             postponed=postponed,
             stops=stops,
             durables=on_first_use(lambda: _durables(deployment)),
+            throttled=on_first_use(lambda: _throttled(deployment)),
             clock=clock,
         )
         return cls(
@@ -367,6 +369,12 @@ def _stops(deployment: Deployment) -> Stops:
     from executor.stops import Stops
 
     return Stops(deployment.rules, deployment.clock)
+
+
+def _throttled(deployment: Deployment) -> ThrottledRetries:
+    from executor.throttled import ThrottledRetries
+
+    return ThrottledRetries(deployment.tables.runs, deployment.clock)
 
 
 def _durables(deployment: Deployment) -> DurableExecutions:

@@ -11,6 +11,7 @@ from msgspec import structs
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.jobs.job import DELETED, Job
+from common.limits import MAX_THROTTLED_RUNS
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs import states
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from executor.durable import DurableExecutions
     from executor.stops import Stops
+    from executor.throttled import ThrottledRetries
 
 Recorded = TypeVar("Recorded")
 _FIRST_WAIT_S: Final = 0.2
@@ -128,6 +130,7 @@ class Recorder:
     postponed: Postponed
     stops: Stops
     durables: DurableExecutions
+    throttled: ThrottledRetries
     clock: Clock
 
     def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
@@ -255,12 +258,9 @@ class Recorder:
         self, claim: Claim, job: Job | None, outcome: Outcome, settlement: Settlement | None = None
     ) -> Report:
         """Classify the result: success, retry, or permanent failure."""
-        execution, now, next_at, work_until = claim.execution, self.clock.now(), None, 0.0
-        if job and outcome.unanswered:
-            work_until = claim.starts_at + job.work_s
-        if job and not outcome.ok:
-            not_before = work_until if job.spec.is_limited else 0.0
-            next_at = retry_at(job.spec.retry, execution, outcome, execution.aged_from_at, now, not_before)
+        execution, now = claim.execution, self.clock.now()
+        work_until = claim.starts_at + job.work_s if job and outcome.unanswered else 0.0
+        next_at, outcome = self._next_at(job, execution, outcome, now, work_until)
         finished_at = settlement.ended_at if settlement else now
         if not self._while_leased(
             claim, lambda: self.runs.finish(claim, outcome, finished_at, next_at, settlement, work_until)
@@ -280,6 +280,26 @@ class Recorder:
         return Report(
             "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
         )
+
+    def _next_at(
+        self, job: Job | None, execution: Execution, outcome: Outcome, now: float, work_until: float
+    ) -> tuple[int | None, Outcome]:
+        """When the next attempt is due, if there is one, and the outcome, which may say why there is none.
+
+        Throttled runs of a job share the times of their retries.
+        """
+        if job is None or outcome.ok:
+            return None, outcome
+        not_before = work_until if job.spec.is_limited else 0.0
+        next_at = retry_at(job.spec.retry, execution, outcome, execution.aged_from_at, now, not_before)
+        if next_at is None or not outcome.throttled:
+            return next_at, outcome
+        next_at = self.throttled.retry_at(job, execution, outcome, next_at)
+        if next_at is None:
+            words = f"; {MAX_THROTTLED_RUNS} runs of the job wait already, so it is not tried again"
+            return None, replace(outcome, permanent=True, error=f"{outcome.error}{words}")
+        is_too_old = next_at > execution.aged_from_at + job.spec.retry.max_age_s + 1
+        return None if is_too_old else next_at, outcome
 
     def _work_goes_on(self, job: Job | None, claim: Claim, work_until: float) -> bool:
         """Keep the permits of an ended attempt whose work can go on. Its message comes again then, and frees them."""

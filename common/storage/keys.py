@@ -127,6 +127,7 @@ unrecorded = Row("due", UNRECORDED, "{execution_id}", "an execution that has no 
 
 overlap_permit = Row("runs", "{tenant}#{job_id}#permit", PERMIT, "the run that goes, and who waits")
 key_permits = Row("runs", "{tenant}##permits", "{concurrency_key}", "the attempts that go, and who waits")
+throttled = Row("runs", "{tenant}#{job_id}#permit", "THROTTLED", "when a throttled target is tried again")
 waiting_line = Row("runs", LINES, "{partition}|{sort_key}", "a key that runs wait for in line")
 # No job has an empty id, so no run is in these partitions.
 projected_window = Row("runs", "{tenant}##windows", "{start:010d}", "the projection: runs of ten minutes")

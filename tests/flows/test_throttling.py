@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from executor.retry import retry_at
 from executor.stages import Message
+from executor.throttled import interval_s, reserved
 from tests.worlds import Killed, World, at, job
 
 THROTTLED = Outcome(ok=False, throttled=True, error_type="TooManyRequestsException", error="slow down")
@@ -154,3 +156,63 @@ def test_a_throttled_message_reads_back() -> None:
     assert (execution.attempt, execution.throttles) == (2, 1)
     assert Execution.decode(execution.encode()) == execution
     assert "throttles" not in Execution("alice", "once", 0, 0, 1).retry(60).encode()
+
+
+def test_an_hour_of_throttling_calls_at_most_twice_as_often_as_is_due(world: World) -> None:
+    """By themselves, 360 runs would call 66 times in a minute where six are due."""
+    world.target.answer = answers(THROTTLED)
+    world.registry.create("alice", "often", job(every="10s", retry={"base_s": 1}))
+    world.run_until("2026-11-21T04:13:00Z", ticks=True)
+    begin = world.target.calls[0][0]
+    by_minute = Counter(int(called_at - begin) // 60 for called_at, _ in world.target.calls)
+    assert max(by_minute.values()) <= 13, "12, and what falls on the minute's edge"
+    statuses = Counter(world.statuses("alice", "often"))
+    assert statuses["retrying"] <= 110
+    failed = [run for run in world.run_items("alice", "often") if run["status"] == "failed"]
+    assert failed
+    assert all("100 runs of the job wait already" in run["attempts"][-1]["error"] for run in failed)
+    world.target.answer = answers(OK)
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    assert not {"retrying", "running"} & set(world.statuses("alice", "often"))
+    later = Counter(int(called_at - begin) // 60 for called_at, _ in world.target.calls)
+    assert max(later.values()) <= 13
+
+
+def test_a_run_that_is_throttled_alone_keeps_to_its_own_policy(world: World) -> None:
+    world.target.answer = answers(*[THROTTLED] * 3, OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 1}))
+    world.run_until("2026-11-21T03:15:20Z")
+    assert world.statuses("alice", "once") == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "at", "every_s", "reserved_at"),
+    [
+        (None, 105, 10, 105),
+        ({"next_at": 140, "run": "other"}, 105, 10, 140),
+        ({"next_at": 90, "run": "other"}, 105, 10, 105),
+        ({"next_at": 140, "run": "mine"}, 105, 10, 140),
+        ({"next_at": 140, "run": "mine"}, 105, 60, 105),  # it waits alone
+        ({"next_at": 1_100, "run": "other"}, 105, 10, 1_100),
+        ({"next_at": 1_101, "run": "other"}, 105, 10, None),
+        ({"next_at": 1_101, "run": "other"}, 5_000, 10, 5_000),  # the target asked for so long a wait
+        ({"next_at": "soon"}, 105, 10, 105),
+        ({"next_at": 10**9}, 105, 10, 105),
+        ({}, 105, 10, 105),
+    ],
+)
+def test_each_retry_has_a_second_of_its_own(
+    stored: dict[str, Any] | None, at: int, every_s: float, reserved_at: int | None
+) -> None:
+    item, reserved_second = reserved(stored, "mine", at, every_s, 100)
+    assert reserved_second == reserved_at
+    if reserved_at is None:
+        assert item is stored
+    else:
+        assert item and item["next_at"] == reserved_at + every_s
+
+
+@pytest.mark.parametrize(("cron", "seconds"), [("* * * * *", 60), ("0 3 * * *", 60), ("*/2 * * * *", 60)])
+def test_retries_are_as_many_as_are_due_or_one_a_minute(world: World, cron: str, seconds: float) -> None:
+    world.registry.create("alice", "job", job(cron=cron))
+    assert interval_s(world.store.get("alice", "job"), world.clock.now()) == seconds
