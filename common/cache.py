@@ -9,7 +9,6 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -61,13 +60,20 @@ class Cache(Generic[Key, Value]):
             self._kept.pop(key, None)
 
 
-@contextmanager
-def raised_by(future: Future[Any]) -> Iterator[None]:
-    """Have the future raise what the block raises, in each thread that asks for its result."""
-    try:
-        yield
-    except BaseException as error:  # noqa: BLE001  the other threads raise it
-        future.set_exception(error)
+class raised_by:
+    """Has the future raise what the block raises, in each thread that asks for its result."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: Future[Any]) -> None:
+        self._future = future
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if error is not None:
+            self._future.set_exception(error)
+        return True
 
 
 class JointReads(Generic[Key, Value]):

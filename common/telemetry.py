@@ -40,13 +40,21 @@ SERVICE_TOTAL = "ServiceTotal"
 _log = logging.getLogger("minute8")
 
 
-@contextmanager
-def tolerated(message: str, **fields: object) -> Iterator[None]:
-    """Log whatever the block raises as `message`, and go on after it: somebody else does what it leaves undone."""
-    try:
-        yield
-    except Exception:  # noqa: BLE001  each block says who does what is left
-        _log.warning(message, extra=fields, exc_info=True)
+class tolerated:
+    """Logs whatever the block raises as `message`, and goes on after it: somebody else does what it leaves undone."""
+
+    __slots__ = ("_fields", "_message")
+
+    def __init__(self, message: str, **fields: object) -> None:
+        self._message, self._fields = message, fields
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        is_error = isinstance(error, Exception)
+        if is_error:
+            _log.warning(self._message, extra=self._fields, exc_info=error)
+        return is_error
 
 
 @contextmanager

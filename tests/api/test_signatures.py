@@ -388,10 +388,7 @@ def test_the_api_makes_pairs_lists_and_audits_them(office: Office) -> None:
 
 
 def test_without_a_master_there_are_no_pairs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    services = handler._services()
-    without = replace(services.deployment, masters=StoredMasters(lambda: None))
-    services = replace(services, deployment=without)
-    monkeypatch.setattr(handler, "_services", lambda: services)
+    monkeypatch.setitem(handler._services().parts, "masters", StoredMasters(lambda: None))
     refused = office.alice_admin("POST", "/v1/keys", {"role": "write", "aws": True})
     assert refused.problem == "conflict"
     assert "signing_masters" in refused.text
