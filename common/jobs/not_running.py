@@ -68,7 +68,6 @@ SHARE: Final = 0.1
 MIN_DUE: Final = 20
 _DETAIL_BYTES: Final = 300
 _ADDRESS_MARK: Final = "#"
-# After the last change: runs are kept for 400 days.
 
 
 @dataclass(frozen=True, slots=True)
