@@ -62,11 +62,11 @@ demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 
 test: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run the tests; the end-to-end ones start an embedded AWS of their own
 	@# Three workers for two cores: one mostly waits for an embedded AWS. tests/conftest.py says which tests go together.
-	@node_modules/.bin/vitest run
+	@node_modules/.bin/vitest run --root . --config console/vitest.config.mts
 	@$(RUN) -m pytest -n 3 --durations 15 -m "not release"
 
 test-all: install-tests $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests, with those of tools and all journeys in a browser, as before a release
-	@node_modules/.bin/vitest run
+	@node_modules/.bin/vitest run --root . --config console/vitest.config.mts
 	@$(RUN) -m pytest -n 3 --durations 15
 
 quick: $(VENV_TESTS_READY) ## Run the tests that need no server
@@ -87,10 +87,10 @@ types: install-tests ## Check types, strictly
 check: lint types test ## All that CI does
 
 bench: install-tests ## Measure everything; docs/performance.md is written from it
-	@$(RUN) -m benchmarks all --keep
+	@$(RUN) -m scripts.benchmarks all --keep
 
 bench-quick: install-tests ## Measure the hot paths beside the parent commit's; other requests than those kept fail
-	@$(RUN) -m benchmarks.quick $(ARGS)
+	@$(RUN) -m scripts.benchmarks.quick $(ARGS)
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
 	@$(RUN) -m scripts.package_for_aws --stage "$(STAGE)" $(ARGS)

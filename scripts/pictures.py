@@ -22,7 +22,7 @@ from scripts.embedded.process import ROOT
 from scripts.screenshots import Keys, in_browser, prepared
 
 _DIRECTORY: Final = ROOT / "build" / "pictures"
-_SOURCES: Final = ("package.json", "package-lock.json", "tsconfig.base.json", "console", "clients/typescript")
+_SOURCES: Final = ("package.json", "package-lock.json", "console", "clients/typescript")
 
 
 def main() -> int:

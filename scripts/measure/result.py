@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+RESULTS: Final = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 
 
 @cache

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import document, workload
-from benchmarks.__main__ import BENCHMARKS, main, shown
-from benchmarks.api_cpu import PAIRS, in_process
+from scripts.benchmarks import document, workload
+from scripts.benchmarks.__main__ import BENCHMARKS, main, shown
+from scripts.benchmarks.api_cpu import PAIRS, in_process
 from scripts.measure.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> N
     listed = capsys.readouterr().out
     assert all(name in listed for name in BENCHMARKS)
     for name in BENCHMARKS:
-        assert (ROOT / "benchmarks" / f"{name}.py").exists()
+        assert (ROOT / "scripts" / "benchmarks" / f"{name}.py").exists()
 
 
 def test_the_document_is_what_the_kept_results_make_it() -> None:

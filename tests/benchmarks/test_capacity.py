@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.modelled_aws import Setting
 from common.planning import packs, queue
 from executor import redelivery
+from scripts.benchmarks.modelled_aws import Setting
 
 ROOT = Path(__file__).resolve().parents[2]
 # AWS's limits, as the document states them.
@@ -23,7 +23,7 @@ LIMITS = {
 
 @pytest.fixture
 def capacity() -> object:
-    from benchmarks import capacity
+    from scripts.benchmarks import capacity
 
     return capacity
 
@@ -71,7 +71,7 @@ def test_days_and_bursts_are_counted_with_the_deployments_own_packs() -> None:
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
-    from benchmarks import registered
+    from scripts.benchmarks import registered
 
     parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     assert parameters["plannerShareEntries"] == registered.SHARE_ENTRIES

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.model import burst
-from benchmarks.modelled_aws import (
+from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S
+from scripts.benchmarks.model import burst
+from scripts.benchmarks.modelled_aws import (
     MAX_IN_FLIGHT,
     Measured,
     Message,
@@ -21,7 +22,6 @@ from benchmarks.modelled_aws import (
     pollers,
     woken,
 )
-from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S
 
 WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
 

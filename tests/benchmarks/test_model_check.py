@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.model_check import at_the_mean, gap, services
-from benchmarks.modelled_aws import Service, Setting
+from scripts.benchmarks.model_check import at_the_mean, gap, services
+from scripts.benchmarks.modelled_aws import Service, Setting
 
 DUE = 1_000
 

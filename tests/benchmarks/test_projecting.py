@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import projecting
-from benchmarks.projecting import Mix
+from scripts.benchmarks import projecting
+from scripts.benchmarks.projecting import Mix
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import quick
+from scripts.benchmarks import quick
 
 
 def test_another_number_of_requests_is_named() -> None:

@@ -13,7 +13,7 @@ NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 _MAKE = re.compile(r"\bmake ([a-z][a-z-]*)\b")
 _VARIABLE = re.compile(r"\b(MINUTE8_[A-Z0-9_]+)\b")
-_PATH = re.compile(r"`((?:common|scheduler|executor|api|cli|scripts|tests|examples|benchmarks)/[\w./]+)`")
+_PATH = re.compile(r"`((?:common|scheduler|executor|minute8|scripts|tests|examples)/[\w./]+)`")
 
 
 @pytest.mark.parametrize("name", NAMES)

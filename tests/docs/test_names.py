@@ -16,7 +16,6 @@ FOLDERS = (
     "executor",
     "minute8",
     "scripts",
-    "benchmarks",
     "examples",
     "tests",
 )

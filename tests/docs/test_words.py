@@ -15,7 +15,7 @@ DOCUMENTS = sorted(
     for folder, pattern in (
         (".", "*.md"),
         ("docs", "**/*.md"),
-        ("benchmarks/about", "*.md"),
+        ("scripts/benchmarks/about", "*.md"),
         ("tests/foreign", "*.md"),
         ("tests/simulation", "*.md"),
     )
@@ -28,7 +28,6 @@ FOLDERS = (
     "executor",
     "minute8",
     "scripts",
-    "benchmarks",
     "examples",
     "tests",
 )

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from unittest import mock
 
-from benchmarks.executor_stub import ENVIRONMENT, ExecutorStub, installed
 from common.tracing.export import span_export
 from executor import handler
 from scripts import build_layer
+from scripts.benchmarks.executor_stub import ENVIRONMENT, ExecutorStub, installed
 from tests.tracing.collector import open_collector
 
 _BATCHES = 200

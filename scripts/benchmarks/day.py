@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from benchmarks import workload
-from benchmarks.modelled_aws import Setting, allowed
-from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import PACK_FROM, QueueMessage, packed
 from common.planning.plan import plan
 from common.planning.queue import EARLY
 from common.timing.instants import DAY_S
+from scripts.benchmarks import workload
+from scripts.benchmarks.modelled_aws import Setting, allowed
+from scripts.benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table, kept
 from scripts.measure.rounds import track

@@ -10,8 +10,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from benchmarks import workload
-from benchmarks.stub_aws import QUEUE_URL
 from common.clock import Clock
 from common.config import Config
 from common.deployment import Deployment
@@ -25,6 +23,8 @@ from common.timing.groups import group_can_fire, group_key
 from common.timing.slots import places
 from scheduler.planner import Planner
 from scheduler.tick import Scheduler
+from scripts.benchmarks import workload
+from scripts.benchmarks.stub_aws import QUEUE_URL
 from scripts.measure.rounds import track
 
 MARK_NUMBERS = ("planned_until", "planning_until", "joined_until", "filed_until", "decided_at")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks.plot import lines
+from scripts.benchmarks.plot import lines
 from scripts.measure.result import Result, Table, goals_table, kept
 
-ROOT = Path(__file__).resolve().parent.parent
-ABOUT = ROOT / "benchmarks" / "about"
+ROOT = Path(__file__).resolve().parents[2]
+ABOUT = ROOT / "scripts" / "benchmarks" / "about"
 DOCS = ROOT / "docs"
 _PERFORMANCE = (
     *(
@@ -61,7 +62,8 @@ def _page(first: str, results: Sequence[Result], last: str) -> str:
 
 def _section(result: Result) -> str:
     scale = "" if result.scale == 1 else f" --scale {result.scale:g}"
-    how = f"`python -m benchmarks {result.name}{scale}`, {result.at}, {result.machine}."
+    how = f"`python -m scripts.benchmarks {result.name}{scale}`, {result.at}, {result.machine}."
+    how = textwrap.fill(how, 120, break_on_hyphens=False)
     tables = [table.markdown() for table in result.tables]
     title = f"## {result.name.replace('_', ' ').capitalize()}"
     notes = [fill(note, _LINE_CHARS, break_long_words=False, break_on_hyphens=False) for note in result.notes]

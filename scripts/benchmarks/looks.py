@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.reading import Seen
+from scripts.benchmarks.reading import Seen
 from scripts.measure.result import Result, Table, kept
 
 TENANTS = 1_000

@@ -1,9 +1,9 @@
 """Processor time and requests of the hot paths, this code beside its parent commit's, in 90 seconds: make bench-quick.
 
-    python -m benchmarks.quick [--against REVISION] [--keep]
+    python -m scripts.benchmarks.quick [--against REVISION] [--keep]
 
 Times are only printed, since machines differ. Requests and units do not differ: they stand in
-benchmarks/results/quick.json, and another number fails until somebody keeps it on purpose with --keep.
+scripts/benchmarks/results/quick.json, and another number fails until somebody keeps it on purpose with --keep.
 
 The parent's code is unpacked below build/parent, and measured by its own copy of this file, in turns with this code.
 """
@@ -27,8 +27,8 @@ from typing import Any, Final
 
 from scripts.measure.rounds import track
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-COUNTS_FILE: Final = ROOT / "benchmarks" / "results" / "quick.json"
+ROOT: Final = Path(__file__).resolve().parents[2]
+COUNTS_FILE: Final = ROOT / "scripts" / "benchmarks" / "results" / "quick.json"
 _PARENT: Final = ROOT / "build" / "parent"
 # What both interpreters have installed.
 _REQUIREMENTS: Final = ("requirements/run.txt", "requirements/dev.txt")
@@ -53,7 +53,7 @@ Figures = dict[str, Callable[[], Measured]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print the table; returns 1 if requests or units differ from those kept."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quick", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m scripts.benchmarks.quick", description=__doc__)
     parser.add_argument("--against", default="HEAD^", help="the commit beside which this code is measured")
     parser.add_argument("--keep", action="store_true", help="keep the requests and units as they are now")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         COUNTS_FILE.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
         return 0
     differences = list(_differences(json.loads(COUNTS_FILE.read_text()), counts))
-    print("\n".join(differences) or "requests and units are those of benchmarks/results/quick.json")
+    print("\n".join(differences) or "requests and units are those of scripts/benchmarks/results/quick.json")
     return 1 if differences else 0
 
 
@@ -144,7 +144,7 @@ def _unpacked(revision: str) -> Path | None:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as content:
             content.extractall(fresh, filter="data")
         fresh.rename(folder)
-    return folder if (folder / "benchmarks" / "quick.py").exists() else None
+    return folder if (folder / "scripts" / "benchmarks" / "quick.py").exists() else None
 
 
 def _python(tree: Path) -> str:
@@ -192,7 +192,7 @@ class Worker:
 def _worker(tree: Path, python: str) -> Iterator[Worker]:
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": ""}
     process = subprocess.Popen(
-        [python, "-m", "benchmarks.quick", "--worker"],
+        [python, "-m", "scripts.benchmarks.quick", "--worker"],
         cwd=tree,
         env=environment,
         stdin=subprocess.PIPE,
@@ -220,7 +220,7 @@ def _work() -> int:
 
 
 def _figures(stack: ExitStack) -> Figures:
-    from benchmarks import api_cpu
+    from scripts.benchmarks import api_cpu
 
     requests: dict[str, Counts] = {}
     api = stack.enter_context(api_cpu.in_process(_CALLS, requests))
@@ -241,7 +241,7 @@ def _figures(stack: ExitStack) -> Figures:
 
 def _executions(invocation: str, size: int, pack: int) -> Callable[[], Measured]:
     """Processor time of one execution, over batches of `size` executions, `pack` in a message."""
-    from benchmarks.executor_stub import ExecutorStub, installed
+    from scripts.benchmarks.executor_stub import ExecutorStub, installed
 
     first = 0
 
@@ -267,8 +267,8 @@ def _executions(invocation: str, size: int, pack: int) -> Callable[[], Measured]
 
 
 def _tick() -> Callable[[], Measured]:
-    from benchmarks import workload
-    from benchmarks.planning import Ticker
+    from scripts.benchmarks import workload
+    from scripts.benchmarks.planning import Ticker
 
     ticker = Ticker(_REGISTERED, workload.DAY + 7 * 3600, _REGISTERED)
 
@@ -286,7 +286,7 @@ def _request(name: str, work: Callable[[], float], requests: Mapping[str, Counts
 
 def _init(statement: str) -> Measured:
     """Processor time of a fresh interpreter for the import and its clients."""
-    from benchmarks.executor_stub import ENVIRONMENT
+    from scripts.benchmarks.executor_stub import ENVIRONMENT
 
     code = f"import time; began = time.process_time(); {statement}; print(time.process_time() - began)"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ["PYTHONPATH"], **ENVIRONMENT}

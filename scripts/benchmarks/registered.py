@@ -5,15 +5,15 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import dataclass, replace
 
-from benchmarks import workload
-from benchmarks.due_stub import BARE_PROCESS_MB, SharesStub, scheduler_over
-from benchmarks.model import simulate
-from benchmarks.modelled_aws import Message, Outcome, Service, Setting
-from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.storage.table import Table as DynamoTable
 from scheduler.planner import HURRY_S, FanOut, SharePlanner
 from scheduler.summary import TickSummary
+from scripts.benchmarks import workload
+from scripts.benchmarks.due_stub import BARE_PROCESS_MB, SharesStub, scheduler_over
+from scripts.benchmarks.model import simulate
+from scripts.benchmarks.modelled_aws import Message, Outcome, Service, Setting
+from scripts.benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
 from tests.manual_clock import ManualClock

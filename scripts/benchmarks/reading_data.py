@@ -13,7 +13,6 @@ from typing import Any
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from benchmarks import workload
 from common.planning.directory import SHARD_ENTRIES
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
@@ -32,6 +31,7 @@ from common.timing.fires import fires
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.timing.windows import WINDOW_S, window_start
+from scripts.benchmarks import workload
 from scripts.measure.rounds import track
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 

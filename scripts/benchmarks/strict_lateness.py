@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
-from benchmarks.strict_aws import ROOT, TlsServer, Worker, worker
 from common.limits import MAX_IN_A_PACK
 from common.planning.packs import Wake
 from common.planning.queue import BATCH_SIZE
+from scripts.benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
+from scripts.benchmarks.strict_aws import ROOT, TlsServer, Worker, worker
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track

@@ -13,14 +13,14 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlencode
 
-from benchmarks import bare_api
-from benchmarks.stub_aws import StubAws
 from common import config
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage import aws
 from common.storage.table import Table as DynamoTable
 from minute8.api import handler
+from scripts.benchmarks import bare_api
+from scripts.benchmarks.stub_aws import StubAws
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import ratio, take_turns
 

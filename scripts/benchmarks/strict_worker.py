@@ -1,6 +1,6 @@
-"""A Lambda environment of a function: `python -m benchmarks.strict_worker KIND`, an event a line, an answer a line.
+"""A Lambda environment of a function: `strict_worker.py KIND`, an event a line, an answer a line.
 
-KIND is `executor`, `api`, or `bare`: a minimal executor on boto3.
+KIND is `executor`, `minute8.api`, or `bare`: a minimal executor on boto3.
 
 It imports no other benchmark module, so it starts with the imports of the function itself.
 """

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import simpy
 
-from benchmarks.modelled_aws import (
+from scripts.benchmarks.modelled_aws import (
     ATTEMPTS,
     BATCH,
     ENVIRONMENTS_A_SECOND,

@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 from boto3.dynamodb.types import TypeDeserializer
 from croniter import croniter
 
-from benchmarks import workload
-from benchmarks.due_stub import BARE_PROCESS_MB, DueStub, scheduler_over
-from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.storage.wire import to_wire
 from common.timing import groups
 from scheduler.summary import TickSummary
+from scripts.benchmarks import workload
+from scripts.benchmarks.due_stub import BARE_PROCESS_MB, DueStub, scheduler_over
+from scripts.benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import cpu_s, ratio, take_turns, track
 from tests.manual_clock import ManualClock

@@ -1,7 +1,7 @@
-"""python -m benchmarks                       list the benchmarks
-python -m benchmarks NAME … [--json]       run some (`all`: all of them)
-python -m benchmarks all --keep            keep what was found in benchmarks/results, and write the documents from it
-python -m benchmarks document              write docs/performance.md and docs/capacity.md from benchmarks/results
+"""python -m scripts.benchmarks                       list the benchmarks
+python -m scripts.benchmarks NAME … [--json]       run some (`all`: all of them)
+python -m scripts.benchmarks all --keep            keep what was found in results/, and write the documents from it
+python -m scripts.benchmarks document              write docs/performance.md and docs/capacity.md from results/
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import sys
 from importlib import import_module
 
-from benchmarks import document
+from scripts.benchmarks import document
 from scripts.measure.result import Result, goals_table, keep
 
 BENCHMARKS = {
@@ -35,7 +35,9 @@ BENCHMARKS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmarks of the command line; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m scripts.benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--scale", type=float, default=1.0, help="0.01 is quick, 1 is what is reported")
@@ -60,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(name: str, scale: float) -> Result:
     """Run one benchmark. The others are not imported: some load slowly."""
-    result: Result = import_module(f"benchmarks.{name}").run(scale)
+    result: Result = import_module(f"scripts.benchmarks.{name}").run(scale)
     return result
 
 

@@ -20,7 +20,7 @@ from scripts import build_layer
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import Quota
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class TlsServer:
@@ -117,7 +117,7 @@ def worker(kind: str, environment: Mapping[str, str], memory_mb: int) -> Iterato
     layer, _ = build_layer.build("local", "layer")
     paths = [str(ROOT)] if kind == "bare" else [str(ROOT), str(layer / "python")]
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "strict_worker.py"), kind],
+        [sys.executable, str(ROOT / "scripts" / "benchmarks" / "strict_worker.py"), kind],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
         stdin=subprocess.PIPE,

@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import reading_data
-from benchmarks.api_cpu import ENVIRONMENT, event
-from benchmarks.reading_data import BEFORE, TENANT, ReadTables
-from benchmarks.strict_aws import TlsServer, Worker, worker
 from common.platform.tenants import Tenants
 from common.timing.instants import DAY_S, rfc3339
+from scripts.benchmarks import reading_data
+from scripts.benchmarks.api_cpu import ENVIRONMENT, event
+from scripts.benchmarks.reading_data import BEFORE, TENANT, ReadTables
+from scripts.benchmarks.strict_aws import TlsServer, Worker, worker
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track

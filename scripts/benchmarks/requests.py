@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks import workload
-from benchmarks.executor_stub import TAKES_S, ExecutorStub, installed
-from benchmarks.strict_lateness import DEFAULT_MB
-from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
 from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.storage.table import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
+from scripts.benchmarks import workload
+from scripts.benchmarks.executor_stub import TAKES_S, ExecutorStub, installed
+from scripts.benchmarks.strict_lateness import DEFAULT_MB
+from scripts.benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table, kept
 from tests.manual_clock import ManualClock

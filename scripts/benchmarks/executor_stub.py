@@ -16,14 +16,14 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from benchmarks import workload
-from benchmarks.stub_aws import StubAws
 from common import config, telemetry
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.storage import aws
 from common.storage.wire import to_wire
 from executor import handler
+from scripts.benchmarks import workload
+from scripts.benchmarks.stub_aws import StubAws
 
 ENVIRONMENT = {
     "AWS_REGION": "us-east-1",

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.model import burst, simulate
-from benchmarks.modelled_aws import Message, Service, Setting
 from common.telemetry import LATENESS_S
+from scripts.benchmarks.model import burst, simulate
+from scripts.benchmarks.modelled_aws import Message, Service, Setting
 from scripts.embedded.server import QUEUE_LOOK_INTERVAL_S
 from scripts.embedded.strict.layer import DUPLICATE_AFTER_S, MESSAGES_PER_DUPLICATE
 from scripts.measure.engine import (

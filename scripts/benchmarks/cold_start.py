@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.executor_stub import ENVIRONMENT
 from scripts import build_layer
+from scripts.benchmarks.executor_stub import ENVIRONMENT
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import ratio, take_turns
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Import the handler, and build its clients and other parts.
 _EMPTY = "empty handler: boto3, powertools"
 _CANDIDATES = {

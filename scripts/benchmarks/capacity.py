@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.model import burst
-from benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting, measured
-from benchmarks.registered import SHARE_ENTRIES
-from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.limits import MAX_IN_A_PACK, MAX_WAKES
 from common.planning.packs import EARLY_FROM, PACK_FROM
 from common.planning.queue import EARLY
+from scripts.benchmarks.model import burst
+from scripts.benchmarks.modelled_aws import BATCH, SLOW_START_BATCHES, Outcome, Setting, measured
+from scripts.benchmarks.registered import SHARE_ENTRIES
+from scripts.benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import percentile, track

@@ -7,8 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.reading_data import ReadTables, record_of
-from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.planning.chores import Chore, ChoreRunner
 from common.planning.execution import Execution
 from common.planning.log import LogWriter
@@ -23,6 +21,8 @@ from common.storage.table import Tables
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 from scheduler.projector import Projector
+from scripts.benchmarks.reading_data import ReadTables, record_of
+from scripts.benchmarks.stub_aws import QUEUE_URL, StubAws
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
