@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct, convert, structs
+
 from common.limits import MAX_MUTED_S
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -18,8 +20,7 @@ from common.storage.wire import Item
 GroupKey = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MutedGroup:
+class MutedGroup(Struct, frozen=True):
     """A muted group, with its error when it was muted. Without `until_at` it is muted until it changes."""
 
     tenant: str
@@ -48,32 +49,9 @@ class MutedGroup:
         return self.until_at is not None or not changed
 
     def to_item(self) -> Item:
-        until = {} if self.until_at is None else {"until_at": self.until_at}
-        return {
-            **keys.muted_group(self.tenant, self.job_id, self.fingerprint),
-            "tenant": self.tenant,
-            "job_id": self.job_id,
-            "fingerprint": self.fingerprint,
-            "muted_at": self.muted_at,
-            **until,
-            "note": self.note,
-            "error_type": self.error_type,
-            "error": self.error,
-            "expires_at": self.ends_at,
-        }
-
-    @classmethod
-    def from_item(cls, item: Item) -> MutedGroup:
-        return cls(
-            tenant=item["tenant"],
-            job_id=item["job_id"],
-            fingerprint=item["fingerprint"],
-            muted_at=item["muted_at"],
-            until_at=item.get("until_at"),
-            note=item["note"],
-            error_type=item["error_type"],
-            error=item["error"],
-        )
+        """What is stored, with its key."""
+        key = keys.muted_group(self.tenant, self.job_id, self.fingerprint)
+        return {**key, **structs.asdict(self), "expires_at": self.ends_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +84,7 @@ class MutedGroups:
     def stored(self, tenant: str) -> list[MutedGroup]:
         """All that are stored, by job: some may be over."""
         items = self.table.query(Query(tenant, sk_prefix=keys.MUTED_PREFIX))
-        return [MutedGroup.from_item(item) for item in items]
+        return [convert(item, MutedGroup) for item in items]
 
     def streaks(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Item]:
         """The failures in a row of these jobs, of those that had some."""

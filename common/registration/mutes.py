@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import convert
+
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.limits import MAX_MUTED_GROUPS, MAX_MUTED_S
@@ -63,7 +65,7 @@ class Mutes:
             item = table.get(key)
             if item is None:
                 raise NotFound("muted group of failures", fingerprint)
-            old = MutedGroup.from_item(item)
+            old = convert(item, MutedGroup)
             tx = Transaction(table.client)
             tx.delete(table, key, _as_read(old))
             self.audited.commit(tx, tenant, "failures.unmuted", _subject(old), now, before=_audit_view(old))

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import convert, structs, to_builtins
 
 from common.jobs.former_jobs import former_item, load_jobs
 from common.jobs.job import DELETED, Job
@@ -136,8 +135,8 @@ def test_stored_failures_in_a_row_are_counted(text: str, means: list[int]) -> No
 
 @pytest.mark.parametrize(("text", "means"), lines("muted_groups.jsonl"))
 def test_a_muted_group_is_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
-    group = MutedGroup.from_item(from_wire(json.loads(text)))
-    assert asdict(group) == means
+    group = convert(from_wire(json.loads(text)), MutedGroup)
+    assert structs.asdict(group) == means
     assert item_to_wire(group.to_item()) == json.loads(text)
 
 
