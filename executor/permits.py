@@ -11,8 +11,8 @@ from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.runs import states
 from common.runs.claims import Claim
-from common.runs.holders import MAX_PLACES, MAX_WAIT_S, Doing, Full, Holders, Limit, Permit
-from common.runs.run import Run
+from common.runs.holders import MAX_PLACES, MAX_WAIT_S, Full, Holders, Limit, Permit
+from common.runs.run import Doing, Run
 from common.storage import keys
 from executor.admission import Skip, Wait
 

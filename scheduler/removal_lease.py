@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 from common.storage import keys
-from common.storage.expressions import ABSENT, Attribute, change
+from common.storage.expressions import Attribute
 from common.storage.table import Table
+from common.storage.wire import Item
+from common.timing.instants import has_ended
 
 # Longer than the function may run (serverless.yml).
 LEASE_S: Final = 310
-_MAX_TRIES: Final = 3
+# The clocks of two machines may differ by so much.
+_CLOCKS_S: Final = 600
 
 
 class RemovalLease:
@@ -24,14 +27,13 @@ class RemovalLease:
 
     def take(self, now: float) -> bool:
         """Whether this process may remove. If not, the one that does begins once more."""
-        for _ in range(_MAX_TRIES):
-            free = ABSENT | (Attribute("until") <= int(now))
-            if self._due.put_if({**keys.REMOVAL, "until": int(now) + LEASE_S}, free):
-                return True
-            # Refused: it was released or has expired meanwhile.
-            if self._due.update_if(keys.REMOVAL, change({"again": True}), Attribute("until") > int(now)):
-                return False
-        return False
+
+        def change(item: Item | None) -> tuple[Item, bool]:
+            if item is None or has_ended(item.get("until"), int(now) + 1, LEASE_S + _CLOCKS_S):
+                return {"until": int(now) + LEASE_S}, True
+            return {**item, "again": True}, False
+
+        return self._due.swap(keys.REMOVAL, change)[1]
 
     def release(self, now: float) -> bool:
         """Give the lease back. Returns False, and keeps it, if others left a mark since it was taken."""

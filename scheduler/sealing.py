@@ -21,7 +21,7 @@ from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal, Tampering
 from common.tenants.audit_seals import AuditSeals, SealRound
 from common.tenants.states import ACTIVE, SUSPENDED
-from common.timing.instants import rfc3339
+from common.timing.instants import has_ended, rfc3339
 
 ROUND_S: Final = 3_600
 # The rule may be early by some seconds.
@@ -53,7 +53,7 @@ class Sealer:
         now = self.clock.now()
         current = SealRound.of(at) or SealRound(0, 1)
         if current.ended_at:
-            if now < current.began_at + ROUND_S - _EARLY_S:
+            if not has_ended(current.began_at + ROUND_S - _EARLY_S, now, ROUND_S + _EARLY_S):
                 return
             current = SealRound(int(now))
             yield asdict(current)  # what is sealed from here on is of this round, also if it is cut off

@@ -17,7 +17,15 @@ from common.timing.windows import window_start
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.
 ATTRIBUTES: Final = (
     *(*REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s"),
-    *("started_at", "next_attempt_at", "lease_until", "expires_at"),
+    *(
+        "started_at",
+        "next_attempt_at",
+        "lease_until",
+        "expires_at",
+        "attempt",
+        "accepted_attempt",
+        "durable_name",
+    ),
 )
 OPEN: Final = frozenset({QUEUED, RUNNING, RETRYING})
 

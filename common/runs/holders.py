@@ -13,33 +13,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from msgspec import Struct, ValidationError, convert, structs, to_builtins
 
 from common.clock import Clock
-from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.queue import ExecutionsQueue
-from common.runs.run import Run
+from common.runs.run import LEASE_BOUNDS_S, LEASE_MARGINS_S, Doing, Run
 from common.runs.states import ENDED, RUNNING
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 
-# What a holder does until the end of its lease, and how far away that can be. An end beyond it is damaged, and past.
-Doing = Literal["call", "callback", "durable", "retry"]
-LEASE_BOUNDS_S: Final[Mapping[Doing, int]] = {
-    "call": MAX_CALL_S,
-    "callback": MAX_CALLBACK_TIMEOUT_S,
-    "durable": MAX_DURABLE_S,
-    "retry": MAX_DURABLE_S,  # a target may ask for a wait of a year
-}
 # Whoever holds a permit ends it by then.
 MAX_WAIT_S: Final = max(LEASE_BOUNDS_S.values())
-# A lease has margins, and the clocks of two machines may differ by ten minutes.
-_MARGINS_S: Final = 900
 # The item holds so many runs that wait, in their order. Others come after these, in no order.
 MAX_PLACES: Final = 50
 # A place outlives its wait, so that a chore finds whoever has waited too long.
@@ -57,7 +46,7 @@ class Lease(Struct, frozen=True):
     @property
     def bound_s(self) -> int:
         """How far away its end can be."""
-        return LEASE_BOUNDS_S[self.doing] + _MARGINS_S
+        return LEASE_BOUNDS_S[self.doing] + LEASE_MARGINS_S
 
 
 class Place(Struct, frozen=True):
@@ -75,7 +64,7 @@ class Place(Struct, frozen=True):
     @property
     def bound_s(self) -> int:
         """How far away its end can be."""
-        return MAX_WAIT_S + _MARGINS_S
+        return MAX_WAIT_S + LEASE_MARGINS_S
 
 
 Entry = TypeVar("Entry", Lease, Place)

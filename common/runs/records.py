@@ -44,7 +44,7 @@ from common.runs.states import (
 )
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.expressions import PRESENT, Attribute, Condition, change
+from common.storage.expressions import PRESENT, Attribute, Condition, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
@@ -282,6 +282,12 @@ class Runs:
         noted = {"stop_problem": problem} if problem else {"stopped_at": now}
         self.move("note a stop", run.key, change(noted), by_claim_of(run))
         return replace(run, **noted)
+
+    def end_lease(self, run: Run, now: float) -> bool:
+        """End a lease that cannot be so long: who gets the run's message then takes over. False if it has changed."""
+        ended, item = change({"lease_until": int(now) - 1}), run.to_item()
+        as_read = unchanged(item, "status", "claim_token", "lease_until")
+        return self._table.update_if(run.key, ended, as_read) is not None
 
     def _noted(self, execution: Execution, update: Expression, condition: Condition) -> bool:
         with suppress(ConditionFailed):

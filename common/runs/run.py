@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, convert, field, to_builtins
 
 from common.errors import Damaged
+from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Item
+from common.timing.instants import has_ended
 
 if TYPE_CHECKING:
     from common.storage.unreadable import Unreadable
@@ -37,6 +39,16 @@ REQUIRED: Final = (
 
 # DynamoDB has one kind of number: 12.0 is stored, and read, as 12.
 Number = int | float
+# What a run does until the end of its lease, or its next attempt, and how far away that can be.
+Doing = Literal["call", "callback", "durable", "retry"]
+# A lease has margins, and the clocks of two machines may differ by ten minutes.
+LEASE_MARGINS_S: Final = 900
+LEASE_BOUNDS_S: Final[Mapping[Doing, int]] = {
+    "call": MAX_CALL_S,
+    "callback": MAX_CALLBACK_TIMEOUT_S,
+    "durable": MAX_DURABLE_S,
+    "retry": MAX_DURABLE_S,  # a target may ask for a wait of a year
+}
 # Keys have instants of ten digits.
 Instant = Annotated[int, Meta(ge=0, le=9_999_999_999)]
 Status = Literal["queued", "running", "retrying", "dispatched", "succeeded", "failed", "skipped"]
@@ -304,9 +316,21 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """When the run should have gone on; 0: it waits for nothing but other runs."""
         return {RUNNING: self.lease_until, RETRYING: self.next_attempt_at}.get(self.status, 0)
 
+    @property
+    def doing(self) -> Doing:
+        """What an open run does until then."""
+        if self.status == RETRYING:
+            return "retry"
+        if self.durable_name:
+            return "durable"
+        return "callback" if self.accepted_attempt == self.attempt else "call"
+
     def is_stuck(self, now: float) -> bool:
-        """Whether the run does not go on: nobody took over from a dead executor, or its next message is lost."""
-        return 0 < self.stuck_since < now - STUCK_AFTER_S
+        """Whether the run does not go on: nobody took over from a dead executor, its next message is lost, or it waits
+        for an instant that can be none.
+        """
+        bound_s = LEASE_BOUNDS_S[self.doing] + LEASE_MARGINS_S + STUCK_AFTER_S
+        return self.stuck_since > 0 and has_ended(self.stuck_since + STUCK_AFTER_S, now, bound_s)
 
     def going_on(self, now: float) -> Execution:
         """What lets a stuck run go on; if another message of it is left, one of them does. Raises NotFound.
@@ -316,7 +340,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         execution = replace(self.execution, first_due_at=int(now))
         if self.status == RUNNING:
             return execution
-        return replace(execution, attempt=self.attempt + 1, due_at=int(self.next_attempt_at))
+        return replace(execution, attempt=self.attempt + 1, due_at=int(min(self.next_attempt_at, now)))
 
     def waits_for(self, attempt: int) -> bool:
         """Whether the run waits for this attempt."""

@@ -16,6 +16,11 @@ _UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 
+def has_ended(until: object, now: float, bound_s: float) -> bool:
+    """Whether a lease, position or deadline is over. No number, or further away than its bound: damaged, and over."""
+    return not isinstance(until, int | float) or not now <= until <= now + bound_s
+
+
 # The executions of a batch share their seconds.
 @lru_cache(maxsize=256)
 def rfc3339(at: float) -> str:

@@ -55,9 +55,14 @@ class RunChecks:
             execution = run.going_on(now)
         except UNREADABLE as error:
             return [Contradiction(RUN_CORRUPT, subject, f"unreadable: {error!r}"[:300])]
-        detail = f"it is {run.status}, and should have gone on at {rfc3339(int(run.stuck_since))}"
+        since = run.stuck_since
+        is_possible = since <= now
+        should = "should have gone on" if is_possible else "waits for an instant that can be none,"
+        detail = f"it is {run.status}, and {should} at {rfc3339(int(since))}"
 
         def send() -> None:
+            if not is_possible:
+                runs.end_lease(run, self.unplanned.clock.now())
             runs.note([execution], self.unplanned.clock.now())
             self.unplanned.queue.send([execution])
 

@@ -10,9 +10,7 @@ import pytest
 
 from common.planning.execution import Execution
 from common.runs.holders import (
-    LEASE_BOUNDS_S,
     MAX_PLACES,
-    Doing,
     Full,
     Lease,
     Limit,
@@ -23,7 +21,7 @@ from common.runs.holders import (
     leave,
     take,
 )
-from common.runs.run import Run
+from common.runs.run import LEASE_BOUNDS_S, Doing, Run
 from common.storage.wire import Item
 
 NOW = 1_800_000_000

@@ -10,11 +10,13 @@ from common.platform.findings import Finding, failed, not_checked, ok, warning
 from common.storage import keys
 from common.tenants.audit import Audit
 from common.tenants.audit_seals import SealRound
-from common.timing.instants import rfc3339
+from common.timing.instants import has_ended, rfc3339
 from minute8.cli.doctor.deployment import Deployment
 
 # Ticks begin a round each hour.
 _STALE_S: Final = 3 * 3_600
+# Of the operator's clock.
+_CLOCKS_S: Final = 600
 
 
 def sealed(deployment: Deployment) -> Iterator[Finding]:
@@ -36,7 +38,7 @@ def sealed(deployment: Deployment) -> Iterator[Finding]:
             f"minute8 audit verify --stage {deployment.stage}, and who may write the table {deployment.named('audit')}",
         )
     began = rfc3339(last.began_at)
-    if now > last.began_at + _STALE_S:
+    if has_ended(last.began_at + _STALE_S, now, _STALE_S + _CLOCKS_S):
         yield warning(
             f"the last round of seals began at {began}",
             "the scheduler's log says why: lines with the message `sealing`",
