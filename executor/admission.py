@@ -12,6 +12,9 @@ from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 
+# An attempt that waits for the end of a pause or a hold looks again after half of its wait.
+_FIRST_LOOK_S = 15
+_LAST_LOOKS_S = 900
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
 # A run that waits so long for other runs is told.
@@ -34,23 +37,29 @@ class Wait:
     detail: str
 
 
-def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
-    """Why the execution may not run. None: it may."""
+def admit(execution: Execution, job: Job | None) -> Skip | None:
+    """Why the job as it is now does not let the execution run. None: it does, if the times of its schedule do."""
     if job is None or job.state == DELETED:
         return Skip(states.DELETED_JOB, "the job was deleted after this execution was planned")
     if execution.trigger == SCHEDULE:
         if job.state == PAUSED:
             note = f": {job.note}" if job.note else ""
             return Skip(states.PAUSED_JOB, f"the job is paused{note}")
-        if execution.schedule_revision != job.schedule_revision:
-            return Skip(
-                states.RESCHEDULED,
-                f"planned by schedule revision {execution.schedule_revision}, the job is at {job.schedule_revision}",
-            )
-        if execution.attempt == 1 and execution.fire_at < job.effective_at:
-            return Skip(states.PAUSED_JOB, "the job was paused and resumed after this fire time")
     elif not is_for_job(execution, job):
         return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
+    return None
+
+
+def put_off(execution: Execution, skip: Skip, now: float) -> Wait | None:
+    """Until when the next attempt waits that is not made now. None: none is made."""
+    if execution.attempt == 1 or skip.reason not in (states.PAUSED_JOB, states.HELD):
+        return None
+    wait_s = min(_LAST_LOOKS_S, max(_FIRST_LOOK_S, (now - execution.due_at) / 2))
+    return Wait(int(now + wait_s) + 1, skip.detail)
+
+
+def too_late(execution: Execution, job: Job, now: float) -> Skip | None:
+    """Whether the attempt comes too late for the job's policies."""
     too_old_s = now - execution.aged_from_at - job.spec.retry.max_age_s
     if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
         return Skip(

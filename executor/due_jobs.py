@@ -65,6 +65,20 @@ class DueJobs:
                 jobs[job.tenant, job.job_id] = job
         return jobs
 
+    def as_planned_now(self, execution: Execution, job: Job) -> Execution | Skip:
+        """The execution as the present schedule has it; the same if this schedule planned it, which costs nothing."""
+        if execution.trigger != SCHEDULE or execution.schedule_revision == job.schedule_revision:
+            return execution
+        from common.jobs.calendars import Calendars, MissingCalendar
+        from common.jobs.fates import End, as_planned_now
+
+        try:
+            excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+        except MissingCalendar as missing:
+            return Skip(states.INVALID, str(missing))
+        planned = as_planned_now(execution, job, excluded)
+        return Skip(*planned) if isinstance(planned, End) else planned
+
     def excluded(self, execution: Execution, job: Job) -> Skip | None:
         """Why the calendars that the job names exclude the execution's date. None if they do not.
 
@@ -120,7 +134,7 @@ class DueJobs:
             item = self.jobs.get(
                 keys.asked_by_hand(tenant, job_id, trigger_id.removeprefix(OWN_PAYLOAD_PREFIX))
             )
-            if item is None or "payload" not in item:
+            if item is None or "payload" not in item or item["expires_at"] <= self.clock.now():
                 return Skip(states.INVALID, "the payload of this run was kept for 30 days, and has expired")
             secrets = (*job.secrets, *item.get("secrets", ()))
             return replace(job, payload=StoredText(item["payload"]), secrets=secrets)

@@ -27,7 +27,7 @@ from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
-from executor.admission import Skip, Wait, admit, admit_tenant
+from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
 from executor.calling import PayloadReader, Sending
 from executor.conflict import Conflict, TakeOver, decide
 from executor.due_jobs import DueJobs, Payloads
@@ -214,13 +214,16 @@ class Executor:
                 loaded.append(item)
         return loaded
 
-    def _admit(self, loaded: Loaded, now: float) -> Admitted | Decided:
-        execution = loaded.execution
+    def _admit(self, loaded: Loaded, now: float) -> Admitted | Decided | Report:
         message_id = loaded.delivery.message.message_id
-        rules = self.tenants.rules(execution.tenant, now)
-        job, retention_s = self._job_to_call(loaded, rules, now), _kept_s(rules)
-        if isinstance(job, Skip):
+        rules = self.tenants.rules(loaded.execution.tenant, now)
+        retention_s = _kept_s(rules)
+        execution, job = self._to_call(loaded, rules, now)
+        if isinstance(job, Skip | Wait):
             return Decided(Claim(execution, message_id, now, now, retention_s=retention_s), loaded.job, job)
+        if execution.visible_at > loaded.execution.visible_at and execution.visible_at > now:
+            self.recorder.postponed.send(execution)
+            return Report("sent_on", execution)
         kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
         is_awaited = kind.is_awaited(job.spec.target) or callback is not None
@@ -264,12 +267,26 @@ class Executor:
         url = f"{self.api_url}/v1/runs/{execution.execution_id}/callback"
         return Callback(url, job.spec.callback_timeout_s)
 
-    def _job_to_call(self, loaded: Loaded, rules: TenantRules | None, now: float) -> Job | Skip:
+    def _to_call(
+        self, loaded: Loaded, rules: TenantRules | None, now: float
+    ) -> tuple[Execution, Job | Skip | Wait]:
+        """The execution as the present schedule has it, and the job to call, or what becomes of the execution."""
         execution, job = loaded.execution, loaded.job
-        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job, now)
-        if job is None or skip:
-            return skip or Skip("deleted", "")
-        return self.due_jobs.excluded(execution, job) or self.due_jobs.overridden(execution, job)
+        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job)
+        wait = put_off(execution, skip, now) if skip else None
+        if job is None or (skip and not wait):
+            return execution, skip or Skip("deleted", "")
+        planned = execution if wait else self.due_jobs.as_planned_now(execution, job)
+        if isinstance(planned, Skip):
+            return execution, self.due_jobs.excluded(execution, job) or planned
+        if planned.due_at > now:
+            return planned, job
+        return planned, (
+            too_late(planned, job, now)
+            or wait
+            or self.due_jobs.excluded(planned, job)
+            or self.due_jobs.overridden(planned, job)
+        )
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
@@ -346,6 +363,7 @@ def _is_plain(loaded: Loaded) -> bool:
     return (
         job is not None
         and execution.trigger == SCHEDULE
+        and execution.schedule_revision == job.schedule_revision
         and execution.attempt == 1
         and not execution.not_before_at
         and job.spec.overlap == "allow"

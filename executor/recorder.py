@@ -185,6 +185,8 @@ class Recorder:
         if claim.started_at < told_at:  # it looks then, if only to be told of
             until = told_at if until is None else min(until, told_at)
         if until is not None:
+            if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until)):
+                return self._conflict(claim, job, Conflict(refusal.run))
             self.postponed.send(replace(execution, not_before_at=until))
         return Report("queued", execution, detail=wait.detail)
 

@@ -259,6 +259,11 @@ class EntryPlanner:
         for registration in registrations:
             if isinstance(registration, Unreadable):
                 self.skipped.bad_entry(registration, mark.planned_until)
+            elif registration.until:
+                entry, partition = registration.entry, registration.key["pk"]
+                unplanned = Window(entry.effective_at, registration.until, self.summary.now)
+                executions = self._plan(entry, partition, unplanned, _as_due)
+                yield from (scattered(entry, execution) for execution in executions)
             else:
                 partition = registration.key["pk"]
                 yield from self._plan(registration.entry, partition, mark.window, _as_registered)

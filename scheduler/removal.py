@@ -85,7 +85,9 @@ class Completion:
     def _over(self, note: Note) -> Job | None:
         """The job, if it is over."""
         job = self.store.load_all(note.tenant, [note.job_id]).get(note.job_id)
-        if job is None or job.schedule_revision != note.schedule_revision or not _is_to_be_deleted(job):
+        if job is None or not _is_to_be_deleted(job):
+            return None
+        if not note.trigger_id and note.fire_at <= job.created_at:  # of a job that had its name before
             return None
         now = max(int(self._now()), note.fire_at)
         excluded = self.ended.excluded(job)
@@ -137,11 +139,7 @@ def all_ended(job: Job, runs: Sequence[Run], now: int, excluded: Excluded) -> bo
     since = max(job.effective_at, now - max(_MIN_LOOKBACK_S, due_within_s))
     if len(runs) == _MAX_RUNS_READ:
         since = max(since, runs[-1].fire_at + 1)
-    recorded = [
-        (run.skipped_from_at or run.fire_at, run.fire_at)
-        for run in runs
-        if run.trigger == SCHEDULE and run.schedule_revision == job.schedule_revision
-    ]
+    recorded = [(run.skipped_from_at or run.fire_at, run.fire_at) for run in runs if run.trigger == SCHEDULE]
     due = fires(job.schedule, since, now + 1, excluded=excluded)
     return all(any(first <= at <= last for first, last in recorded) for at in due)
 

@@ -11,7 +11,7 @@ from common.errors import ItemTooLarge
 from common.events import RUN_SKIPPED, Events
 from common.planning.concurrently import for_each
 from common.planning.due_entry import Missed
-from common.planning.execution import Execution
+from common.planning.execution import UNPLANNED_PREFIX, Execution
 from common.planning.log import ExecutionLog
 from common.planning.quarantine import Quarantine
 from common.runs.states import INVALID, MISSED
@@ -73,7 +73,8 @@ class SkipRecorder:
         if entry.job is None:
             return
         tenant, job_id = entry.job
-        execution = Execution(tenant, job_id, window_start, window_start, schedule_revision=0)
+        trigger_id = f"{UNPLANNED_PREFIX}window"
+        execution = Execution(tenant, job_id, window_start, window_start, 0, trigger_id=trigger_id)
         self._unplanned.append(execution)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.reason}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))

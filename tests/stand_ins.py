@@ -166,11 +166,12 @@ _DOES_ALL = TenantRules(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class AnyTenant:
     """Every tenant exists, with the same rules: by default, every target is allowed."""
 
     of_all: TenantRules = _DOES_ALL
+    held: Sequence[Hold] = ()
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
@@ -180,7 +181,7 @@ class AnyTenant:
         return set(tenants)
 
     def holds(self, now: float) -> Sequence[Hold]:
-        return ()
+        return self.held
 
 
 class StoredOnDemand(KnownTenants):

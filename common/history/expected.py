@@ -5,7 +5,6 @@ The same function serves a job, all jobs of a tenant, and an explanation of one 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -79,19 +78,17 @@ def outcomes(due: Iterable[DueInstant], runs: Sequence[Run], as_of: AsOf) -> Ite
     count earlier fire times as missed.
     """
     scheduled = [run for run in runs if run.trigger == SCHEDULE]
-    by_name = {(run.fire_at, run.schedule_revision): run for run in scheduled}
+    by_time = {run.fire_at: run for run in scheduled if not _is_unplannable(run)}
     covers = [run for run in scheduled if run.skipped_from_at]
     unplannable = [run for run in scheduled if _is_unplannable(run)]
     expected = []
     for instant in due:
-        run = by_name.pop((instant.fire_at, instant.schedule_revision), None)
+        run = by_time.pop(instant.fire_at, None)
         if run is None:
             run = _covering(instant, covers) or _unplannable_before(instant, unplannable, scheduled)
         expected.append(_outcome_of(instant, run, as_of))
-    not_due = [_not_due(run, as_of) for run in by_name.values() if not _is_unplannable(run)]
-    return iter(
-        sorted([*expected, *not_due], key=lambda instant: (instant.fire_at, instant.schedule_revision))
-    )
+    not_due = [_not_due(run, as_of) for run in by_time.values()]
+    return iter(sorted([*expected, *not_due], key=lambda instant: instant.fire_at))
 
 
 def count_by_status(instants: Iterable[InstantOutcome]) -> dict[str, int]:
@@ -111,8 +108,6 @@ def _outcome_of(due: DueInstant, run: Run | None, as_of: AsOf) -> InstantOutcome
 
 def _unrecorded(due: DueInstant, as_of: AsOf) -> tuple[str, str, float | None]:
     late_s = as_of.now - due.due_at - due.tolerance_s
-    if due.fire_at >= due.planned_until:
-        return MISSED, "the job changed before a tick had planned this fire time", None
     if late_s <= ON_TIME_S:
         return TO_COME, "", None
     if due.fire_at < as_of.kept_from_at:
@@ -150,9 +145,9 @@ def _recorded(due: DueInstant, run: Run, as_of: AsOf) -> InstantOutcome:
 
 
 def _due_at_of(due: DueInstant, run: Run) -> int:
-    """When the instant was due, with the delay of its pace. Only the record of the same fire time has that delay."""
-    has_delay = due.tolerance_s and run.fire_at == due.fire_at
-    return run.due_at if has_delay else due.due_at
+    """When the instant was due, with the delay of its pace, and by the schedule that was in force when it began."""
+    is_own = run.fire_at == due.fire_at and not run.skipped_from_at
+    return run.due_at if is_own else due.due_at
 
 
 def _skipped(due: DueInstant, run: Run) -> str:
@@ -185,7 +180,7 @@ def _unplannable_before(due: DueInstant, unplannable: Sequence[Run], scheduled: 
 
 
 def _not_due(run: Run, as_of: AsOf) -> InstantOutcome:
-    planned = DueInstant(run.fire_at, run.due_at, run.schedule_revision, math.inf)
+    planned = DueInstant(run.fire_at, run.due_at, run.schedule_revision)
     outcome = _recorded(planned, run, as_of)
     return InstantOutcome(
         outcome.fire_at,

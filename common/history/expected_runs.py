@@ -99,11 +99,8 @@ class ScheduledRuns:
         as_of: AsOf,
     ) -> list[Run]:
         """A record after the range that counts missed fire times of the range, if such a record may exist."""
-        named = {(run.fire_at, run.schedule_revision) for run in runs}
-        unrecorded = any(
-            instant.due_at <= as_of.now and (instant.fire_at, instant.schedule_revision) not in named
-            for instant in due
-        )
+        recorded = {run.fire_at for run in runs}
+        unrecorded = any(instant.due_at <= as_of.now and instant.fire_at not in recorded for instant in due)
         if not unrecorded or until > as_of.now:
             return []
         following = islice(self.between(tenant, job_id, until, None, _MAX_RECORDS_AFTER), _MAX_RECORDS_AFTER)

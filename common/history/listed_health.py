@@ -175,7 +175,7 @@ def _short(tenant: str, job_id: str, outcome: RunOutcome) -> Run:
         run_name=outcome.run_name,
         fire_at=outcome.fire_at,
         due_at=outcome.fire_at,
-        schedule_revision=int(outcome.suffix.partition(":")[0]),
+        schedule_revision=0,
         trigger=outcome.trigger,
         status=cast(Status, outcome.status),
         reason=outcome.reason,

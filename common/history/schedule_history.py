@@ -31,25 +31,22 @@ NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 class ScheduleVersion:
     """The times in force during [from_at, until_at); None: there was no such job.
 
-    `began_by` is the change that began it, None if that is too old. If a change ended it, ticks had then planned
-    everything before `planned_until`.
+    `began_by` is the change that began it, None if that is too old.
     """
 
     from_at: float
     until_at: float
     times: JobTimes | None
     began_by: Entry | None
-    planned_until: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class DueInstant:
-    """An instant at which a job was or is due. `planned_until`: as in its schedule version."""
+    """An instant at which a job was or is due."""
 
     fire_at: int
     due_at: int
     schedule_revision: int
-    planned_until: float = math.inf
     # How much its pace may delay it.
     tolerance_s: int = 0
 
@@ -102,9 +99,7 @@ class ScheduleHistory:
         excluded, _ = calendars(times.schedule)
         for fire_at in fires(times.schedule, first, last, excluded=excluded):
             due = due_at(times.schedule, self.job_key, fire_at)
-            yield DueInstant(
-                fire_at, due, times.schedule_revision, version.planned_until, times.schedule.tolerance_s
-            )
+            yield DueInstant(fire_at, due, times.schedule_revision, times.schedule.tolerance_s)
 
 
 def schedule_history(
@@ -112,17 +107,16 @@ def schedule_history(
 ) -> ScheduleHistory:
     """The schedule history of a job. `entries` are its audit entries since `read_from_at`, the latest first."""
     versions: list[ScheduleVersion] = []
-    current, until_at, planned_until = JobTimes.of(job), math.inf, math.inf
+    current, until_at = JobTimes.of(job), math.inf
     known_from_at = read_from_at
     for entry in entries:
         if entry.action not in CHANGES or not entry.times:
             continue
-        versions.append(ScheduleVersion(entry.at, until_at, current, entry, planned_until))
-        until_at = entry.at
-        current, planned_until = decode_times(entry.times)
+        versions.append(ScheduleVersion(entry.at, until_at, current, entry))
+        until_at, current = entry.at, decode_times(entry.times)
     if current is None:  # nothing was before it was created
         known_from_at = ALWAYS
-    versions.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
+    versions.append(ScheduleVersion(known_from_at, until_at, current, None))
     return _with_calendars(ScheduleHistory(job_key, versions[::-1], known_from_at), calendars)
 
 

@@ -33,7 +33,7 @@ class Note:
     tenant: str
     job_id: str
     fire_at: int
-    schedule_revision: int
+    trigger_id: str
 
 
 class EndedJobs:
@@ -68,8 +68,8 @@ class EndedJobs:
         for partition in keys.partitions("ENDED"):
             for item in self._due.query(Query(partition)):
                 tenant, job_id, run_name = item["sk"].split("#", 2)
-                fire_at, revision, _ = split_run_name(run_name) or (0, 0, "")
-                yield Note(keys.key_of(item), tenant, job_id, fire_at, revision)
+                fire_at, trigger_id = split_run_name(run_name) or (0, "")
+                yield Note(keys.key_of(item), tenant, job_id, fire_at, trigger_id)
 
     def forget(self, notes: Sequence[Note]) -> None:
         """Delete these notes. Those that are left because of throttling do no harm: the next tick looks again."""

@@ -1,8 +1,8 @@
 """Deleted jobs. Each leaves one item under a prefix of its own, so that no read of live jobs meets deleted ones.
 
 The item keeps the revision: a job that is created again under the same id continues counting, so queued messages of
-the deleted job never match the new one. The item also has what explanations, dead letters and events need. It stays
-beside a job that is created again.
+the deleted job never match the new one. It also has the skips, and what explanations, dead letters and events need. It
+stays beside a job that is created again.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _STORED_FIELDS: Final = (
     "created_at",
     "updated_at",
     "origin",
+    "skips",
 )
 
 # Tenant and job id.

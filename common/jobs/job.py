@@ -6,7 +6,7 @@ All stages import this file, so it imports nothing heavy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, convert
 from msgspec.json import Decoder, Encoder
@@ -34,11 +34,18 @@ _INIT_S: Final = 15
 NO_PAYLOAD: Final = StoredText("null")
 
 
+class Pause(NamedTuple):
+    """A time in which the job was paused: no fire time in it runs."""
+
+    from_at: int
+    until_at: int
+
+
 class _Attributes(Struct, frozen=True, kw_only=True):
     """The attributes of a job's item that are of plain types.
 
-    `revision` increases with every change, `schedule_revision` only if the times change. Nothing fires before
-    `effective_at`. `group` and `shard` say where the due entry of an active job is.
+    `revision` increases with every change, `schedule_revision` if the times change or a pause ends. Nothing is planned
+    before `effective_at`. `group` and `shard` say where the due entry of an active job is.
     """
 
     tenant: str
@@ -59,6 +66,8 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     not_running: str = ""
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
+    # The last ones; a pause that goes on is the last one, and has no end yet (`fates.py`).
+    pauses: tuple[Pause, ...] = ()
     # Fire times before `effective_at` that count for `max_runs` (`revisions.py`).
     runs_before: int = 0
     # The names of the secrets that its target and payload name (`secret_references.py`).
@@ -74,6 +83,7 @@ _OFTEN_EMPTY: Final = frozenset(
         "failures_in_row",
         "not_running",
         "skips",
+        "pauses",
         "runs_before",
         "secrets",
         "function_timeout_s",
@@ -134,6 +144,8 @@ class Job(_Attributes, frozen=True, kw_only=True):
             for name in _Attributes.__struct_fields__
             if (value := getattr(self, name)) or name not in _OFTEN_EMPTY
         }
+        if self.pauses:
+            item["pauses"] = [list(pause) for pause in self.pauses]
         item["spec"] = _ENCODER.encode(self.spec).decode()
         item["schedule"] = self.schedule.to_item()
         item["payload"] = self.payload.attribute

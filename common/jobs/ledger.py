@@ -79,14 +79,12 @@ class TenantLedger:
         most = getattr(TenantRules.from_item(item).quotas, quota)
         return QuotaExceeded(quota, most, item.get(quota, 0), delta)
 
-    def audit(
-        self, tx: Transaction, by: str, old: Job | None, new: Job, now: float, planned_until: int
-    ) -> None:
-        """Add an audit entry of the change to `tx`. Everything before `planned_until` is planned."""
+    def audit(self, tx: Transaction, by: str, old: Job | None, new: Job, now: float) -> None:
+        """Add an audit entry of the change to `tx`."""
         before = _audited(old) if old and exists(old) else {}
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
-        times = encode_times(old, new, planned_until)
+        times = encode_times(old, new)
         Audit(self.table).add(
             tx, new.tenant, by, action, new.job_id, now, before=before, after=after, times=times
         )
@@ -189,8 +187,8 @@ class JobTimes:
         return cls(job.state, job.schedule, job.effective_at, job.schedule_revision)
 
 
-def encode_times(old: Job | None, new: Job, planned_until: int) -> str:
-    """The text in an audit entry: the times before a change, and up to where ticks had planned. Empty: no change."""
+def encode_times(old: Job | None, new: Job) -> str:
+    """The text in an audit entry: the times before a change. Empty: no change."""
     before = JobTimes.of(old)
     if before == JobTimes.of(new):
         return ""
@@ -200,13 +198,13 @@ def encode_times(old: Job | None, new: Job, planned_until: int) -> str:
         before.effective_at,
         before.schedule_revision,
     ]
-    return json.dumps([item, planned_until], separators=(",", ":"))
+    return json.dumps(item, separators=(",", ":"))
 
 
-def decode_times(text: str) -> tuple[JobTimes | None, int]:
-    """The inverse of `encode_times`: the times before the change, and up to where everything was planned."""
-    item, planned_until = json.loads(text)
+def decode_times(text: str) -> JobTimes | None:
+    """The inverse of `encode_times`: the times before the change."""
+    item = json.loads(text)
     if item is None:
-        return None, planned_until
+        return None
     state, schedule, effective_at, schedule_revision = item
-    return JobTimes(state, Schedule.from_item(schedule), effective_at, schedule_revision), planned_until
+    return JobTimes(state, Schedule.from_item(schedule), effective_at, schedule_revision)

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from common.jobs.fates import pauses_of
 from common.jobs.job import ACTIVE, DELETED, NO_PAYLOAD, PAUSED, Job
 from common.timing.fires import count_fires
 from common.timing.groups import group_key
@@ -26,6 +27,15 @@ def resumed(job: Job, now: float) -> Job:
         return job
     group = group_key(job.schedule)
     return _revised(job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group)
+
+
+def with_pauses(old: Job | None, new: Job, now: float) -> Job:
+    """The changed job with its pauses. After one the messages of before it are looked at again (`fates.py`)."""
+    new = replace(new, pauses=pauses_of(old, new, now))
+    has_resumed = old is not None and old.state == PAUSED and new.state == ACTIVE
+    if has_resumed and old and new.schedule_revision == old.schedule_revision:
+        return replace(new, schedule_revision=new.schedule_revision + 1)
+    return new
 
 
 def deleted(job: Job, now: float) -> Job:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict, retry_on_conflict
-from common.storage.expressions import Attribute, Condition, change
+from common.storage.expressions import PRESENT, Attribute, Condition, change
 from common.storage.table import Table
 
 
@@ -18,21 +18,19 @@ def note_skips(
     jobs: Table,
     tenant: str,
     job_id: str,
-    schedule_revision: int,
     cancelled: Callable[[], Sequence[int]],
     sleep: Callable[[float], None],
 ) -> None:
-    """Store the fire times that `cancelled` reads as the note. Nothing is written if the job's times have changed.
+    """Store the fire times that `cancelled` reads as the note. Nothing is written if the job is gone.
 
     Two calls may read and write in any order. So each reads again after its write, and repeats if the result differs.
     Raises Busy.
     """
     key = keys.job(tenant, job_id)
-    has_same_times = Attribute("schedule_revision") == schedule_revision
 
     def attempt() -> None:
         skips = list(cancelled())
-        is_noted = jobs.update_if(key, change({"skips": skips}), has_same_times)
+        is_noted = jobs.update_if(key, change({"skips": skips}), PRESENT)
         if is_noted and list(cancelled()) != skips:
             raise TransactionConflict([key])
 
@@ -46,6 +44,6 @@ def same_skips(old: Job) -> Condition:
     return same if old.skips else noted.is_absent | same
 
 
-def kept_skips(old: Job | None, new: Job) -> tuple[int, ...]:
-    """The noted fire times after a change of the job: all of them, unless its times change."""
-    return old.skips if old and old.schedule_revision == new.schedule_revision else ()
+def kept_skips(old: Job | None, now: float) -> tuple[int, ...]:
+    """The noted fire times after a change of the job: all that come. If its times have changed, they may again."""
+    return tuple(fire_at for fire_at in old.skips if fire_at > now) if old else ()

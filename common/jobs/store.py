@@ -28,7 +28,7 @@ from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, exist
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
 from common.jobs.not_running import ENDED, NEVER_FIRES, NotRunning
-from common.jobs.revisions import counted_on, deleted, paused, resumed
+from common.jobs.revisions import counted_on, deleted, next_second, paused, resumed, with_pauses
 from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
@@ -43,7 +43,8 @@ from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
 
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
-# counts and pending entry. The tenant's counts are one more, and so is each calendar or secret that they newly name.
+# counts and pending entry. The tenant's counts are one more, and so is each calendar or secret that they newly name,
+# and after an outage what no tick has planned of a job's former times.
 MAX_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
@@ -162,7 +163,7 @@ class JobStore:
     ) -> dict[str, Job]:
         """`change` for up to MAX_AT_ONCE jobs in one transaction: all or none.
 
-        Raises TooManyWrites (of calendars and secrets).
+        Raises TooManyWrites.
         """
         conflicts = 0
         shard_choice = ShardChoice(self.index.directory, self.rng)
@@ -224,11 +225,11 @@ class JobStore:
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
         new = structs.replace(
-            new, is_failing=False, failures_in_row=0, not_running="", skips=kept_skips(old, new)
+            new, is_failing=False, failures_in_row=0, not_running="", skips=kept_skips(old, now)
         )
         for guard in self.guards:
             new = guard.revised(old, new, now)
-        return counted_on(old, new, now)
+        return counted_on(old, with_pauses(old, new, now), now)
 
     def _check_still_possible(
         self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, failed_key: keys.Key | None
@@ -257,7 +258,9 @@ class JobStore:
         tx = Transaction(self.jobs.client)
         pending = [self._write(tx, old, new, now) for old, new in placed]
         for old, new in placed:
-            self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
+            self._write_unplanned(tx, old, new, mark.planned_until, now)
+        for old, new in placed:
+            self.ledger.audit(tx, self.by, old, new, now)
         self.ledger.count(tx, tenant, placed, now)
         for guard in self.guards:
             guard.require(tx, placed)
@@ -296,9 +299,21 @@ class JobStore:
             return None
         entry = new.due_entry()
         self.index.put_entry(tx, entry, new.group, new.shard)
-        if not _starts_anew(old, new) or not fires_soon(entry, now):
+        # Ticks may have missed fire times of a job that is new, resumed, or has other times.
+        if _goes_on(old, new) or not fires_soon(entry, now):
             return None
         return self.index.put_pending(tx, entry, new.revision)
+
+    def _write_unplanned(
+        self, tx: Transaction, old: Job | None, new: Job, planned_until: int, now: float
+    ) -> None:
+        """Add to `tx` what no tick has planned of the times that end now: after an outage, its last hours."""
+        until = next_second(now)
+        if old is None or old.state != ACTIVE or _goes_on(old, new):
+            return
+        if (from_at := max(old.effective_at, planned_until)) < until:
+            entry = structs.replace(old, effective_at=from_at).due_entry()
+            self.index.put_unplanned(tx, entry, until, new.revision)
 
     def _hand_over(self, pending: Sequence[PendingRegistration]) -> None:
         """Enqueue the executions that became due in the time that may be planned already.
@@ -335,12 +350,12 @@ def _is_first_http(old: Job | None, new: Job) -> bool:
     return new.spec.target.get("kind") == "http" and (old is None or old.spec.target.get("kind") != "http")
 
 
-def _starts_anew(old: Job | None, new: Job) -> bool:
-    """Whether ticks may have missed fire times of the job: it is new, resumed, or its times have changed."""
-    if old is None or old.state != ACTIVE:
-        return True
+def _goes_on(old: Job | None, new: Job) -> bool:
+    """Whether an active job keeps its times."""
+    if old is None or old.state != ACTIVE or new.state != ACTIVE:
+        return False
     # Compare both: two changes within one second have the same effective_at.
-    return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
+    return (old.effective_at, old.schedule_revision) == (new.effective_at, new.schedule_revision)
 
 
 def _unchanged(old: Job) -> Condition:

@@ -121,10 +121,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class PendingRegistration:
-    """A registration whose executions in a window that is planned already may not be enqueued yet."""
+    """A registration whose executions in a window that is planned already may not be enqueued yet.
+
+    Or times that a change has ended at `until`, before a tick had planned them.
+    """
 
     key: keys.Key
     entry: DueEntry
+    until: int = 0
 
 
 class DueIndex:
@@ -281,6 +285,11 @@ class DueIndex:
         tx.put(self._table, {**key, "entry": entry.encode()})
         return PendingRegistration(key, entry)
 
+    def put_unplanned(self, tx: Transaction, entry: DueEntry, until: int, revision: int) -> None:
+        """Add to `tx` that the next tick plans the entry up to `until`, where its times ended with this revision."""
+        key = keys.pending(entry.tenant, entry.job_id, -revision)
+        tx.put(self._table, {**key, "entry": entry.encode(), "until": until})
+
     def pending(self) -> Iterator[PendingRegistration | Unreadable]:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
@@ -289,7 +298,7 @@ class DueIndex:
                 if isinstance(entry, Unreadable):
                     yield replace(entry, item=item)
                 else:
-                    yield PendingRegistration(keys.key_of(item), entry)
+                    yield PendingRegistration(keys.key_of(item), entry, item.get("until", 0))
 
     def drop_pending(self, tenant: str, job_id: str) -> None:
         """Delete the pending entries of a job that is removed with its tenant."""

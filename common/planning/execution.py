@@ -30,9 +30,17 @@ MANUAL_PREFIX = "m-"
 # For a manual run with a payload of its own, which is stored beside the job.
 OWN_PAYLOAD_PREFIX = "p-"
 BACKFILL_PREFIX = "b-"
-_TRIGGERS = {"": SCHEDULE, MANUAL_PREFIX: MANUAL, OWN_PAYLOAD_PREFIX: MANUAL, BACKFILL_PREFIX: BACKFILL}
+# Of the record of a window that could not be planned for a job, under the window's start.
+UNPLANNED_PREFIX = "u-"
+_TRIGGERS = {
+    "": SCHEDULE,
+    MANUAL_PREFIX: MANUAL,
+    OWN_PAYLOAD_PREFIX: MANUAL,
+    BACKFILL_PREFIX: BACKFILL,
+    UNPLANNED_PREFIX: SCHEDULE,
+}
 _TRIGGER_ID_CHARS = 2 + NONCE_CHARS
-_RUN_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z):([0-9]{1,9})(?::(.+))?", re.ASCII)
+_RUN_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)(?::(.+))?", re.ASCII)
 
 
 class UnreadableMessage(Minute8Error):
@@ -44,6 +52,7 @@ class Execution:
     """One planned call of a job's target. Fields that are 0 or empty are not set.
 
     - `due_at`: when this attempt is to start; of attempt 1 the fire time and its jitter.
+    - `schedule_revision`: of the schedule that planned it. A hint for `common/jobs/fates.py`, and no part of its id.
     - `trigger`: `schedule`, `manual`, `backfill`, or `retry` by hand. `trigger_id` distinguishes executions with the
       same fire time; a schedule's executions have none.
     - `throttles`: the attempts that the target refused before the work began. The retry policy does not count them.
@@ -66,12 +75,12 @@ class Execution:
     @property
     def run_name(self) -> str:
         """The run's sort key: fire time first, so that a job's runs sort by it."""
-        name = f"{compact_time(self.fire_at)}:{self.schedule_revision}"
+        name = compact_time(self.fire_at)
         return f"{name}:{self.trigger_id}" if self.trigger_id else name
 
     @property
     def execution_id(self) -> str:
-        """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
+        """The idempotency key, unique over all tenants: tenant:job:fire time."""
         return execution_id(self.tenant, self.job_id, self.run_name)
 
     @property
@@ -161,7 +170,7 @@ class Execution:
 
 
 def execution_id(tenant: str, job_id: str, run_name: str) -> str:
-    """tenant:job:fire time:schedule revision[:trigger id]. No part can contain a colon."""
+    """tenant:job:fire time[:trigger id]. No part can contain a colon."""
     return f"{tenant}:{job_id}:{run_name}"
 
 
@@ -188,23 +197,23 @@ def split_execution_id(text: str) -> tuple[str, str, str] | None:
     return (tenant, job_id, run_name) if valid else None
 
 
-def split_run_name(text: object) -> tuple[int, int, str] | None:
-    """Fire time, schedule revision and trigger id of a run's name; None if it is not a run's name."""
+def split_run_name(text: object) -> tuple[int, str] | None:
+    """Fire time and trigger id of a run's name; None if it is not a run's name."""
     match = _RUN_NAME.fullmatch(text) if isinstance(text, str) else None
-    if match is None or (match[3] is not None and not is_id(match[3], _TRIGGER_ID_CHARS)):
+    if match is None or (match[2] is not None and not is_id(match[2], _TRIGGER_ID_CHARS)):
         return None
     fire_at = parse_compact(match[1])
-    return None if fire_at is None else (fire_at, int(match[2]), match[3] or "")
+    return None if fire_at is None else (fire_at, match[2] or "")
 
 
 def trigger_of(run_name: str) -> str:
     """What started the run of this name; empty if the name tells nothing."""
     parts = split_run_name(run_name)
-    return _TRIGGERS.get(parts[2][:2], "") if parts else ""
+    return _TRIGGERS.get(parts[1][:2], "") if parts else ""
 
 
 def parse_execution_id(tenant: str, text: str) -> Execution:
-    """The execution of an id.
+    """The execution of an id. Which schedule planned it is not known.
 
     Raises:
         NotFound: not an id, or another tenant's id: the error is the same for both.
@@ -213,7 +222,7 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
     run = split_run_name(parts[2]) if parts and parts[0] == tenant else None
     if not parts or not run:
         raise NotFound("run", text)
-    fire_at, revision, trigger_id = run
+    fire_at, trigger_id = run
     trigger = _TRIGGERS.get(trigger_id[:2])
     if trigger is None:
         raise NotFound("run", text)
@@ -222,7 +231,7 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
         job_id=parts[1],
         fire_at=fire_at,
         due_at=fire_at,
-        schedule_revision=revision,
+        schedule_revision=0,
         trigger=trigger,
         trigger_id=trigger_id,
     )

@@ -84,7 +84,7 @@ class RunOutcome(NamedTuple):
     """How a run ended, or where it is."""
 
     fire_at: int
-    # Schedule revision and trigger id: the rest of the run's name.
+    # The trigger id, if the run has one: the rest of its name.
     suffix: str
     letter: str
 
@@ -95,7 +95,8 @@ class RunOutcome(NamedTuple):
 
     @property
     def run_name(self) -> str:
-        return f"{compact_time(self.fire_at)}:{self.suffix}"
+        name = compact_time(self.fire_at)
+        return f"{name}:{self.suffix}" if self.suffix else name
 
     @property
     def status(self) -> str:
@@ -107,7 +108,7 @@ class RunOutcome(NamedTuple):
 
     @property
     def trigger(self) -> str:
-        return trigger_of(self.run_name) if ":" in self.suffix else SCHEDULE
+        return trigger_of(self.run_name) if self.suffix else SCHEDULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ def changed(rows: Mapping[str, str], changes: Mapping[RunKey, RunEntry | None]) 
 
 def encoded(outcomes: Iterable[RunOutcome]) -> str:
     """Outcomes as text, the newest first: the distance from the newer one, a letter, and the suffix if it differs."""
-    words, newer, suffix_before = [], 0, "1"
+    words, newer, suffix_before = [], 0, ""
     for fire_at, suffix, letter in outcomes:
         word = f"{abs(newer - fire_at):x}{letter}"
         words.append(word if suffix == suffix_before else f"{word}:{suffix}")
@@ -289,7 +290,7 @@ def encoded(outcomes: Iterable[RunOutcome]) -> str:
 def decoded(row: str) -> list[RunOutcome]:
     """The inverse of `encoded`."""
     outcomes: list[RunOutcome] = []
-    newer, suffix = 0, "1"
+    newer, suffix = 0, ""
     for word in row.split():
         place, has_suffix, its_suffix = word.partition(":")
         if has_suffix:

@@ -120,11 +120,11 @@ def _paced_by(schedule: Schedule, written: Mapping[str, Any], target: Mapping[st
 def _check_future(
     schedule: Schedule, written: Mapping[str, Any], known: Sequence[Schedule], now: float
 ) -> None:
-    """A past `at` is probably a mistake, unless it is one of several that the job has had. Raises InvalidInput."""
+    """A past `at` is probably a mistake, unless the job has it already. Raises InvalidInput."""
     for place, part in enumerate(schedule.parts):
         if isinstance(part.timing, AtTiming) and part.timing.at <= int(now):
             several = written.get("schedules")
-            if several and part in known:
+            if any(part.timing == before.timing for before in known):
                 continue
             raise InvalidInput(
                 f"schedule.schedules.{place}.at" if several else "schedule.at",

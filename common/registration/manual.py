@@ -11,6 +11,7 @@ from typing import NamedTuple
 from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
+from common.jobs.fates import end_of
 from common.jobs.job import ACTIVE, MAX_WORK_S, Job
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.skips import note_skips
@@ -29,8 +30,9 @@ from common.planning.execution import (
     Execution,
     parse_execution_id,
 )
+from common.planning.plan import execution_of
 from common.planning.queue import ExecutionsQueue
-from common.registration.backfills import BackfillCommands, with_calendars
+from common.registration.backfills import BackfillCommands
 from common.registration.payload_checks import check_fits
 from common.registration.secret_checks import Named, check_exist, named_by, names
 from common.runs.holders import Holders, Permit
@@ -39,9 +41,11 @@ from common.runs.run import Run
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.expressions import ABSENT, Attribute
 from common.storage.transactions import Transaction
-from common.storage.wire import Expression, Item
-from common.timing.fires import due_at, fires, next_fires
+from common.storage.wire import Item
+from common.timing.excluded_days import Excluded
+from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 
 # How long a nonce is remembered.
@@ -114,8 +118,8 @@ class ManualCommands:
         if not trigger_id.startswith(OWN_PAYLOAD_PREFIX):
             return None
         nonce = trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)
-        item = self.store.jobs.get(keys.asked_by_hand(tenant, job_id, nonce)) or {}
-        return item.get("payload")
+        item = self.store.jobs.get(keys.asked_by_hand(tenant, job_id, nonce))
+        return item.get("payload") if item and item["expires_at"] > self.clock.now() else None
 
     def _first_asked(self, execution: Execution, nonce: str, own: Item, now: float) -> int:
         """When this nonce was first used, so that a client that repeats the request later starts nothing new.
@@ -129,7 +133,7 @@ class ManualCommands:
             **own,
         }
         tx = Transaction(self.store.jobs.client)
-        tx.put(self.store.jobs, request, Expression("attribute_not_exists(pk)", {}))
+        tx.put(self.store.jobs, request, ABSENT | (Attribute("expires_at") <= now))
         try:
             self._with_audit("job.run", [execution], now)(tx)
         except ConditionFailed as before:
@@ -277,11 +281,14 @@ class ManualCommands:
         return executions
 
     def skipped(self, tenant: str, job_id: str) -> list[Execution]:
-        """The next fire times that are cancelled beforehand, not due within MIN_NOTICE_S. Raises NotFound."""
-        job = self.store.get(tenant, job_id)
-        return self._skipped_from(
-            tenant, job_id, job.schedule_revision, math.ceil(self.clock.now()) + MIN_NOTICE_S
-        )
+        """The next fire times that are cancelled beforehand, not due within MIN_NOTICE_S.
+
+        Raises NotFound, Conflict (a missing calendar).
+        """
+        job, from_at = self.store.get(tenant, job_id), math.ceil(self.clock.now()) + MIN_NOTICE_S
+        excluded = self._excluded(job)
+        cancelled = self._cancelled_from(tenant, job_id, from_at, None)
+        return [run for run in cancelled if end_of(job, run.fire_at, excluded) is None][:MAX_SKIPPED]
 
     def take_back(self, skipped: Sequence[Execution]) -> list[Execution]:
         """Let these fire times run after all; returns those for which it is not too late. Raises Busy."""
@@ -319,21 +326,23 @@ class ManualCommands:
 
     def _note_skips(self, execution: Execution) -> None:
         """Note on its job what is cancelled now, after a change of that."""
-        job, from_at = (
-            (execution.tenant, execution.job_id, execution.schedule_revision),
-            math.ceil(self.clock.now()),
-        )
+        job, from_at = (execution.tenant, execution.job_id), math.ceil(self.clock.now())
 
         def cancelled() -> list[int]:
-            return [each.fire_at for each in self._skipped_from(*job, from_at)]
+            return [run.fire_at for run in self._cancelled_from(*job, from_at, MAX_SKIPPED)]
 
         note_skips(self.store.jobs, *job, cancelled, self.clock.sleep)
 
-    def _skipped_from(
-        self, tenant: str, job_id: str, schedule_revision: int, from_at: int
-    ) -> list[Execution]:
+    def _cancelled_from(self, tenant: str, job_id: str, from_at: int, most: int | None) -> list[Execution]:
         until_at = math.floor(self.clock.now()) + SKIPPED_AHEAD_S
-        return self.runs.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MAX_SKIPPED)
+        return self.runs.cancelled(tenant, job_id, from_at, until_at, most)
+
+    def _excluded(self, job: Job) -> Excluded:
+        """The dates of its calendars. Raises Conflict."""
+        try:
+            return Calendars(self.store.jobs).excluded(job.tenant, job.schedule)
+        except MissingCalendar as missing:
+            raise Conflict(str(missing)) from None
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
         """The executions of a job's next fire times within SKIPPED_AHEAD_S; none while it is paused.
@@ -342,35 +351,25 @@ class ManualCommands:
         """
         if job.state != ACTIVE:
             return []
-        try:
-            excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule)
-        except MissingCalendar as missing:
-            raise Conflict(str(missing)) from None
+        excluded = self._excluded(job)
         from_at, until_at = max(math.floor(now) + 1, job.effective_at), math.floor(now) + SKIPPED_AHEAD_S
         times = next_fires(job.schedule, from_at, count, until_at, excluded=excluded)
-        return [
-            Execution(job.tenant, job.job_id, at, due_at(job.schedule, job.key, at), job.schedule_revision)
-            for at in times
-        ]
+        entry = job.due_entry()
+        return [execution_of(entry, fire_at) for fire_at in times]
 
     def _execution_and_record(self, tenant: str, execution_id: str) -> tuple[Execution, Run]:
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
         if record is None:
             raise NotFound("run", execution_id)
-        return replace(execution, trigger=record.trigger), record
+        revision = record.schedule_revision
+        return replace(execution, trigger=record.trigger, schedule_revision=revision), record
 
     def _check_planned(self, execution: Execution, now: float) -> None:
         """Check that an execution without a record exists: its job must be going to fire then."""
         job = self.store.get(execution.tenant, execution.job_id)
-        start, end = execution.fire_at, execution.fire_at + 1
-        fire_times = fires(with_calendars(self.store.jobs, job, start, end), start, end)
-        if (
-            execution.trigger != SCHEDULE
-            or execution.schedule_revision != job.schedule_revision
-            or execution.fire_at < max(job.effective_at, math.floor(now))
-            or execution.fire_at not in fire_times
-        ):
+        is_past = execution.fire_at < max(job.effective_at, math.floor(now))
+        if execution.trigger != SCHEDULE or is_past or end_of(job, execution.fire_at, self._excluded(job)):
             raise NotFound("run", execution.execution_id)
 
 

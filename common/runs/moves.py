@@ -94,7 +94,9 @@ MOVES: Final[dict[str, Move]] = {
     "finish by a sign": Move((RUNNING,), (SUCCEEDED, FAILED, RETRYING), f"{_MESSAGE} AND #signs = :signs"),
     "skip": Move((NONE, QUEUED), (SKIPPED,)),
     "miss": Move((NONE,), (SKIPPED,)),
-    # Before the next attempt, for example because the job was paused or deleted.
+    # The next attempt waits: the job is paused, its target is held, or other runs go on.
+    "put off": Move((RETRYING,), (), _NEXT_ATTEMPT),
+    # Before the next attempt, for example because the job was deleted.
     "give up": Move((RETRYING,), (FAILED,), _NEXT_ATTEMPT),
     "cancel": Move((NONE, QUEUED), (SKIPPED,)),
     "cancel the next attempt": Move((RETRYING,), (FAILED,)),

@@ -221,6 +221,11 @@ class Runs:
         run = Run.skipped(execution, reason, detail, now, int(now) + retention_s)
         return self.move("skip", run.key, run, By()) is None
 
+    def put_off(self, execution: Execution, until: int) -> MoveRefused | None:
+        """Write down that a run's next attempt waits until then."""
+        put_off = change({"next_attempt_at": until})
+        return self.move("put off", _key(execution), put_off, By(execution.attempt))
+
     def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
         """End a run that waits for its next attempt, which will not come. False if it does not wait for this one."""
         update = _failure(execution, error_type, error, now)
@@ -267,7 +272,7 @@ class Runs:
             Query(keys.runs_of_job(missed.tenant, missed.job_id), sk_between=span, attributes=("sk",))
         )
         names = (split_run_name(item["sk"]) for item in items)
-        return sum(name is not None and name[1:] == (missed.schedule_revision, "") for name in names)
+        return sum(name is not None and not name[1] for name in names)
 
     def note_dead_letter(self, execution: Execution, problem: str) -> None:
         """Record why an ended run's message is not in its dead-letter queue."""
@@ -311,11 +316,11 @@ class Runs:
         return self._move_together("cancel", [(run.key, run) for run in runs], By(), commit)
 
     def cancelled(
-        self, tenant: str, job_id: str, schedule_revision: int, from_at: int, until_at: int, most: int
+        self, tenant: str, job_id: str, from_at: int, until_at: int, most: int | None
     ) -> list[Execution]:
-        """The fire times of a schedule in [from_at, until_at) that are cancelled, at most so many.
+        """The fire times in [from_at, until_at) that are cancelled, at most so many; None: all.
 
-        Looks at the first MAX_RECORDS_READ records there: those of former schedules are among them.
+        Looks at the first MAX_RECORDS_READ records there.
         """
         items = self._table.query(
             Query(
@@ -326,11 +331,10 @@ class Runs:
                 attributes=(*REQUIRED, "reason"),
             )
         )
-        of_cancelled = (SKIPPED, CANCELLED, SCHEDULE, schedule_revision)
         executions = (
-            Execution(tenant, job_id, run.fire_at, run.due_at, schedule_revision)
+            Execution(tenant, job_id, run.fire_at, run.due_at, run.schedule_revision)
             for run in readable_runs(items)
-            if (run.status, run.reason, run.trigger, run.schedule_revision) == of_cancelled
+            if (run.status, run.reason, run.trigger) == (SKIPPED, CANCELLED, SCHEDULE)
         )
         return list(islice(executions, most))
 

@@ -290,6 +290,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
             execution,
             attempt=self.attempt,
             due_at=self.due_at,
+            schedule_revision=self.schedule_revision,
             trigger=self.trigger,
             throttles=self.throttles,
         )

@@ -259,9 +259,9 @@ def ended(tenant: str, job_id: str, run_name: str) -> Key:
 
 def runs_between(from_at: int | None, until_at: int | None) -> tuple[str, str]:
     """The names of a job's runs with fire times in [from_at, until_at); None: no limit."""
-    # A name is longer than its time, so it sorts after the end's own text.
-    first = compact_time(from_at) if from_at is not None else FIRST
-    return first, compact_time(until_at) if until_at is not None else LAST
+    # A time without its last letter sorts before each name that begins with this time.
+    first = compact_time(from_at)[:-1] if from_at is not None else FIRST
+    return first, compact_time(until_at)[:-1] if until_at is not None else LAST
 
 
 def backfills_of(job_id: str) -> str:

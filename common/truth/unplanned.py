@@ -104,7 +104,7 @@ class Unplanned:
         return _Work(until, due, executions, set(older[: len(older) - len(caught_up)]))
 
     def _without_recorded(self, job: Job, fire_times: Sequence[int]) -> list[int]:
-        """The fire times of its present schedule without a record."""
+        """The fire times without a record."""
         if not fire_times:
             return []
         runs = self.tables.runs.query(
@@ -117,7 +117,7 @@ class Unplanned:
         unrecorded = set(fire_times)
         for run in runs:
             name = split_run_name(run["sk"])
-            if name and name[1:] == (job.schedule_revision, ""):
+            if name and not name[1]:
                 unrecorded.discard(name[0])
                 if (first := run.get("skipped_from_at")) is not None:
                     unrecorded -= {fire_at for fire_at in unrecorded if first <= fire_at <= name[0]}

@@ -392,7 +392,7 @@ describe("the audit by day", () => {
 describe("commands", () => {
   it("are quoted for a shell, and hold no key", () => {
     expect(quoted("it's; rm -rf /")).toBe(`'it'\\''s; rm -rf /'`);
-    expect(cli("runs", "show", "t:j:20260101T000000Z:1")).toBe("minute8 runs show t:j:20260101T000000Z:1");
+    expect(cli("runs", "show", "t:j:20260101T000000Z")).toBe("minute8 runs show t:j:20260101T000000Z");
     expect(curl("POST", "https://x/v1/y", { a: "b" })).toContain(`'{"a":"b"}'`);
     expect(curl("GET", "https://x")).toContain("$MINUTE8_KEY");
   });

@@ -104,7 +104,7 @@ describe("a run", () => {
       ...{ ...error, log_tail: `log ${n}` },
     });
     const json = {
-      ...{ execution_id: "wanda:plain:20261123T100000Z:1", job_id: "plain", trace_id: "x", status: "failed" },
+      ...{ execution_id: "wanda:plain:20261123T100000Z", job_id: "plain", trace_id: "x", status: "failed" },
       ...{ trigger: "schedule", schedule_revision: 1, fire_at: at(0), due_at: at(0), attempt: 3, lateness_s: 60 },
       ...{ attempts: [1, 2, 3].map(attempt), started_at: at(3), finished_at: at(3), ...error },
     };

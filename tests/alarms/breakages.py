@@ -359,7 +359,7 @@ def hold_lock(stage: Watched) -> None:
     stage.world.registry.put("alice", "often", {**OFTEN, "overlap": "skip"})
     lease_until = int(stage.world.clock.now()) + 30 * DAY_S
     key = keys.overlap_permit("alice", "often")
-    stage.world.table("runs").put({**key, "holder": "20261121T000000Z:1", "lease_until": lease_until})
+    stage.world.table("runs").put({**key, "holder": "20261121T000000Z", "lease_until": lease_until})
 
 
 def damage_slots(stage: Watched) -> None:

@@ -67,7 +67,7 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
     if call.path == "/v1/holds/release":
         assert caller("POST", "/v1/holds", {"pattern": "hooks.example.com"}).status == 200
     if (call.method, call.path) == ("DELETE", "/v1/jobs/{job_id}/skip"):
-        assert caller("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel").status == 200
+        assert caller("POST", "/v1/runs/alice:report:20261121T031900Z/cancel").status == 200
     if call.path == "/v1/runs/_all/cancel":
         assert caller("POST", "/v1/jobs/report/run").status == 202
     if (call.method, call.path.endswith("/mute")) == ("DELETE", True):
@@ -90,8 +90,8 @@ def test_a_refused_change_leaves_no_entry(busy: Office) -> None:
     before = written(busy)
     for method, url, body in (
         ("PUT", "/v1/jobs/report", {"schedule": {"cron": "61 * * * *"}}),
-        ("POST", "/v1/runs/alice:report:20261121T031250Z:1/retry", None),
-        ("POST", "/v1/runs/alice:report:20261121T031250Z:1/cancel", None),
+        ("POST", "/v1/runs/alice:report:20261121T031250Z/retry", None),
+        ("POST", "/v1/runs/alice:report:20261121T031250Z/cancel", None),
         ("DELETE", "/v1/calendars/nothing", None),
     ):
         assert busy.alice(method, url, body).status >= 400
@@ -126,9 +126,9 @@ def test_an_entry_has_the_values_before_and_after(office: Office) -> None:
 def test_manual_commands_are_audited(busy: Office) -> None:
     busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
     busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
-    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
-    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
-    busy.alice("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel", {"note": "not today"})
+    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z/retry")
+    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z/retry")
+    busy.alice("POST", "/v1/runs/alice:report:20261121T031900Z/cancel", {"note": "not today"})
     past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "two"}
     busy.alice("POST", "/v1/jobs/report/backfills", past)
     of_report = entries(busy.alice_admin, subject="report")[:3]
@@ -139,13 +139,13 @@ def test_manual_commands_are_audited(busy: Office) -> None:
             "end_at": "2026-11-21T00:02:00Z",
             "total": 12,
         },
-        "run.cancelled": {"execution_id": "alice:report:20261121T031900Z:1", "note": "not today"},
-        "job.run": {"execution_id": "alice:report:20261121T031300Z:1:m-one"},
+        "run.cancelled": {"execution_id": "alice:report:20261121T031900Z", "note": "not today"},
+        "job.run": {"execution_id": "alice:report:20261121T031300Z:m-one"},
     }
     (retried,) = entries(busy.alice_admin, action="run.retried")
     assert (retried["subject"], retried["after"]) == (
         "fails",
-        {"execution_id": "alice:fails:20261121T031230Z:1"},
+        {"execution_id": "alice:fails:20261121T031230Z"},
     )
 
 

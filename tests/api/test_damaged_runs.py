@@ -11,7 +11,7 @@ from common.storage import keys
 from tests.api.calls import Office
 from tests.worlds import job
 
-RUN = "alice:b:20261121T031300Z:1"
+RUN = "alice:b:20261121T031300Z"
 LISTS = ("/v1/runs", "/v1/jobs/b/runs", "/v1/failures", "/v1/failures?tag=x")
 OTHERS = (
     *("/v1/failures/groups", "/v1/overview", "/v1/summary", "/v1/jobs/b/summary", "/v1/expected"),

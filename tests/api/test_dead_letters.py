@@ -22,8 +22,10 @@ from tests.manual_clock import ManualClock
 from tests.worlds import job
 
 SHARE = '{"v":1,"end":1795231800,"share":3}'
-OUTCOME = '{"requestContext": {}, "requestPayload": {"minute8": {"execution_id": "alice:report:20261121T031500Z:1"}}}'
-RUN = "alice:report:20261121T031500Z:1"
+OUTCOME = (
+    '{"requestContext": {}, "requestPayload": {"minute8": {"execution_id": "alice:report:20261121T031500Z"}}}'
+)
+RUN = "alice:report:20261121T031500Z"
 
 
 def letters_of(office: Office) -> list[str]:
@@ -53,7 +55,7 @@ def test_they_are_counted_and_what_they_are_about_is_shown(office: Office) -> No
     for _ in range(2):  # looking hides none
         letter, pack, garbage = listed(office, "executions").values()
         assert (letter["about"], letter["problem"]) == ([RUN], None)
-        assert pack["about"] == [RUN, "bob:sync:20261121T031500Z:1"]
+        assert pack["about"] == [RUN, "bob:sync:20261121T031500Z"]
         assert garbage["about"] == [] and "not an execution" in garbage["problem"]
     (share,) = listed(office, "planning").values()
     assert share["about"] == ["share 3 of the window until 1795231800"]

@@ -35,7 +35,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     assert status_and_reasons(alice, "2026-11-21T03:11:00Z") == ("not_due", ["no_job"])
     ran = why(office.alice_reads, "2026-11-21T03:14:00Z")
     assert ran["text"] == "It was due and started 0.0 s later; it failed (Boom: no)."
-    assert ran["found"][0]["run"]["execution_id"] == "alice:minutely:20261121T031400Z:1"
+    assert ran["found"][0]["run"]["execution_id"] == "alice:minutely:20261121T031400Z"
     paused = why(alice, "2026-11-21T03:15:00Z")
     (reason,) = paused["reasons"]
     assert (reason["code"], reason["data"]["note"]) == ("paused", "maintenance")
@@ -43,7 +43,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     assert "it was skipped: the job is paused: maintenance" in paused["text"]
     moved = why(alice, "2026-11-21T03:17:00Z")
     assert (moved["status"], moved["reasons"][0]["data"]["field"]) == ("not_due", "minute")
-    assert (moved["schedule_revision"], moved["since"]["action"]) == (2, "job.changed")
+    assert (moved["schedule_revision"], moved["since"]["action"]) == (3, "job.changed")
     assert "planned by schedule revision 1" in moved["text"]
     assert status_and_reasons(alice, "2026-11-21T03:25:00Z") == ("to_come", [])
     assert why(alice, "2026-11-21T03:21:00Z")["next_due_at"] == "2026-11-21T03:25:00Z"
@@ -95,7 +95,7 @@ def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
     )
     assert status_and_reasons(office.alice, "2026-10-25T02:30:00", "paris") == ("not_due", ["no_job"])
     world.scheduler.tick()
-    office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z:1/cancel", {"note": "not today"})
+    office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z/cancel", {"note": "not today"})
     cancelled = why(office.alice, "2026-11-21T03:30:00Z", "paris")
     assert (cancelled["status"], cancelled["reasons"][0]["code"]) == ("cancelled", "cancelled")
     assert "it was cancelled by hand: not today" in cancelled["text"]

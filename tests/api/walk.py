@@ -23,7 +23,7 @@ BODIES: dict[str, Any] = {
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
     "NewSecret": {"value": "a-token-of-another-service"},
-    "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z:1"]},
+    "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z"]},
     "NewSubscription": {
         "target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:alerts"},
         "tag": "nightly",
@@ -52,7 +52,7 @@ SPARE_OPERATOR_KEY = new_key()
 # What alice has, in the fixture `settled`.
 NAMES = {
     "job_id": "report",
-    "execution_id": "alice:report:20261121T031300Z:1",
+    "execution_id": "alice:report:20261121T031300Z",
     "backfill_id": "one",
     "fingerprint": fingerprint("Boom", "it went wrong"),
     "name": "holidays",
@@ -65,15 +65,15 @@ LEAVING = "leaving"
 # Exceptions: a failed run, a waiting run, an operator key, a tenant that is being deleted.
 OTHERS = {
     "/v1/failures/groups/{job_id}/{fingerprint}/mute": {"job_id": "fails"},
-    "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z:1"},
-    "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z:1"},
+    "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z"},
+    "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z"},
     "/v1/operator-keys/{key_id}": {"key_id": hash_of(SPARE_OPERATOR_KEY)[:16]},
     "/v1/tenants/{tenant_id}/deletion": {"tenant_id": LEAVING},
 }
 # The same names for things that do not exist.
 NOTHING = {
     "job_id": "nothing",
-    "execution_id": "alice:nothing:20261121T031300Z:1",
+    "execution_id": "alice:nothing:20261121T031300Z",
     "backfill_id": "nothing",
     "fingerprint": "0" * 12,
     "name": "nothing",

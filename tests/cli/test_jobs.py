@@ -191,7 +191,7 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
         (("jobs", "create", "report", "--cron", "0 3 * * *", "--target", ARN), 4, "exists already"),
         (("--key", "m8_wrong", "jobs", "list"), 5, "API key"),
         (("--profile", "prod", "jobs", "list"), 2, "prod"),
-        (("runs", "show", "bob:report:20261121T031300Z:1"), 3, "no run"),
+        (("runs", "show", "bob:report:20261121T031300Z"), 3, "no run"),
         (("runs", "list", "nothing"), 3, "no job 'nothing'"),
     ],
 )

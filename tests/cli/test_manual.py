@@ -30,9 +30,7 @@ def test_run_now_retry_and_cancel(desk: Desk) -> None:
     world.deliver()
     assert desk("runs", "show", started["execution_id"], "--json").json["status"] == "succeeded"
     assert desk("runs", "retry", started["execution_id"]).code == 4
-    cancelled = desk(
-        "runs", "cancel", "alice:report:20261121T031500Z:1", "--note", "not today", "--json"
-    ).json
+    cancelled = desk("runs", "cancel", "alice:report:20261121T031500Z", "--note", "not today", "--json").json
     assert (cancelled["status"], cancelled["reason"]) == ("skipped", "cancelled")
 
 
@@ -89,10 +87,10 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     results = [
         (letter["result"], letter["what"]) for letter in desk("redrive", "--stage", "test", "--json").json
     ]
-    execution_id = "alice:report:20261121T031500Z:1"
+    execution_id = "alice:report:20261121T031500Z"
     assert ("moved", execution_id) in results and (
         "moved",
-        f"{execution_id}, bob:sync:20261121T031500Z:1",
+        f"{execution_id}, bob:sync:20261121T031500Z",
     ) in results
     assert "not an execution" in dict(results)["left"]
     moved = sqs.receive_message(

@@ -287,7 +287,7 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert [execution["due_at"][11:16] for execution in listed] == ["03:20", "03:21", "03:22"]
     assert {execution["sent_at"] for execution in listed} == {None}
     assert desk("unrecorded", "list", "--since", "24m", *stage).out.count("alice:late:") == 2
-    assert desk("unrecorded", "run", "alice:late:20261121T032300Z:1", *stage).code == 3
+    assert desk("unrecorded", "run", "alice:late:20261121T032300Z", *stage).code == 3
     assert desk("unrecorded", "run", *stage).code == 2
     output = desk("unrecorded", "run", executions[0].execution_id, executions[1].execution_id, *stage).out
     assert f"has a record meanwhile: {executions[0].execution_id}" in output

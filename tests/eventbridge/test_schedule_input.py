@@ -15,7 +15,7 @@ from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_j
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
 AT = 1_795_230_000
-RUN = "alice:report:20261121T030000Z:1"
+RUN = "alice:report:20261121T030000Z"
 TARGETS = {
     "lambda": "arn:aws:lambda:eu-west-1:123456789012:function:f",
     "sqs": "arn:aws:sqs:eu-west-1:123456789012:q",

@@ -25,13 +25,13 @@ def event(
         "minute8": {
             "tenant": tenant,
             "job_id": job_id,
-            "execution_id": f"{tenant}:{job_id}:20261121T030000Z:4",
+            "execution_id": f"{tenant}:{job_id}:20261121T030000Z",
             "fire_at": "2026-11-21T03:00:00Z",
             "due_at": "2026-11-21T03:00:00Z",
             "attempt": attempt,
             "schedule_revision": 4,
             "trigger": "schedule",
-            "traceparent": traceparent(f"{tenant}:{job_id}:20261121T030000Z:4", attempt),
+            "traceparent": traceparent(f"{tenant}:{job_id}:20261121T030000Z", attempt),
         },
     }
 

@@ -27,7 +27,7 @@ from common.storage.wire import Item
 NOW = 1_800_000_000
 KEY = {"pk": "alice##permits", "sk": "crm"}
 RUN = Execution("alice", "report", NOW, NOW, 1)
-ME, OTHER, THIRD = "report:20270115T080000Z:1", "other:20270115T080000Z:1", "third:20270115T080000Z:1"
+ME, OTHER, THIRD = "report:20270115T080000Z", "other:20270115T080000Z", "third:20270115T080000Z"
 MARGINS_S = 900
 
 
@@ -125,7 +125,7 @@ def record(status: Any, attempt: int = 1, **fields: Any) -> Run:
     return Run(
         tenant="alice",
         job_id="report",
-        run_name="20270115T080000Z:1",
+        run_name="20270115T080000Z",
         fire_at=NOW,
         due_at=NOW,
         schedule_revision=1,

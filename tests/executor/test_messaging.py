@@ -55,8 +55,8 @@ def test_a_queue_gets_the_event_and_its_attributes() -> None:
     assert attributes == {
         "minute8_tenant": "alice",
         "minute8_job_id": "report",
-        "minute8_execution_id": "alice:report:20261121T030000Z:4",
-        "traceparent": "00-9d35c5adeb2bb34d3f766ea360ab95d8-656f474a36e86140-01",
+        "minute8_execution_id": "alice:report:20261121T030000Z",
+        "traceparent": "00-be7b85098c8dcdf7b5b14b026a1c66af-4143fb807c5702e1-01",
     }
     assert "MessageGroupId" not in message["Attributes"]
 

@@ -59,7 +59,7 @@ def over(stage: Stage) -> None:
 
 def to_stop(stage: Stage) -> None:
     accepted(stage)
-    stage.world.manual.cancel("alice", "alice:job:20261121T031500Z:1", "")
+    stage.world.manual.cancel("alice", "alice:job:20261121T031500Z", "")
 
 
 def last_call(world: World, fire_time: str = DUE) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def go_on(world: World) -> None:
 
 
 def cancel(world: World) -> None:
-    world.manual.cancel("alice", "alice:job:20261121T031500Z:1", "")
+    world.manual.cancel("alice", "alice:job:20261121T031500Z", "")
 
 
 def every_run_calls_back(world: World) -> None:

@@ -25,7 +25,7 @@ BEGIN, LATER, END = "2026-11-21T03:12:00Z", "2026-11-21T03:40:00Z", "2026-11-21T
 KEY = ("alice", "job")
 OK = Outcome(ok=True)
 PERMANENT = Outcome(ok=False, permanent=True, error_type="Boom")
-FIRST = "alice:job:20261121T031300Z:1"
+FIRST = "alice:job:20261121T031300Z"
 BACKFILLED = (at("2026-11-20T00:00:00Z"), at("2026-11-20T05:00:00Z"))
 
 

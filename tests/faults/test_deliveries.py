@@ -100,7 +100,7 @@ def test_deleted_and_created_again_inside_a_window_each_times_run_once(world: Wo
     world.registry.create(*KEY, job(**fields))
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     assert world.target.fire_times("odd") == [f"2026-11-21T03:{m}:00Z" for m in (13, 15, 17, 19)]
-    assert sorted(world.statuses(*KEY)) == ["skipped(rescheduled)"] * 4 + ["succeeded"] * 4
+    assert world.statuses(*KEY) == ["succeeded"] * 4
     index_is_right(world)
 
 
@@ -119,4 +119,4 @@ def test_a_pause_and_a_resume_keep_the_rest_of_a_killed_registration(
     world.store.resume(*KEY)
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     everything_explained(world, {KEY: FIRES})
-    assert world.statuses(*KEY) == ["skipped(paused)"] * 2 + ["succeeded"] * 2
+    assert world.statuses(*KEY) == ["succeeded"] * 4

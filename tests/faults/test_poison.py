@@ -62,7 +62,6 @@ def test_poison_goes_back_alone_and_the_good_message_between_runs(world: World) 
 FOREIGN: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
     lambda good: good | {"tenant": "mallory"},
     lambda good: good | {"job": "no-such-job"},
-    lambda good: good | {"rev": 7},
 ]
 
 

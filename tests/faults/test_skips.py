@@ -37,7 +37,7 @@ def unskip(world: World) -> None:
 
 def cancelled(world: World) -> list[int]:
     now = int(world.clock.now())
-    runs = world.manual.runs.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
+    runs = world.manual.runs.cancelled(*KEY, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
     return [run.fire_at for run in runs]
 
 
@@ -124,7 +124,7 @@ def test_an_error_in_the_middle_leaves_no_stale_note(stage: Stage, fault: Fault)
 
 def test_a_cancelled_fire_time_is_noted_after_a_lost_answer_and_by_a_repeated_call(stage: Stage) -> None:
     def cancel(world: World) -> None:
-        world.manual.cancel("alice", "alice:job:20261121T032000Z:1", "")
+        world.manual.cancel("alice", "alice:job:20261121T032000Z", "")
 
     stage.wire.arm(1, Fault.LOST, only="transact_write_items")
     assert stage.attempt(cancel)

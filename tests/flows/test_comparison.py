@@ -73,7 +73,7 @@ def test_a_lost_message_is_listed_ten_minutes_after_its_window(world: World) -> 
         assert (after(world), listed(world)) == (0, set())
         world.run_until("2026-11-21T03:40:10Z")  # nothing is in the queue
         assert after(world) == 1
-    assert listed(world) == set(lost_ids) == {"alice:j0:20261121T032400Z:1"}
+    assert listed(world) == set(lost_ids) == {"alice:j0:20261121T032400Z"}
 
 
 def test_a_loss_is_known_in_the_next_tick(world: World) -> None:
@@ -338,8 +338,11 @@ def test_exactly_what_the_queue_loses_is_listed(world: World, seed: int) -> None
     for tick in range(12):  # what is still in the queue, and kept for later ticks, runs
         world.run_until(_text(end + (tick + 1) * 600), ticks=True)
         compare(world)
-    assert listed(world) == set(lost_ids)
-    assert bool(lost_ids) == bool(share)
+    # An execution that an edit had planned once more has a second message, and runs by that.
+    runs = [run for n in range(12) for run in world.run_items("alice", f"j{n}")]
+    ran = {f"alice:{run['job_id']}:{run['sk']}" for run in runs}
+    assert listed(world) == set(lost_ids) - ran
+    assert bool(listed(world)) == bool(share)
 
 
 def _text(instant: float) -> str:

@@ -11,7 +11,7 @@ from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom")
 OK = Outcome(ok=True)
-ONCE = "alice:job:20261121T031300Z:1"
+ONCE = "alice:job:20261121T031300Z"
 START, END = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
 
 

@@ -20,6 +20,7 @@ from minute8.eventbridge.origin import origin_of
 from tests.worlds import Killed, World, job
 
 DUE = "2026-11-21T03:15:00Z"
+LATER = "2026-11-21T12:00:00Z"
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:dead"
 SCHEDULE = "arn:aws:scheduler:us-east-1:123456789012:schedule/default/once"
 FAILED = Outcome(ok=False, error_type="Boom", error="it\x00 broke")
@@ -73,7 +74,7 @@ def test_one_message_after_the_last_attempt(world: World, queue: Queue) -> None:
     assert queue.attributes() == {
         "ERROR_CODE": "Boom",
         "ERROR_MESSAGE": "it\ufffd broke",
-        "EXECUTION_ID": "alice:once:20261121T031500Z:1",
+        "EXECUTION_ID": "alice:once:20261121T031500Z",
         "EXHAUSTED_RETRY_CONDITION": "MaximumRetryAttempts",
         "IS_PAYLOAD_TRUNCATED": "false",
         "RETRY_ATTEMPTS": "2",
@@ -105,10 +106,10 @@ def test_a_retry_that_may_not_be_made_is_a_failure_as_well(world: World, queue: 
     retry = {"max_attempts": 3, "base_s": 60}
     world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry=retry))
     world.run_until("2026-11-21T03:15:05Z")
-    world.store.pause("alice", "once", "")
+    world.registry.put("alice", "once", job(at=LATER, dead_letter=QUEUE, retry=retry))
     world.run_until("2026-11-21T03:20:00Z")
     assert world.statuses("alice", "once") == ["failed"]
-    assert (queue.attributes()["ERROR_CODE"], queue.attributes()["RETRY_ATTEMPTS"]) == ("paused", "0")
+    assert (queue.attributes()["ERROR_CODE"], queue.attributes()["RETRY_ATTEMPTS"]) == ("rescheduled", "0")
 
 
 def test_neither_a_success_nor_a_skipped_run_sends_any(world: World, queue: Queue) -> None:
@@ -244,7 +245,7 @@ def test_a_run_that_is_given_up_is_dropped_without_another_call(world: World, qu
     retry = {"max_attempts": 3, "base_s": 60}
     world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry=retry))
     world.run_until("2026-11-21T03:15:05Z")
-    world.store.pause("alice", "once", "")
+    world.registry.put("alice", "once", job(at=LATER, dead_letter=QUEUE, retry=retry))
     world.run_until("2026-11-21T03:20:00Z")
     (counts,) = counted(named_groups("alice/default"), handler.group_attempts(world.reports)).values()
     assert counts == {

@@ -210,7 +210,7 @@ def test_who_may_not_look_says_so_and_looks_again(world: World, functions: FakeL
 def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: FakeLambda) -> None:
     register(world)
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
-    world.manual.cancel("alice", "alice:job:20261121T031500Z:1", "wrong month")
+    world.manual.cancel("alice", "alice:job:20261121T031500Z", "wrong month")
     world.run_until("2026-11-21T03:21:00Z", ticks=True)
     run = run_of(world)
     assert (run["status"], run["attempts"][0]["error_type"]) == ("failed", "StoppedByHand")

@@ -160,7 +160,7 @@ def test_an_end_by_force_frees_what_a_run_has_and_says_so(world: World) -> None:
     world.run_until("2026-11-21T03:15:30Z")
     assert world.statuses("alice", "job")[-1] == "succeeded"
     with pytest.raises(NotFound):
-        world.manual.end("alice", "alice:job:20261121T040000Z:1", "")
+        world.manual.end("alice", "alice:job:20261121T040000Z", "")
 
 
 def test_an_end_by_force_ends_a_run_that_goes_on(world: World) -> None:

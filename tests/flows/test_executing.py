@@ -146,15 +146,19 @@ def test_killed_between_recording_and_enqueuing_the_retry_the_retry_still_comes(
     assert len(world.target.calls) == 2
 
 
-def test_paused_while_it_waits_for_a_retry_the_run_ends_explained(world: World) -> None:
+def test_paused_for_good_while_it_waits_for_a_retry_the_run_ends_explained(world: World) -> None:
     world.target.answer = fails_until(2)
-    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
+    retry = {"base_s": 60, "max_age_s": 600}
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry))
     world.run_until("2026-11-21T03:15:10Z")
     world.store.pause("alice", "once", "stop it")
-    world.run_until("2026-11-21T03:30:00Z")
+    world.run_until("2026-11-21T03:25:00Z")
+    assert world.statuses("alice", "once") == ["retrying"]
+    world.run_until("2026-11-21T04:30:00Z", ticks=True)
     (run,) = world.run_items("alice", "once")
-    assert run["status"] == "failed"
-    assert "stop it" in run["error"]
+    assert (run["status"], run["error_type"]) == ("failed", "misfire")
+    assert "max_age_s of 600 s" in run["error"]
+    assert len(world.target.calls) == 1
 
 
 def test_killed_and_then_deleted_the_run_still_ends(world: World) -> None:
@@ -206,13 +210,13 @@ def test_the_target_gets_payload_and_context(world: World) -> None:
             "minute8": {
                 "tenant": "alice",
                 "job_id": "once",
-                "execution_id": "alice:once:20261121T031500Z:1",
+                "execution_id": "alice:once:20261121T031500Z",
                 "fire_at": "2026-11-21T03:15:00Z",
                 "due_at": "2026-11-21T03:15:00Z",
                 "attempt": 1,
                 "schedule_revision": 1,
                 "trigger": "schedule",
-                "traceparent": "00-d39def67ea93ca592cb11ea095f54898-d51c443c10422cfe-01",
+                "traceparent": "00-5030971b7a07953f29534b26e710ba44-fcb6b6ab77795b04-01",
             },
         }
     ]
@@ -233,10 +237,10 @@ def test_placeholders_in_the_payload_are_replaced_for_each_attempt(world: World)
     first = {
         "day": "2026-11-20",
         "at": ["2026-11-21T03:15:00Z"],
-        "key": "alice:once:20261121T031500Z:1#1",
+        "key": "alice:once:20261121T031500Z#1",
         "n": 7,
     }
-    assert seen == [first, first | {"key": "alice:once:20261121T031500Z:1#2"}]
+    assert seen == [first, first | {"key": "alice:once:20261121T031500Z#2"}]
 
 
 @pytest.mark.parametrize("deleted", [False, True])

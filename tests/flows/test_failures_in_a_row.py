@@ -23,7 +23,7 @@ def test_a_failed_run_is_published_with_its_error(world: World) -> None:
     world.run_until("2026-11-21T03:14:00Z")
     ((kind, detail),) = world.events
     assert kind == "Run Failed"
-    assert detail["execution_id"] == "alice:job:20261121T031300Z:1"
+    assert detail["execution_id"] == "alice:job:20261121T031300Z"
     assert (detail["error_type"], detail["error"]) == ("Boom", "it went wrong")
 
 

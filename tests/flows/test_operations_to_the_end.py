@@ -17,7 +17,7 @@ from tests.worlds import API_URL, World, job
 
 KEY = ("alice", "job")
 DUE = "2026-11-21T03:15:00Z"
-RUN = "alice:job:20261121T031500Z:1"
+RUN = "alice:job:20261121T031500Z"
 SDK = "arn:aws:scheduler:::aws-sdk:batch"
 TARGET: dict[str, Any] = {
     "kind": "aws_operation",

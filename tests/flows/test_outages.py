@@ -199,10 +199,16 @@ def test_jobs_registered_during_an_outage(m: World) -> None:
     assert (m.statuses("alice", "once"), m.statuses("alice", "late")) == (["skipped(missed)"], ["succeeded"])
 
 
-def test_changed_during_an_outage_a_job_owes_its_new_times_only(m: World) -> None:
+def test_changed_during_an_outage_a_job_owes_of_its_former_times_those_that_it_still_has(m: World) -> None:
     m.registry.create("alice", "job", job(cron="* * * * *", catch_up="all"))
     m.run_until("2026-11-21T04:00:30Z")
     m.registry.put("alice", "job", job(cron="*/5 * * * *", catch_up="all"))
     tick_at(m, "04:18:00")
     m.run_until("2026-11-21T04:29:30Z")
-    assert ran(m, "job") == clock("03:13", "03:19") + clock("04:05", "04:25", 5)
+    assert ran(m, "job") == clock("03:13", "03:19") + clock("03:20", "04:25", 5)
+    ended = [run["fire_at"] for run in m.run_items("alice", "job") if run.get("reason") == "rescheduled"]
+    assert ended == [
+        fire_at
+        for fire_at in range(at("2026-11-21T03:20:00Z"), at("2026-11-21T04:00:30Z"), 60)
+        if fire_at % 300
+    ]

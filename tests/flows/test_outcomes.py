@@ -104,8 +104,8 @@ FORGERIES: list[Callable[[dict[str, Any]], object]] = [
     lambda context: context.update(outcome_token=None),
     lambda context: context.update(outcome_token=["x"]),
     lambda context: context.update(tenant="bob"),
-    lambda context: context.update(tenant="bob", execution_id="bob:job:20261121T031500Z:1"),
-    lambda context: context.update(execution_id="alice:other:20261121T031500Z:1"),
+    lambda context: context.update(tenant="bob", execution_id="bob:job:20261121T031500Z"),
+    lambda context: context.update(execution_id="alice:other:20261121T031500Z"),
     lambda context: context.update(execution_id="\ud800"),
     lambda context: context.update(attempt=2),
     lambda context: context.update(attempt="1"),
@@ -179,7 +179,7 @@ def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(
 ) -> None:
     dispatched(world)
     destination.outcomes.complete(destination.record(EXHAUSTED, 0))
-    world.manual.retry("alice", "alice:job:20261121T031500Z:1")
+    world.manual.retry("alice", "alice:job:20261121T031500Z")
     world.deliver()
     assert destination.outcomes.complete(destination.record(SUCCESS, 0)) == "refused"
     assert destination.outcomes.complete(destination.record(SUCCESS, 1)) == "succeeded"

@@ -38,7 +38,7 @@ def test_allow_runs_both(world: World) -> None:
 def test_skip_skips_and_says_which_run_is_going(world: World) -> None:
     overlapping(world, "skip")
     assert world.statuses("alice", "job") == ["succeeded", "skipped(overlap)"]
-    assert "20261121T031300Z:1 is still going" in world.run_items("alice", "job")[1]["detail"]
+    assert "20261121T031300Z is still going" in world.run_items("alice", "job")[1]["detail"]
     world.run_until("2026-11-21T03:15:30Z")
     assert world.statuses("alice", "job")[-1] == "succeeded"
 

@@ -30,7 +30,7 @@ def fire(world: World) -> str:
     world.target.answer = dies
     world.run_until("2026-11-21T03:13:00Z")
     world.target.answer = lambda event: OK
-    return "alice:job:20261121T031300Z:1"
+    return "alice:job:20261121T031300Z"
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
@@ -62,7 +62,7 @@ def test_a_cancelled_retry_lets_the_next_run_start(world: World) -> None:
     world.target.answer = lambda event: FAILS
     world.run_until("2026-11-21T03:13:30Z")
     world.target.answer = lambda event: OK
-    world.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
+    world.manual.cancel("alice", "alice:job:20261121T031300Z", "")
     world.run_until("2026-11-21T03:14:30Z")
     assert world.statuses("alice", "job") == ["failed", "succeeded"]
 
@@ -88,7 +88,7 @@ def waiting_behind(world: World, meanwhile: Any) -> None:
 
 
 def test_the_place_of_a_cancelled_run_is_free(world: World) -> None:
-    waiting_behind(world, lambda: world.manual.cancel("alice", "alice:job:20261121T031400Z:1", ""))
+    waiting_behind(world, lambda: world.manual.cancel("alice", "alice:job:20261121T031400Z", ""))
     assert world.statuses("alice", "job") == ["succeeded", "skipped(cancelled)", "succeeded", "succeeded"]
 
 
@@ -126,7 +126,7 @@ def test_a_run_retried_by_hand_waits_its_turn(world: World) -> None:
 
     def retried_meanwhile(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["fire_at"] == "2026-11-21T03:14:00Z":
-            world.manual.retry("alice", "alice:job:20261121T031300Z:1")
+            world.manual.retry("alice", "alice:job:20261121T031300Z")
             world.clock.sleep(5)
             world.deliver()
             assert world.statuses("alice", "job") == ["retrying", "running"]

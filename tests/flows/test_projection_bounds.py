@@ -40,7 +40,7 @@ def hostile_runs(rng: random.Random, count: int, job_id: str = "", start: int = 
     """Runs with the longest names and ids."""
     return [
         RunEntry(
-            f"{compact_time(start + rng.randrange(WINDOW_S))}:999999999:m-{by_chance(rng, NONCE_CHARS)}",
+            f"{compact_time(start + rng.randrange(WINDOW_S))}:m-{by_chance(rng, NONCE_CHARS)}",
             job_id or by_chance(rng, JOB_ID_CHARS),
             "skipped",
             "target_not_allowed",
@@ -85,7 +85,7 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
             START,
             999_999_999,
             trigger=MANUAL,
-            trigger_id=run.run_name.split(":")[2],
+            trigger_id=run.run_name.split(":")[1],
         )
         for run in hostile_runs(rng, 1_500)
     ]
@@ -107,7 +107,7 @@ def test_a_day_of_all_different_values_fits_its_item() -> None:
     for hour in range(START, START + DAY_S, 3_600):
         totals = RunTotals()
         for value in values:
-            totals.add_entry(RunEntry("20261121T000000Z:1", "job", "failed", "", 1, value, value))
+            totals.add_entry(RunEntry("20261121T000000Z", "job", "failed", "", 1, value, value))
             totals.lateness_s[value or 0.0] += 999_999_999
         hours[hour] = totals
     item = DayTotals(START, HourlyTotals(hours), 0).to_item("alice")

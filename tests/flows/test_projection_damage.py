@@ -81,9 +81,7 @@ def test_a_change_of_a_window_without_one_of_its_portions_counts_what_is_left(
 ) -> None:
     monkeypatch.setattr(windows, "MAX_INLINE", 2)
     monkeypatch.setattr(windows, "PORTION_RUNS", 2)
-    entries = [
-        RunEntry(f"20261121T034{minute}00Z:1", "j", "succeeded", "", 1, 0.1, 1.0) for minute in range(8)
-    ]
+    entries = [RunEntry(f"20261121T034{minute}00Z", "j", "succeeded", "", 1, 0.1, 1.0) for minute in range(8)]
     merged = world.projector.windows.merge("alice", WINDOW, {run.key: run for run in entries}, 0)
     assert len(merged.portions) == 4
     name = merged.portions[0].name
@@ -103,7 +101,7 @@ def test_long_random_ids_fit_into_portions(world: World) -> None:
         return "".join(rng.choices(string.ascii_letters + string.digits + "-_", k=chars))
 
     entries = [
-        RunEntry(f"20261121T034000Z:1:{text(32)}", text(128), "failed", "", 1, 0.1, 1.0) for _ in range(7_000)
+        RunEntry(f"20261121T034000Z:{text(32)}", text(128), "failed", "", 1, 0.1, 1.0) for _ in range(7_000)
     ]
     for first in range(0, len(entries), 1_750):
         part = {run.key: run for run in entries[first : first + 1_750]}

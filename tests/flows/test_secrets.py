@@ -134,7 +134,7 @@ def test_a_deployment_that_keeps_no_secrets_any_more_says_so(secret: World) -> N
     (run,) = secret.run_items(*KEY)
     assert (run["status"], run["attempts"][0]["error_type"], seen) == ("failed", "SecretsOff", [])
     object.__setattr__(secret.executor, "secrets", known)
-    secret.manual.retry("alice", "alice:job:20261121T031500Z:1")
+    secret.manual.retry("alice", "alice:job:20261121T031500Z")
     secret.run_until("2026-11-21T03:40:00Z")
     assert (secret.statuses(*KEY), seen) == (["succeeded"], [VALUE])
     store = SecretStore(secret.tables.tenants, secret.tables.jobs, None, secret.store.audited)

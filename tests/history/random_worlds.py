@@ -83,7 +83,7 @@ class RandomWorld:
         coming = list(fires(stored.schedule, now + 1, now + 3_600))[:9]
         if coming:
             name = rfc3339(self.rng.choice(coming)).replace("-", "").replace(":", "")
-            self.world.manual.cancel("alice", f"alice:{job_id}:{name}:{stored.schedule_revision}", "no")
+            self.world.manual.cancel("alice", f"alice:{job_id}:{name}", "no")
 
     def note(self, job_id: str) -> None:
         stored = self.world.store.load_all("alice", [job_id]).get(job_id)

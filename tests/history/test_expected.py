@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,7 @@ MINUTELY = Schedule(CronTiming("* * * * *", "UTC"))
 
 
 def record(fire_at: int, **fields: Any) -> Run:
-    item = {"tenant": "alice", "job_id": "job", "sk": f"{compact_time(fire_at)}:1", "trigger": "schedule"}
+    item = {"tenant": "alice", "job_id": "job", "sk": f"{compact_time(fire_at)}", "trigger": "schedule"}
     item |= {"fire_at": fire_at, "due_at": fire_at, "schedule_revision": 1, "status": "succeeded"}
     return Run.from_item({**item, **fields})
 
@@ -34,9 +33,8 @@ def status(
     *records: Run,
     planned_until: float = NOW + 600,
     retention_s: int = 30 * DAY,
-    era_planned_until: float = math.inf,
 ) -> str:
-    due = DueInstant(fire_at, fire_at, 1, era_planned_until)
+    due = DueInstant(fire_at, fire_at, 1)
     (outcome,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - retention_s))
     return outcome.status
 
@@ -68,7 +66,6 @@ def test_an_instant_without_a_record() -> None:
     assert status(NOW - HOUR - 1) == "no_record"
     assert status(NOW - HOUR - 1, planned_until=NOW - HOUR - 1) == "overdue"  # no tick has planned it
     assert status(NOW - 2 * DAY, retention_s=DAY) == "not_kept"
-    assert status(NOW - HOUR, era_planned_until=NOW - HOUR) == "missed"
 
 
 def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
@@ -153,6 +150,6 @@ def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
 ) -> None:
     named = Schedule(MINUTELY.timing, calendars=("holidays",))
     job = a_job(named, ago_s)
-    created = [replace(entry(ago_s, "job.created"), times=encode_times(None, job, NOW))]
+    created = [replace(entry(ago_s, "job.created"), times=encode_times(None, job))]
     history = schedule_history(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
     assert history.known_from_at == known_from_at

@@ -41,7 +41,7 @@ records = st.builds(lambda at, outcome: {"fire_at": at, **outcome}, fire_times, 
 
 def run_of(item: Item) -> Run:
     at = item["fire_at"]
-    fields = {"tenant": "alice", "job_id": "job", "sk": "20261121T000000Z:1", "due_at": at}
+    fields = {"tenant": "alice", "job_id": "job", "sk": "20261121T000000Z", "due_at": at}
     return Run.from_item({**fields, "schedule_revision": 1, "trigger": "schedule", **item})
 
 

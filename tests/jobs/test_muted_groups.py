@@ -8,7 +8,7 @@ from common.jobs.muted_groups import MutedGroup
 from common.limits import MAX_MUTED_S
 
 MUTED_AT = 1_800_000_000
-RUN = "20261121T031200Z:1"
+RUN = "20261121T031200Z"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def rendered_value(payload: Any, values: Mapping[str, str]) -> Any:
         ("{{fire_time}}", "2026-11-21T03:00:00Z"),
         ("{{fire_date}}", "2026-11-20"),
         ("{{due_time}}", "2026-11-21T03:00:30Z"),
-        ("{{execution_id}}", "alice:report:20261121T030000Z:4"),
+        ("{{execution_id}}", "alice:report:20261121T030000Z"),
         ("{{ job_id }}/{{tenant}}#{{attempt}}", "report/alice#2"),
         ("{{{{fire_time}}", "{{fire_time}}"),
         ("{{{{{{tenant}}", "{{alice"),

@@ -55,7 +55,7 @@ def run(started: float, took: float | None = None, status: str = "succeeded", **
     item = {
         "tenant": "alice",
         "job_id": "j",
-        "sk": "20261121T050000Z:1",
+        "sk": "20261121T050000Z",
         "trigger": "schedule",
         "schedule_revision": 1,
         "due_at": int(NOW - started),
@@ -207,7 +207,7 @@ def test_each_run_that_takes_too_long_is_reported_once(stage: Stage) -> None:
                 "runs": 1,
                 "first_at": "2026-11-21T03:15:40Z",
                 "last_at": "2026-11-21T03:15:40Z",
-                "execution_id": "alice:slow:20261121T031500Z:1",
+                "execution_id": "alice:slow:20261121T031500Z",
                 "owner": "team",
                 "took_s": 50.0,
                 "limit_s": 40,
@@ -299,7 +299,7 @@ def past_runs(world: World, tenant: str, job_id: str, count: int, status: str = 
     runs, now = world.table("runs"), int(world.clock.now())
     for nth in range(count):
         fire_at = now - nth
-        name = f"{compact_time(fire_at)}:1"
+        name = f"{compact_time(fire_at)}"
         runs.put(
             {
                 **keys.run(tenant, job_id, name),

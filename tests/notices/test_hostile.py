@@ -32,7 +32,7 @@ def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str =
     for nth in range(count):
         runs.put(
             {
-                **keys.run(tenant, job_id, f"20261121T0312{nth:05d}Z:1"),
+                **keys.run(tenant, job_id, f"20261121T0312{nth:05d}Z"),
                 "tenant": tenant,
                 "job_id": job_id,
                 "fire_at": int(now),

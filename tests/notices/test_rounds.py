@@ -47,7 +47,7 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
                     "runs": 1,
                     "first_at": "2026-11-21T03:15:00Z",
                     "last_at": "2026-11-21T03:15:00Z",
-                    "execution_id": f"alice:{job_id}:20261121T031500Z:1",
+                    "execution_id": f"alice:{job_id}:20261121T031500Z",
                     "error_type": "Boom",
                     "error": "no such customer",
                     "owner": "team",
@@ -90,7 +90,7 @@ def test_a_retry_by_hand_that_succeeds_ends_the_problem(stage: Stage) -> None:
     world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
     world.target.answer = failing()
-    world.manual.retry("alice", "alice:once:20261121T031500Z:1")
+    world.manual.retry("alice", "alice:once:20261121T031500Z")
     world.run_until("2026-11-21T03:15:10Z")
     stage.round()
     assert [text.partition(": ")[2] for text in stage.addresses.texts] == [

@@ -254,7 +254,7 @@ def test_a_postponed_item_that_cannot_be_read_is_named_until_it_is_put_back_or_d
     assert_named(stage, name)
     executions = map(Execution.decode, "\n".join(world.sqs.bodies).split("\n"))
     assert [run for run in executions if run.attempt == 2 and run.job_id != "kept"] == []
-    run_key = keys.run("acme", "often", "20261121T035000Z:0")
+    run_key = keys.run("acme", "often", "20261121T035000Z:u-window")
     run = world.tables.runs.get(run_key)
     assert run
     assert "unreadable postponed execution" in run["detail"]

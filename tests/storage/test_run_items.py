@@ -16,7 +16,7 @@ from tests.storage.test_run_states import FIRST, INTO, claim
 from tests.worlds import World
 
 STORED: Item = {
-    **keys.run("alice", "job", "19700101T001640Z:1"),
+    **keys.run("alice", "job", "19700101T001640Z"),
     "tenant": "alice",
     "job_id": "job",
     "fire_at": 1000,

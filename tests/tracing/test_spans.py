@@ -82,7 +82,7 @@ def test_a_run_is_a_chain_of_queue_run_and_call_that_links_to_its_tick(world: Wo
     assert run.attributes | {"messaging.message.id": ""} == {
         "minute8.tenant": "alice",
         "minute8.job": "once",
-        "minute8.run": "alice:once:20261121T031500Z:1",
+        "minute8.run": "alice:once:20261121T031500Z",
         "minute8.attempt": 1,
         "minute8.trigger": "schedule",
         "minute8.due_at": at("2026-11-21T03:15:00Z"),

@@ -26,7 +26,7 @@ def listed(world: World) -> list[tuple[str, str]]:
 
 
 def test_a_lost_retry_is_found_by_the_next_tick_and_goes_on(served: World) -> None:
-    served.registry.put("acme", "fails", job(at="2026-11-21T03:31:00Z", retry={"base_s": 600, "factor": 1}))
+    served.registry.put("acme", "fails", job(at="2026-11-21T03:32:00Z", retry={"base_s": 600, "factor": 1}))
     served.target.answer = lambda _: Outcome(ok=False, error_type="Boom", error="no")
     served.run_until("2026-11-21T03:32:00Z", ticks=True)
     assert served.statuses("acme", "fails") == ["retrying"]

@@ -178,7 +178,7 @@ def get_run(services: Services, request: Request) -> Response:
     if run is None:
         raise NotFound("run", execution_id)
     named = split_run_name(parts[2])
-    payload = services.manual.own_payload(parts[0], parts[1], named[2]) if named else None
+    payload = services.manual.own_payload(parts[0], parts[1], named[1]) if named else None
     own = {} if payload is None else {"payload": json.loads(payload)}
     return Response({**run_view(run, request.now), **own})
 

@@ -297,7 +297,7 @@ class RunUnrecorded(RequestBody):
             min_length=1,
             max_length=MAX_RUN,
             description="As the list has them.",
-            examples=[["acme:nightly-report:20261121T013000Z:4"]],
+            examples=[["acme:nightly-report:20261121T013000Z"]],
         ),
     ]
 

@@ -76,7 +76,7 @@ class Stop(ResponseBody):
 class Run(ResponseBody, kw_only=True):
     """The record of one execution. Fields without a value are left out."""
 
-    execution_id: Annotated[ExecutionId, Meta(examples=["alice:nightly-report:20261121T031800Z:1"])]
+    execution_id: Annotated[ExecutionId, Meta(examples=["alice:nightly-report:20261121T031800Z"])]
     job_id: JobId
     trace_id: Annotated[
         str,

@@ -1,0 +1,64 @@
+"""What becomes of a planned fire time: the one rule. Pure.
+
+An execution is its job and its fire time, whichever revision of the schedule planned it. It runs if the job was active
+at its fire time, and the schedule as it is now contains that, whenever this schedule took effect. What only a later
+version contains is never planned.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from common.jobs.job import ACTIVE, PAUSED, Job, Pause, exists
+from common.planning.execution import Execution
+from common.runs import states
+from common.timing.excluded_days import Excluded
+from common.timing.fires import due_at, fires
+from common.timing.instants import LAST_AT
+
+# The pauses that a job keeps. Only executions that are late by all the later ones could miss an older one.
+MAX_PAUSES: Final = 10
+
+
+class End(NamedTuple):
+    """Why a fire time does not run: a word of `states.py`, and a sentence."""
+
+    reason: str
+    detail: str
+
+
+def end_of(job: Job, fire_at: int, excluded: Excluded) -> End | None:
+    """Why a fire time that was planned does not run, as the job is now. None: it runs."""
+    if fire_at <= job.created_at:
+        return End(states.DELETED_JOB, "the job was deleted, and created again, after this fire time")
+    if any(pause.from_at <= fire_at < pause.until_at for pause in job.pauses):
+        return End(states.PAUSED_JOB, "the job was paused at this fire time")
+    if next(fires(job.schedule, fire_at, fire_at + 1, excluded=excluded), None) is None:
+        return End(states.RESCHEDULED, "the job's schedule no longer has this fire time")
+    return None
+
+
+def as_planned_now(execution: Execution, job: Job, excluded: Excluded) -> Execution | End:
+    """The execution as the job's present schedule has it, or why it ends.
+
+    A first attempt is due when the present schedule says so, if that is later. Its place in a pace is kept.
+    """
+    if end := end_of(job, execution.fire_at, excluded):
+        return end
+    due = execution.due_at
+    if execution.attempt == 1:
+        due = max(due, due_at(job.schedule, job.key, execution.fire_at))
+    return replace(execution, due_at=due, schedule_revision=job.schedule_revision)
+
+
+def pauses_of(old: Job | None, new: Job, now: float) -> tuple[Pause, ...]:
+    """The last pauses of the changed job. A pause begins and ends with the next second."""
+    before = old.pauses if old and exists(old) else ()
+    was_paused, next_second = bool(before) and before[-1].until_at == LAST_AT, math.floor(now) + 1
+    if new.state == PAUSED and not was_paused:
+        return (*before, Pause(next_second, LAST_AT))[-MAX_PAUSES:]
+    if new.state == ACTIVE and was_paused:
+        return (*before[:-1], Pause(before[-1].from_at, next_second))
+    return before

@@ -1,0 +1,291 @@
+"""Random worlds: edits, pauses, holds, skips and outages at any instant of a fire time's life, against simple truth.
+
+The truth has no code of `common/`: each schedule is a set of minutes, and each version of the job is kept as it was in
+force. Instants of changes are chosen beside fire times, due times, attempts and retries.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import pytest
+
+from common.errors import Conflict
+from common.runs.outcome import Outcome
+from common.tenants.allowed_targets import Hold
+from common.timing.fires import due_at
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.stand_ins import AnyTenant
+from tests.worlds import World, at, job, make_world
+
+KEY = ("alice", "job")
+BEGIN, END = "2026-11-21T03:12:00Z", at("2026-11-21T05:00:00Z")
+# Later than everything that was planned before END: outages, spreads, retries.
+SETTLED = END + 3 * 3_600
+CRONS: Final = {
+    "*/5 * * * *": 5,
+    "*/10 * * * *": 10,
+    "*/15 * * * *": 15,
+    "*/20 * * * *": 20,
+}
+FINAL: Final = {"succeeded", "failed", "skipped"}
+
+
+@dataclass(frozen=True)
+class Version:
+    """What was in force from one second to another."""
+
+    from_at: int
+    until_at: int
+    every_minutes: int
+    is_active: bool
+
+    def contains(self, fire_at: int) -> bool:
+        return fire_at % (self.every_minutes * 60) == 0
+
+    def fires(self, fire_at: int) -> bool:
+        """Whether it was in force at this fire time."""
+        return self.is_active and self.from_at <= fire_at < self.until_at and self.contains(fire_at)
+
+
+@dataclass
+class Life:
+    """A job's life in a world, and its history as a person would write it down."""
+
+    world: World
+    rng: random.Random
+    versions: list[Version] = field(default_factory=list)
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    cancelled: set[int] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    held_at: list[tuple[float, float]] = field(default_factory=list)
+    is_ticking: bool = True
+    is_executing: bool = True
+    was_out: bool = False
+
+    @property
+    def now(self) -> float:
+        return self.world.clock.now()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self.versions[-1].is_active
+
+    def begins(self, every_minutes: int, *, is_active: bool) -> None:
+        """A version takes effect with the next second."""
+        from_at = int(self.now) + 1
+        if self.versions:
+            self.versions[-1] = replace(self.versions[-1], until_at=from_at)
+        self.versions.append(Version(from_at, SETTLED * 2, every_minutes, is_active))
+
+    def put(self) -> None:
+        cron = self.rng.choice(list(CRONS))
+        definition = job(
+            cron=cron,
+            jitter_s=self.rng.choice([0, 0, 90]),
+            exclude={"dates": self.rng.sample(["2030-01-01", "2031-01-01"], self.rng.randint(0, 1))},
+            catch_up=self.rng.choice(["none", "latest", "all", "all"]),
+            retry={"max_attempts": 8, "base_s": 30, "cap_s": 60, "max_age_s": 86_400},
+            payload=self.rng.randint(0, 9),
+        )
+        definition["schedule"]["spread_s"] = self.rng.choice([0, 0, 60, 240])
+        self.definition = definition
+        is_active = not self.versions or not self.is_paused
+        for _ in range(self.rng.choice([1, 1, 2])):  # an edit twice is an edit once
+            self.world.registry.put(*KEY, definition)
+        self.begins(CRONS[cron], is_active=is_active)
+
+    def pause_or_resume(self) -> None:
+        minutes = self.versions[-1].every_minutes
+        if self.is_paused:
+            self.world.store.resume(*KEY)
+            self.begins(minutes, is_active=True)
+        else:
+            self.world.store.pause(*KEY, "a rest")
+            self.begins(minutes, is_active=False)
+
+    def skip(self) -> None:
+        with suppress(Conflict):
+            skipped = self.world.manual.skip_next(*KEY, self.rng.randint(1, 3), "")
+            self.cancelled |= {execution.fire_at for execution in skipped}
+
+    def unskip(self) -> None:
+        taken_back = self.world.manual.take_back(self.world.manual.skipped(*KEY))
+        self.cancelled -= {execution.fire_at for execution in taken_back}
+
+    def hold(self) -> None:
+        tenants = self.world.executor.tenants
+        assert isinstance(tenants, AnyTenant)
+        if tenants.held:
+            tenants.held = ()
+            self.held_at[-1] = self.held_at[-1][0], self.now
+        else:
+            tenants.held = (Hold("*", "", 0, ""),)
+            self.held_at.append((self.now, SETTLED))
+
+    def scheduler_outage(self) -> None:
+        self.is_ticking = not self.is_ticking
+        self.was_out = True
+
+    def executor_outage(self) -> None:
+        self.is_executing = not self.is_executing
+        self.was_out = True
+
+    def advance(self, until: float) -> None:
+        """Move the clock from one tick or message to the next."""
+        world = self.world
+        while True:
+            now = int(world.clock.now())
+            moments = [now + ((480 - now) % 600 or 600)] if self.is_ticking else []
+            if self.is_executing and (next_at := world.sqs.next_at()):
+                moments.append(max(next_at, world.clock.now()))
+            moment = min(moments, default=until)
+            if moment >= until:
+                break
+            world.clock.move_to(moment)
+            if self.is_executing:
+                world.deliver()
+            if self.is_ticking and int(world.clock.now()) % 600 == 480:
+                world.tick()
+        world.clock.move_to(max(world.clock.now(), until))
+
+    def moment(self) -> float:
+        """An instant soon: any, or just before, at or after the next message, or a fire time."""
+        now = self.now
+        near = self.rng.choice([-2.0, -0.5, 0.0, 0.5, 2.0])
+        chosen = self.rng.random()
+        if chosen < 0.4 and (next_at := self.world.sqs.next_at()):
+            return max(now, next_at + near)
+        if chosen < 0.6:
+            return max(now, (now // 300 + 1) * 300 + near)
+        return now + self.rng.choice([0.3, 1, 7, 40, 400, 1_500]) * self.rng.random()
+
+    def live(self) -> None:
+        self.put()
+        changes = {
+            self.put: 5,
+            self.pause_or_resume: 5,
+            self.hold: 2,
+            self.skip: 2,
+            self.unskip: 1,
+            self.scheduler_outage: 2,
+            self.executor_outage: 2,
+        }
+        while self.now < END:
+            self.advance(min(self.moment(), END))
+            change = self.rng.choices(list(changes), list(changes.values()))[0]
+            self.log.append(f"{self.now - at(BEGIN):.1f} {change.__name__}")
+            change()
+            self.log[-1] += f" {self.definition['schedule']}" if change == self.put else ""
+        if self.is_paused:
+            self.pause_or_resume()
+        tenants = self.world.executor.tenants
+        if isinstance(tenants, AnyTenant) and tenants.held:
+            self.hold()
+        self.is_ticking = self.is_executing = True
+        self.advance(SETTLED)
+
+
+def played(seed: int) -> Life:
+    """A world with this seed, lived to its end."""
+    world, rng = make_world(MemoryDynamoDB(), BEGIN), random.Random(seed)
+    life = Life(world, rng)
+
+    def answer(event: Mapping[str, Any]) -> Outcome:
+        context = event["minute8"]
+        fire_at = at(context["fire_at"])
+        stored = world.store.get(*KEY)
+        first = context["attempt"] == 1
+        wrong = {
+            "early": life.now < (due_at(stored.schedule, stored.key, fire_at) if first else fire_at),
+            "called in a pause": life.is_paused,
+            "its fire time is in a pause": not any(
+                version.is_active and version.from_at <= fire_at < version.until_at
+                for version in life.versions
+            ),
+            "called, and its schedule does not have it": not life.versions[-1].contains(fire_at),
+            "called with an earlier payload": json.loads(event["payload"]) != life.definition["payload"],
+        }
+        life.wrong += [f"{fire_at - at(BEGIN)}: {words}" for words, is_so in wrong.items() if is_so]
+        fails = random.Random(f"{seed} {fire_at}").choice([0, 0, 1, 3])
+        return Outcome(ok=context["attempt"] > fails, error_type="Boom")
+
+    world.target.answer = answer
+    life.live()
+    return life
+
+
+def problems(life: Life) -> Iterator[str]:
+    """What must not be."""
+    runs = {run["fire_at"]: run for run in life.world.run_items(*KEY)}
+    aggregates = [run for run in runs.values() if "skipped_from_at" in run]
+    calls = Counter((context["fire_at"], context["attempt"]) for _, context in life.world.target.calls)
+    yield from life.wrong
+    yield from (f"called twice: {call}" for call, count in calls.items() if count > 1)
+    for fire_at in range(at(BEGIN), END, 60):
+        run, versions = runs.get(fire_at), life.versions
+        in_force = any(version.fires(fire_at) for version in versions)
+        covered = run or any(each["skipped_from_at"] <= fire_at <= each["fire_at"] for each in aggregates)
+        if in_force and not covered:
+            yield f"{fire_at - at(BEGIN)}: no record"
+        if run is None:
+            continue
+        became = run.get("reason") or run.get("error_type") or run["status"]
+        was_planned = any(
+            each.is_active and each.from_at <= fire_at and each.contains(fire_at) for each in versions
+        )
+        if not was_planned and became != "cancelled":
+            yield f"{fire_at - at(BEGIN)}: never planned, and {became}"
+        yield from (
+            f"{fire_at - at(BEGIN)}: {problem}" for problem in _fate(life, fire_at, run, became, in_force)
+        )
+
+
+def _fate(life: Life, fire_at: int, run: Mapping[str, Any], became: str, in_force: bool) -> Iterator[str]:
+    later = [version for version in life.versions if version.until_at > fire_at]
+    keeps = all(version.contains(fire_at) for version in later)
+    rests = any(not version.is_active for version in later)
+    if run["status"] not in FINAL:
+        yield f"{run['status']} at the end"
+    if (became == "cancelled") != (fire_at in life.cancelled) and "skipped_from_at" not in run:
+        yield f"cancelled or not: {became}"
+    if not in_force:
+        return
+    if keeps and became == "rescheduled":
+        yield "ended by an edit that leaves it alone"
+    if not rests and became == "paused":
+        yield "ended by a pause that had not begun, or was over"
+    if run["status"] == "failed" and became != "rescheduled":
+        yield f"not tried to its end: {became} {run.get('error')}"
+    if became == "held" and not any(until > fire_at for _, until in life.held_at):
+        yield "ended by a hold that was over"
+    if became == "missed" and not life.was_out:
+        yield "missed without an outage"
+    if became not in ("succeeded", "cancelled", "rescheduled", "paused", "held", "missed"):
+        yield f"became {became}"
+
+
+def look(seed: int) -> None:
+    life = played(seed)
+    wrong = list(problems(life))
+    assert not wrong, f"seed {seed}: {wrong[:5]}\n" + "\n".join(life.log)
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_a_change_that_leaves_a_fire_time_alone_leaves_its_fate_alone(batch: int) -> None:
+    for seed in range(batch, 80, 4):
+        look(seed)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("batch", range(20))
+def test_ten_thousand_worlds(batch: int) -> None:
+    for seed in range(1_000 + batch * 500, 1_500 + batch * 500):
+        look(seed)
