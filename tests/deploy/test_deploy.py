@@ -127,8 +127,8 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true, off"),
         ({"maximumConcurrency": "none"}, "a whole number from 2 to 1000, or off"),
         ({"canary": ""}, "canary= is not valid; accepted: true, off"),
-        ({"alarmTopicArn": ""}, "alarmTopicArn is empty; accepted: a value, or off"),
-        ({"jwtTenantClaim": ""}, "jwtTenantClaim is empty; accepted: a value"),
+        ({"alarmTopicArn": ""}, "alarmTopicArn= is not valid; accepted: the ARN of an SNS topic, or off"),
+        ({"jwtTenantClaim": ""}, "jwtTenantClaim= is not valid; accepted: a value"),
         ({"jwtAudience": "acme"}, "jwtIssuer: it must be given with jwtAudience"),
         (
             ISSUER | {"jwtAlgorithms": "HS256"},
@@ -139,13 +139,40 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"targetArns": "acme-*"}, "targetArns: 'acme-*' is not valid; accepted: ARNs"),
         ({"targetArns": "arn:aws:lambda:*:*:function:a,"}, "targetArns: '' is not valid"),
         ({"alarmTopicArn": "arn:aws:sns:eu-west-1:pager"}, "the ARN of an SNS topic, or off"),
-        ({"runsExport": "none"}, "runsExport=none is not valid; accepted: a value, or off"),
+        (
+            {"runsExport": "none"},
+            "runsExport=none is not valid; accepted: the name of a bucket of S3, or off",
+        ),
         ({"apiPathPrefix": "False"}, "apiPathPrefix=False is not valid; accepted: a value, or off"),
     ],
 )
 def test_a_bad_parameter_is_refused_with_what_is_accepted(params: dict[str, str], reason: str) -> None:
     (problem,) = problems(**params)
     assert reason in problem
+
+
+def test_each_parameter_is_declared_and_documented_with_its_default() -> None:
+    """serverless.yml has the defaults, scripts/parameters.py what is accepted, and the page explains each."""
+    defaults = parameters.read("", {})
+    assert defaults.keys() == parameters.PARAMETERS.keys()
+    page = (build_layer.ROOT / "docs" / "deploying.md").read_text()
+    documented: dict[str, str] = {}
+    for names, values in re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.*?) \|", page, re.MULTILINE):
+        words, texts = re.findall(r"`(\w+)`", names), values.replace("`", "").split(", ")
+        documented |= dict(
+            zip(words, texts if len(texts) == len(words) else [values] * len(words), strict=True)
+        )
+    of_the_tool = {"layerPath", "jwtLayerPath", "otlpLayerPath"}
+    assert parameters.PARAMETERS.keys() - documented.keys() == of_the_tool
+    # The account, the stage or the region decide about these.
+    depend = {"apiReservedConcurrency", "executorReservedConcurrency", "maximumConcurrency", "targetArns"}
+    depend |= {"accountConcurrency", "pointInTimeRecovery", "deletionProtection"}
+    different = {
+        name: (documented[name], default)
+        for name, default in defaults.items()
+        if name not in of_the_tool | depend and documented[name].replace("`", "") != default
+    }
+    assert different == {}
 
 
 def test_bounds_are_accepted() -> None:
