@@ -40,6 +40,8 @@ _WORK_S: Final = 40
 # A short poll asks some of SQS's servers, so its empty answer means nothing. A long poll asks all of them.
 # A long poll that finds a message answers at once.
 _LONG_POLL_S: Final = 1
+# After registrations are sent again: those that are refused again come back within seconds.
+_POLLS_FOR_REFUSED: Final = 5
 # The attribute that says why a registration was refused.
 _REASON: Final = "reason"
 
@@ -213,7 +215,10 @@ class DeadLetters:
         *,
         discard_garbage: bool = False,
     ) -> HandledLetters:
-        """Send readable letters to their queue again, or `only` the letters with these ids. Raises NotFound."""
+        """Send readable letters to their queue again, or `only` the letters with these ids.
+
+        Each is met once: a registration that is refused again is `remaining`, with the reason. Raises NotFound.
+        """
 
         def decide(letter: DeadLetter) -> Result:
             if letter.problem:
@@ -243,20 +248,24 @@ class DeadLetters:
         url, until = self._dead(queue), self.monotonic() + self.work_s
         handled: dict[Result, list[DeadLetter]] = {MOVED: [], DISCARDED: [], LEFT: []}
         hidden: set[str] = set()
+        sent_again: set[str] = set()
         more = True
         try:
-            for messages in self._received(url, MAX_LETTERS * _BATCH if only is not None else limit, until):
+            most = MAX_LETTERS * _BATCH if only is not None else limit
+            for messages in self._received(url, most, until, lambda: bool(sent_again)):
                 more = bool(messages)
                 hidden.update(message["ReceiptHandle"] for message in messages)
                 received = [
                     _Received(dead_letter_of(queue, message), message["ReceiptHandle"], message["Body"])
                     for message in messages
                 ]
-                decided = [
-                    (decide(item.letter), item)
+                decided: list[tuple[Result, _Received]] = [
+                    (LEFT, _refused_again(item)) if item.body in sent_again else (decide(item.letter), item)
                     for item in received
-                    if only is None or item.letter.message_id in only
+                    if only is None or item.letter.message_id in only or item.body in sent_again
                 ]
+                if queue == REGISTRATIONS:
+                    sent_again.update(item.body for result, item in decided if result == MOVED)
                 failed, deleted = self._carry_out(queue, decided)
                 hidden -= deleted
                 for result, item in decided:
@@ -264,7 +273,7 @@ class DeadLetters:
                         handled[LEFT].append(replace(item.letter, problem=problem))
                     else:
                         handled[result].append(item.letter)
-                if only is not None and sum(map(len, handled.values())) == len(only):
+                if only is not None and not sent_again and sum(map(len, handled.values())) == len(only):
                     more = False
                     break
         except self.client.exceptions.QueueDoesNotExist:
@@ -282,9 +291,12 @@ class DeadLetters:
         failed |= self._delete(self._dead(queue), to_delete)
         return failed, {item.handle for item in to_delete} - failed.keys()
 
-    def _received(self, url: str, limit: int, until: float) -> Iterator[list[MessageTypeDef]]:
+    def _received(
+        self, url: str, limit: int, until: float, awaits_more: Callable[[], bool]
+    ) -> Iterator[list[MessageTypeDef]]:
         """Batches with each message once, hidden for a while. An empty batch is the last one."""
         seen: set[str] = set()
+        polls = 0
         while len(seen) < limit and self.monotonic() < until:
             answer = self.client.receive_message(
                 QueueUrl=url,
@@ -295,6 +307,9 @@ class DeadLetters:
                 MessageAttributeNames=[_REASON],
             )
             if not (messages := answer.get("Messages", [])):
+                polls += 1
+                if awaits_more() and polls < _POLLS_FOR_REFUSED:
+                    continue
                 yield []
                 return
             # SQS may deliver a hidden message once more.
@@ -356,6 +371,12 @@ def audit_letters(commit: AuditedCommit, queue: str, handled: HandledLetters, no
         if letters:
             tx = Transaction(commit.audit.tenants.client)
             commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
+
+
+def _refused_again(received: _Received) -> _Received:
+    """The letter of a registration that this call has sent again, and that came back."""
+    *_, reason = received.letter.about or ("",)
+    return received._replace(letter=replace(received.letter, problem=f"refused again: {reason}"))
 
 
 def _requests_of(letters: list[_Received]) -> Iterator[list[_Received]]:

@@ -233,3 +233,22 @@ def test_the_command_does_the_same(desk: Desk) -> None:
     assert desk("dead-letters", "discard", "executions", stdin="n\n").code == 1
     assert "1 done, 0 left" in desk("dead-letters", "discard", "executions", "--yes").out
     assert desk("dead-letters", "list", "nothing").code != 0
+
+
+def test_a_registration_that_is_refused_again_is_met_once_and_says_why(office: Office) -> None:
+    event = {"event": {"detail-type": "Job Put", "detail": {"job_id": "j"}}, "tenant": "alice"}
+    body = json.dumps(event)
+    office.letters.missing.clear()
+    office.letters.put("registrations-dead", body)
+    office.letters.reasons[body] = "the tenant is suspended"
+    send = office.letters.send_message_batch
+
+    def refused_at_once(QueueUrl: str, Entries: list[dict[str, Any]]) -> Any:
+        office.letters.put("registrations-dead", *[entry["MessageBody"] for entry in Entries])
+        return send(QueueUrl=QueueUrl, Entries=Entries)
+
+    office.letters.send_message_batch = refused_at_once  # type: ignore[method-assign]
+    done = office.operator("POST", "/v1/dead-letters/registrations/redrive", {"all": True}).json
+    assert (done["done"], done["more"]) == (1, False)
+    assert [letter["problem"] for letter in done["left"]] == ["refused again: the tenant is suspended"]
+    assert office.letters.bodies("registrations-dead") == [body]

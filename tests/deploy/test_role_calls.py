@@ -53,7 +53,7 @@ from tests.flows import (
 from tests.flows import (
     test_manual as manual_flows,
 )
-from tests.notices import test_rounds
+from tests.notices import test_not_running, test_rounds
 from tests.planning import test_packs, test_quarantine, test_shares
 from tests.platform import test_removal
 from tests.worlds import ARN, World, at, job, open_world
@@ -140,6 +140,7 @@ def needed() -> set[Needed]:
             two_tenants_in_a_batch,
             an_outage,
             an_outage_for_planners,
+            an_address_switched_off,
         ):
             with open_world() as world:
                 flow(world)
@@ -214,6 +215,12 @@ def two_tenants_in_a_batch(world: World) -> None:
         replace(world.executor, tenants=KnownTenants(world.table("tenants"))), messages, world.redelivery
     )
     assert {report.result for report in reports} == {"succeeded"}
+
+
+def an_address_switched_off(world: World) -> None:
+    """Another subscription is told."""
+    with test_not_running.told_from() as told:
+        test_not_running.test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(told)
 
 
 def an_outage(world: World) -> None:

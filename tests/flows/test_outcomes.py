@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from common.events import JOB_RUNS_AGAIN
+from common.jobs.not_running import NotRunning
 from common.runs.outcome import Outcome
 from executor.completion import Outcomes, UnreadableOutcome, complete_batch
 from tests.worlds import World, at, job
@@ -190,3 +192,12 @@ def test_a_function_that_is_waited_for_gets_no_token(world: World, destination: 
     world.registry.create(*KEY, job(at="2026-11-21T03:15:00Z"))
     world.run_until("2026-11-21T03:15:00Z")
     assert "outcome_token" not in destination.events[0]["minute8"]
+
+
+def test_a_result_that_comes_later_ends_a_share_of_skips(world: World, destination: Destination) -> None:
+    dispatched(world, at=None, cron="15 3 * * *")
+    share = NotRunning("overlap", world.clock.now(), "3 of the newest 20 runs", is_share=True)
+    assert world.store.not_running.begin(*KEY, share)
+    assert destination.outcomes.complete(destination.record(SUCCESS)) == "succeeded"
+    assert world.store.get(*KEY).not_running == ""
+    assert [kind for kind, _ in world.events] == [JOB_RUNS_AGAIN]

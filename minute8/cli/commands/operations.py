@@ -263,7 +263,9 @@ def _print_result(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> N
         return
     _print_letters(ctx, done["left"])
     more = "; call it again for more" if done["more"] else ""
-    console().print(f"{done['done']} done, {len(done['left'])} left{more}")
+    refused = sum("refused again" in (letter["problem"] or "") for letter in done["left"])
+    again = f", {refused} of them refused again" if refused else ""
+    console().print(f"{done['done']} done, {len(done['left'])} left{again}{more}")
 
 
 def _print_letters(ctx: typer.Context, letters: list[DeadLetter]) -> None:

@@ -86,7 +86,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "EventsBus": {"events:PutEvents"},
         "TenantsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:PutItem"},
-        "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:PartiQLInsert"},
+        "RunsTable": _RECORD
+        | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:PartiQLInsert", "dynamodb:Query"},
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),
@@ -104,7 +105,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "AuditTable": {"dynamodb:PutItem"},
-        "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "RunsTable": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
         "OutcomesQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             "sqs:ReceiveMessage",
@@ -116,6 +117,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "RunsTable": {"dynamodb:BatchGetItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "TenantsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        "AuditTable": {"dynamodb:PutItem"},
+        "EventsBus": {"events:PutEvents"},
         # The ARNs in targetArns; an action has no effect on another service's ARN.
         "function:*": {"sns:Publish"},
     },
