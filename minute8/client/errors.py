@@ -76,6 +76,15 @@ class Unavailable(Minute8Problem):
     """The API could not do it, even after repeated requests."""
 
 
+class LinesBusy(Unavailable):
+    """Some lines of a bulk request were refused as busy each time. The others are done."""
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The results of all lines."""
+        return list(self.document["results"])
+
+
 class Unreachable(Exception):
     """No answer came from the API."""
 

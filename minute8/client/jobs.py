@@ -9,7 +9,18 @@ from typing import Any, Final
 
 import httpx
 
-from minute8.client.operations import Json, Listing, ListSteps, Operation, Request, Steps, pages, path_of
+from minute8.client.errors import LinesBusy
+from minute8.client.operations import (
+    Json,
+    Listing,
+    ListSteps,
+    Operation,
+    Request,
+    Steps,
+    Wait,
+    pages,
+    path_of,
+)
 from minute8.client.shapes import (
     BulkLine,
     BulkResult,
@@ -26,6 +37,9 @@ from minute8.client.shapes import (
 # What the API accepts in one bulk request.
 MAX_BULK: Final = 4 * 1024 * 1024
 MAX_LINES: Final = 1_000
+# Before lines that are refused as busy are sent again: two minutes in all, besides the requests' own time.
+_BUSY_WAITS_S: Final = (1, 2, 4, 8, 15, 30, 30, 30)
+_BUSY: Final = "urn:minute8:problem:busy"
 # The fields that the API adds to a definition; all others can be sent back.
 _ADDED = frozenset(
     (
@@ -202,20 +216,30 @@ class JobCalls:
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
         of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
         stored jobs are reported as unchanged. `past` accepts an `at` that is past. With `only_new` a job that would
-        be replaced is refused.
+        be replaced is refused. Lines that are refused as busy are sent again, for two minutes; LinesBusy has the rest.
         """
         flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
         query = {name: "true" if flag else None for name, flag in flags.items()}
         results: list[BulkLine] = []
         for lines in _requests(jobs):
-            body = b"\n".join(lines)
-            result: BulkResult = yield Request(
-                "POST", "/v1/jobs/_bulk", query=query, lines=body, only_new=only_new, repeatable=True
-            )
-            lines_before = len(results)
-            for line in result["results"]:
-                line["line"] += lines_before
-            results += result["results"]
+            stored: dict[int, BulkLine] = {}
+            busy = dict(enumerate(lines))
+            for wait_s in (0, *_BUSY_WAITS_S):
+                if wait_s:
+                    yield Wait(wait_s)
+                numbers, body = list(busy), b"\n".join(busy.values())
+                result: BulkResult = yield Request(
+                    "POST", "/v1/jobs/_bulk", query=query, lines=body, only_new=only_new, repeatable=True
+                )
+                for number, line in zip(numbers, result["results"], strict=True):
+                    stored[number] = {**line, "line": len(results) + number + 1}
+                busy = {number: lines[number] for number in numbers if _is_busy(stored[number])}
+                if not busy:
+                    break
+            results += [stored[number] for number in range(len(lines))]
+        if lines_busy := sum(map(_is_busy, results)):
+            detail = f"{lines_busy} of {len(results)} lines were refused as busy each time; send them again"
+            raise LinesBusy(503, {"type": _BUSY, "title": "Busy", "detail": detail, "results": results})
         return results
 
     @Listing
@@ -270,6 +294,10 @@ def _past(past: bool) -> dict[str, str]:
 
 def job_path(job_id: str) -> str:
     return path_of("jobs", job_id)
+
+
+def _is_busy(line: BulkLine) -> bool:
+    return line["result"] == "refused" and line["problem"]["type"] == _BUSY
 
 
 def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import httpx
 import pytest
 
+from common.errors import Busy
+from common.jobs.store import JobStore
 from common.registration.definition import JobDefinition
 from minute8.client import (
     AlreadyExists,
     Client,
     Forbidden,
     InvalidInput,
+    LinesBusy,
     NotFound,
     RevisionMismatch,
     Unauthenticated,
@@ -208,3 +212,26 @@ def test_the_clients_memory_of_lists_is_bounded() -> None:
     kept = minute8._known._answers
     assert len(kept) == 32 and sum(len(response.content) for response in kept.values()) < 20_000
     assert "limit=99" in list(kept)[-1] and "limit=68" in next(iter(kept))
+
+
+def test_lines_that_are_busy_are_sent_again_and_what_stays_busy_raises(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minute8, _, waits = client(office.alice.key)
+    store, busy = JobStore.change_all, [Busy("its shard")] * 2
+
+    def change_all(self: JobStore, tenant: str, changes: Any, *rest: Any) -> Any:
+        if "c" in changes and busy:
+            raise busy.pop()
+        return store(self, tenant, changes, *rest)
+
+    monkeypatch.setattr(JobStore, "change_all", change_all)
+    lines = [{**job(cron="* * * * *"), "job_id": name} for name in "abc"]
+    results = minute8.bulk_put(lines)
+    assert [(line["line"], line["result"]) for line in results] == [(n, "created") for n in (1, 2, 3)]
+    assert waits == [1, 2]
+    busy += [Busy("its shard")] * 99
+    with pytest.raises(LinesBusy, match="3 of 3 lines") as raised:
+        minute8.bulk_put([{**line, "name": "changed"} for line in lines])
+    assert [line["result"] for line in raised.value.results] == ["refused"] * 3
+    assert sum(waits[2:]) == 120

@@ -1,7 +1,7 @@
 /** How a request is sent, repeated and refused. Every route of the OpenAPI document is typed, and none has code here. */
 
-import type { paths } from "./api.js";
-import { type Minute8Problem, problemOf, Unreachable } from "./problems.js";
+import type { components, paths } from "./api.js";
+import { Minute8Problem, problemOf, Unreachable } from "./problems.js";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -66,6 +66,14 @@ export interface Settings {
   timeoutS?: number;
 }
 
+type BulkLine = components["schemas"]["BulkLine"];
+type BulkQuery = NonNullable<Options<Operation<"post", "/v1/jobs/_bulk">>["query"]>;
+
+const BULK_LINES = 1_000;
+// Before lines that are refused as busy are sent again.
+const BUSY_WAITS_S = [1, 2, 4, 8, 15, 30, 30, 30];
+const BUSY = "urn:minute8:problem:busy";
+const isBusy = (line: BulkLine | undefined) => line?.problem?.type === BUSY;
 const TRIES = 4;
 const FIRST_WAIT_S = 0.2;
 const LONGEST_WAIT_S = 10;
@@ -136,6 +144,32 @@ export class Minute8 {
       yield page;
       cursor = (page as { next_cursor?: string | null }).next_cursor;
     } while (cursor);
+  }
+
+  /**
+   * Creates and replaces jobs (definitions with their `job_id`), and returns the result of each; `line` counts from 1.
+   * Lines that are refused as busy are sent again, for two minutes; then it throws a `busy` problem with `results`.
+   */
+  async bulkPut(jobs: readonly Record<string, unknown>[], query: BulkQuery = {}): Promise<BulkLine[]> {
+    const results: BulkLine[] = [];
+    for (let first = 0; first < jobs.length; first += BULK_LINES) {
+      let left = jobs.slice(first, first + BULK_LINES).map((job, nth) => ({ job, nth: first + nth }));
+      for (const wait of [0, ...BUSY_WAITS_S]) {
+        if (wait) await this.#sleep(wait);
+        const body = left.map(({ job }) => JSON.stringify(job)).join("\n");
+        const answer = await this.post("/v1/jobs/_bulk", { query, body, repeatable: true });
+        answer.results.forEach((line, at) => {
+          const nth = left[at]?.nth ?? 0;
+          results[nth] = { ...line, line: nth + 1 };
+        });
+        left = left.filter(({ nth }) => isBusy(results[nth]));
+        if (!left.length) break;
+      }
+    }
+    const busy = results.filter(isBusy).length;
+    if (!busy) return results;
+    const detail = `${busy} of ${results.length} lines were refused as busy each time; send them again`;
+    throw new Minute8Problem(503, { type: BUSY, title: "Busy", detail, results });
   }
 
   async #call<A>(method: Method, path: string, options: Options<never>): Promise<A> {

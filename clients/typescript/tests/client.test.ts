@@ -201,3 +201,32 @@ describe("pages", () => {
     expect(asked[1]?.url).toContain("limit=1&cursor=c1");
   });
 });
+
+describe("bulkPut", () => {
+  const line = (job_id: string, busy = false) => ({
+    line: 1,
+    job_id,
+    result: busy ? "refused" : "created",
+    ...(busy ? { problem: { type: "urn:minute8:problem:busy", title: "", status: 503, detail: "", line: 1 } } : {}),
+  });
+  const jobs = [{ job_id: "a" }, { job_id: "b" }];
+
+  it("sends the lines again that were refused as busy, and no others", async () => {
+    const { client, asked, waits } = world(ok({ results: [line("a"), line("b", true)] }), ok({ results: [line("b")] }));
+    const results = await client.bulkPut(jobs);
+    expect(results.map(({ line, result }) => [line, result])).toEqual([
+      [1, "created"],
+      [2, "created"],
+    ]);
+    expect(asked.map(({ init }) => init.body)).toEqual(['{"job_id":"a"}\n{"job_id":"b"}', '{"job_id":"b"}']);
+    expect(waits).toEqual([1]);
+  });
+
+  it("throws with the results of all lines when some stay busy", async () => {
+    const busy = Array.from({ length: 8 }, () => ok({ results: [line("b", true)] }));
+    const { client } = world(ok({ results: [line("a"), line("b", true)] }), ...busy);
+    const error = (await client.bulkPut(jobs).catch((thrown: unknown) => thrown)) as Minute8Problem;
+    expect(error.name).toBe("busy");
+    expect((error.document.results as unknown[]).length).toBe(2);
+  });
+});
