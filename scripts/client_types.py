@@ -23,6 +23,7 @@ _RETURNED_TYPES: Final = (
         "Fires",
         "Run",
         "EndedRun",
+        "ErasedRun",
         "RunPage",
         "TenantRunPage",
         "RunSummary",

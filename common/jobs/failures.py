@@ -129,7 +129,7 @@ class NotRunningNotes:
         self._jobs = jobs
         self._clock = clock
 
-    def begin(self, tenant: str, job_id: str, found: NotRunning, revision: int | None = None) -> bool:
+    def begin(self, tenant: str, job_id: str, reason: NotRunning, revision: int | None = None) -> bool:
         """Note that the job does not run, whatever its revision, or if it has this one.
 
         False: that is known, or the job has changed. Raises Busy.
@@ -138,7 +138,7 @@ class NotRunningNotes:
 
         def attempt() -> bool:
             item, streak = self._jobs.get(job_key), self._jobs.get(key)
-            if item is None or item.get("not_running") == found.reason:
+            if item is None or item.get("not_running") == reason.reason:
                 return False
             present = item["revision"]
             if revision is not None and present != revision:
@@ -147,10 +147,10 @@ class NotRunningNotes:
             same = streak if streak and streak["revision"] == present else {}
             new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": present}
             tx = Transaction(self._jobs.client)
-            note = {"not_running": found.note(), "expires_at": now + STREAK_KEPT_S}
+            note = {"not_running": reason.note(), "expires_at": now + STREAK_KEPT_S}
             tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
             as_read = unchanged(item, "revision", "not_running")
-            tx.update(self._jobs, job_key, change({"not_running": found.reason}), as_read)
+            tx.update(self._jobs, job_key, change({"not_running": reason.reason}), as_read)
             tx.commit()
             return True
 

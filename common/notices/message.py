@@ -159,8 +159,8 @@ def _jobs(problems: Sequence[Problem]) -> int:
 
 def _counted(problems: Sequence[Problem]) -> str:
     jobs = _jobs(problems)
-    one, many = ("address", "addresses") if problems[0].address else ("job", "jobs")
-    return f"1 {one}" if jobs == 1 else f"{jobs} {many}"
+    singular, plural = ("address", "addresses") if problems[0].address else ("job", "jobs")
+    return f"1 {singular}" if jobs == 1 else f"{jobs} {plural}"
 
 
 def _name(problem: Problem) -> str:

@@ -259,11 +259,7 @@ class DeadLetters:
                     _Received(dead_letter_of(queue, message), message["ReceiptHandle"], message["Body"])
                     for message in messages
                 ]
-                decided: list[tuple[Result, _Received]] = [
-                    (LEFT, _refused_again(item)) if item.body in sent_again else (decide(item.letter), item)
-                    for item in received
-                    if only is None or item.letter.message_id in only or item.body in sent_again
-                ]
+                decided = _decided(received, only, decide, sent_again)
                 if queue == REGISTRATIONS:
                     sent_again.update(item.body for result, item in decided if result == MOVED)
                 failed, deleted = self._carry_out(queue, decided)
@@ -371,6 +367,20 @@ def audit_letters(commit: AuditedCommit, queue: str, handled: HandledLetters, no
         if letters:
             tx = Transaction(commit.audit.tenants.client)
             commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
+
+
+def _decided(
+    received: Sequence[_Received],
+    only: Collection[str] | None,
+    decide: Callable[[DeadLetter], Result],
+    sent_again: Collection[str],
+) -> list[tuple[Result, _Received]]:
+    """What becomes of the letters that were asked for, and of those that came back to this call."""
+    return [
+        (LEFT, _refused_again(item)) if item.body in sent_again else (decide(item.letter), item)
+        for item in received
+        if only is None or item.letter.message_id in only or item.body in sent_again
+    ]
 
 
 def _refused_again(received: _Received) -> _Received:

@@ -222,6 +222,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_arns: tuple[str, ...] = ()
     # The name of the durable execution that the accepted attempt is.
     durable_name: str = ""
+    # When somebody erased its texts.
+    erased_at: Number = 0
     # The run's end has moved its backfill on: to this fire time; True as soon as that one is enqueued.
     moved_on: int | bool | None = None
     v: Literal[1] = 1

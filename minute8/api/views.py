@@ -32,6 +32,7 @@ _RUN_FIELDS = (
     "due_at",
     "started_at",
     "finished_at",
+    "erased_at",
     "next_attempt_at",
     "lateness_s",
     "waited_s",

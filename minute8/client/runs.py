@@ -26,6 +26,7 @@ from minute8.client.shapes import (
     ClockChangePage,
     ComingExecution,
     EndedRun,
+    ErasedRun,
     ExpectedOfJob,
     ExpectedPage,
     Explanation,
@@ -245,6 +246,11 @@ class RunCalls:
     def end_run(self, execution_id: str, note: str = "") -> Request[EndedRun]:
         """End a run by force, and free what other runs wait for, even if its work goes on. For administrators."""
         return Request("POST", path_of("runs", execution_id, "end"), {"note": note})
+
+    @Operation
+    def erase_run(self, execution_id: str) -> Request[ErasedRun]:
+        """Erase a run's payload, answer, log and error texts; the record stays. For admins."""
+        return Request("DELETE", path_of("runs", execution_id, "details"))
 
     @Operation
     def call_back(

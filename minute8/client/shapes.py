@@ -259,6 +259,7 @@ class Run(TypedDict):
     detail: NotRequired[str]
     started_at: NotRequired[str]
     finished_at: NotRequired[str]
+    erased_at: NotRequired[str]
     next_attempt_at: NotRequired[str]
     lateness_s: NotRequired[float]
     waited_s: NotRequired[float]
@@ -284,6 +285,14 @@ class EndedRun(TypedDict):
     run: Run
     was_open: bool
     freed: list[str]
+
+
+class ErasedRun(TypedDict):
+    """What was erased of a run, and what was not."""
+
+    execution_id: str
+    erased: list[str]
+    not_covered: list[str]
 
 
 class DamagedRun(TypedDict):

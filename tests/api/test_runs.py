@@ -183,3 +183,33 @@ def test_the_failures_of_all_jobs_and_of_nobody_else(office: Office) -> None:
 def test_a_cursor_made_by_hand(office: Office, last: Any) -> None:
     cursor = write_cursor("alice", "failures", last)
     assert office.alice("GET", f"/v1/failures?cursor={cursor}").problem == "invalid-input"
+
+
+def test_an_admin_erases_what_leaked_into_a_run_and_its_record_stays(office: Office) -> None:
+    world = office.world
+    world.target.answer = lambda event: Outcome(
+        ok=False, permanent=True, error_type="Boom", error="leak in error", log_tail="leak in log"
+    )
+    office.alice("PUT", "/v1/jobs/j", job(cron="0 5 * * *"))
+    started = office.alice("POST", "/v1/jobs/j/run", {"payload": {"leak": 1}}).json
+    path = f"/v1/runs/{started['execution_id']}"
+    assert office.alice_admin("DELETE", f"{path}/details").status == 409, "it goes on"
+    world.deliver()
+    (group,) = office.alice("GET", "/v1/failures/groups").json["groups"]
+    office.alice("PUT", f"/v1/failures/groups/j/{group['fingerprint']}/mute", {})
+    assert "leak" in str(office.alice("GET", path).json)
+    assert office.alice("DELETE", f"{path}/details").status == 403
+    assert office.bob("DELETE", f"{path}/details").status in (403, 404)
+    done = office.alice_admin("DELETE", f"{path}/details")
+    assert done.status == 200
+    assert "backups of the tables" in done.json["not_covered"]
+    run = office.alice("GET", path).json
+    assert (run["status"], run["attempts"][0]["error_type"], "payload" in run) == ("failed", "Boom", False)
+    assert run["erased_at"]
+    for name in ("runs", "jobs", "due"):
+        items = [item for item in world.dynamodb.tables[f"test-{name}"].values() if "leak" in str(item)]
+        assert items == []
+    assert (
+        office.alice_admin("GET", "/v1/audit?action=run.erased").json["entries"][0]["subject"]
+        == run["execution_id"]
+    )

@@ -219,8 +219,8 @@ def two_tenants_in_a_batch(world: World) -> None:
 
 def an_address_switched_off(world: World) -> None:
     """Another subscription is told."""
-    with test_not_running.told_from() as told:
-        test_not_running.test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(told)
+    with test_not_running.telling_world() as telling:
+        test_not_running.test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(telling)
 
 
 def an_outage(world: World) -> None:

@@ -53,7 +53,7 @@ class Rules:
 
 
 @dataclass
-class Told:
+class Telling:
     """A world with one subscription to everything, whose rules can change."""
 
     stage: Stage
@@ -98,108 +98,108 @@ class Told:
 
 
 @contextmanager
-def told_from(now: str = "2026-11-21T03:12:00Z") -> Iterator[Told]:
+def telling_world(now: str = "2026-11-21T03:12:00Z") -> Iterator[Telling]:
     rules = Rules()
     world = make_world(MemoryDynamoDB(), now, rules)
     with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(4) as reads:
-        told = Told(make_stage(world, pool, reads), rules)
-        told.stage.subscribe()
-        yield told
+        telling = Telling(make_stage(world, pool, reads), rules)
+        telling.stage.subscribe()
+        yield telling
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    with told_from() as told:
-        yield told
+def telling() -> Iterator[Telling]:
+    with telling_world() as telling:
+        yield telling
 
 
-def test_a_target_that_is_no_longer_allowed_is_told_once_and_so_is_its_return(told: Told) -> None:
-    allowed = told.rules.of_all.allowed_targets
-    told.put()
-    told.minutes(3)
-    told.only(allowed_targets=["arn:aws:lambda:us-east-1:123456789012:function:other"])
-    told.minutes(30)
-    assert told.texts == ["Minute8, alice: 1 job not running: target_not_allowed (report)."]
-    assert told.overview == {"report": "target_not_allowed"}
-    body = told.stage.addresses.sent[0][-1]
+def test_a_target_that_is_no_longer_allowed_is_told_once_and_so_is_its_return(telling: Telling) -> None:
+    allowed = telling.rules.of_all.allowed_targets
+    telling.put()
+    telling.minutes(3)
+    telling.only(allowed_targets=["arn:aws:lambda:us-east-1:123456789012:function:other"])
+    telling.minutes(30)
+    assert telling.texts == ["Minute8, alice: 1 job not running: target_not_allowed (report)."]
+    assert telling.overview == {"report": "target_not_allowed"}
+    body = telling.stage.addresses.sent[0][-1]
     assert body["not_running"]["first"][0]["reason"] == "target_not_allowed"
     assert "3 runs in a row were skipped" in body["not_running"]["first"][0]["detail"]
-    told.only(allowed_targets=allowed)
-    told.minutes(5)
-    assert told.texts[1:] == ["Minute8, alice: 1 job recovered (report)."]
-    assert told.overview == {}
-    assert told.events == [(JOB_NOT_RUNNING, "target_not_allowed"), (JOB_RUNS_AGAIN, "target_not_allowed")]
+    telling.only(allowed_targets=allowed)
+    telling.minutes(5)
+    assert telling.texts[1:] == ["Minute8, alice: 1 job recovered (report)."]
+    assert telling.overview == {}
+    assert telling.events == [(JOB_NOT_RUNNING, "target_not_allowed"), (JOB_RUNS_AGAIN, "target_not_allowed")]
 
 
-def test_a_noted_reason_costs_no_further_write(told: Told) -> None:
-    told.put()
-    told.only(allowed_targets=[])
-    told.minutes(10)
-    before = told.world.table("jobs").get(keys.failure_streak("alice", "report"))
-    told.minutes(30)
-    assert told.world.table("jobs").get(keys.failure_streak("alice", "report")) == before
+def test_a_noted_reason_costs_no_further_write(telling: Telling) -> None:
+    telling.put()
+    telling.only(allowed_targets=[])
+    telling.minutes(10)
+    before = telling.world.table("jobs").get(keys.failure_streak("alice", "report"))
+    telling.minutes(30)
+    assert telling.world.table("jobs").get(keys.failure_streak("alice", "report")) == before
 
 
-def test_a_run_that_holds_its_jobs_lock_is_told(told: Told) -> None:
-    told.put(overlap="skip", completion="callback", callback_timeout_s=39 * 60, retry={"max_attempts": 1})
-    told.minutes(15)
-    assert told.texts == ["Minute8, alice: 1 job not running: overlap (report)."]
-    told.minutes(30)  # its time is over, and the next run has the lock
-    assert "1 job recovered (report)" in " ".join(told.texts)
+def test_a_run_that_holds_its_jobs_lock_is_told(telling: Telling) -> None:
+    telling.put(overlap="skip", completion="callback", callback_timeout_s=39 * 60, retry={"max_attempts": 1})
+    telling.minutes(15)
+    assert telling.texts == ["Minute8, alice: 1 job not running: overlap (report)."]
+    telling.minutes(30)  # its time is over, and the next run has the lock
+    assert "1 job recovered (report)" in " ".join(telling.texts)
 
 
-def test_a_run_that_waits_for_a_permit_is_told(told: Told) -> None:
+def test_a_run_that_waits_for_a_permit_is_told(telling: Telling) -> None:
     concurrency = {"key": "crm", "limit": 1, "max_wait_s": 7_200}
     waiting = {"completion": "callback", "callback_timeout_s": 7_200, "concurrency": concurrency}
-    told.world.registry.put("alice", "holder", job(at="2026-11-21T03:14:00Z", **waiting))
-    told.put(cron="15 3 * * *", **waiting)
-    told.minutes(18)
-    assert told.texts == ["Minute8, alice: 1 job not running: waits (report)."]
-    assert told.overview == {"report": "waits"}
+    telling.world.registry.put("alice", "holder", job(at="2026-11-21T03:14:00Z", **waiting))
+    telling.put(cron="15 3 * * *", **waiting)
+    telling.minutes(18)
+    assert telling.texts == ["Minute8, alice: 1 job not running: waits (report)."]
+    assert telling.overview == {"report": "waits"}
 
 
-def test_a_pause_by_minute8_is_told_until_it_is_resumed(told: Told) -> None:
-    told.put(pause_after_failures=3)
-    told.world.target.answer = lambda event: FAILS
-    told.minutes(10)
-    assert "1 job not running: paused_after_failures (report)" in told.texts[-1]
-    assert told.overview == {"report": "paused_after_failures"}
-    told.world.target.answer = lambda event: Outcome(ok=True)
-    told.world.store.resume("alice", "report")
-    told.minutes(5)
-    assert told.overview == {}
-    assert "recovered" in told.texts[-1]
+def test_a_pause_by_minute8_is_told_until_it_is_resumed(telling: Telling) -> None:
+    telling.put(pause_after_failures=3)
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(10)
+    assert "1 job not running: paused_after_failures (report)" in telling.texts[-1]
+    assert telling.overview == {"report": "paused_after_failures"}
+    telling.world.target.answer = lambda event: Outcome(ok=True)
+    telling.world.store.resume("alice", "report")
+    telling.minutes(5)
+    assert telling.overview == {}
+    assert "recovered" in telling.texts[-1]
 
 
-def test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(told: Told) -> None:
-    told.stage.subscribe(name="chat", job_id="another")
-    told.stage.addresses.answer = lambda subscription: Outcome(ok=subscription.name != "on-call")
-    failing_since = told.world.clock.now() - 4 * DAY_S
-    told.put()
-    told.world.target.answer = lambda event: FAILS
-    told.minutes(3)
-    stored = told.stage.store.stored.get("alice", "on-call")
+def test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(telling: Telling) -> None:
+    telling.stage.subscribe(name="chat", job_id="another")
+    telling.stage.addresses.answer = lambda subscription: Outcome(ok=subscription.name != "on-call")
+    failing_since = telling.world.clock.now() - 4 * DAY_S
+    telling.put()
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(3)
+    stored = telling.stage.store.stored.get("alice", "on-call")
     state: SubscriptionState = stored.state
     state.failing_since = failing_since
-    assert told.stage.store.stored.save(stored)
-    told.minutes(10)
-    assert [text for _, name, _, text in _of(told, "chat")] == [
+    assert telling.stage.store.stored.save(stored)
+    telling.minutes(10)
+    assert [text for _, name, _, text in _of(telling, "chat")] == [
         "Minute8, alice: 1 address not running: address_off (on-call)."
     ]
-    assert told.overview["on-call"] == "address_off"
-    entries = Audit(told.world.tables.tenants).newest("alice", 10)
+    assert telling.overview["on-call"] == "address_off"
+    entries = Audit(telling.world.tables.tenants).newest("alice", 10)
     assert [(entry.action, entry.subject) for entry in entries if "off" in entry.action] == [
         ("subscription.switched_off", "on-call")
     ]
-    told.stage.addresses.answer = lambda subscription: Outcome(ok=True)
-    told.stage.subscribe()
-    told.minutes(3)
-    assert "on-call" not in told.overview
-    assert "1 address recovered (on-call)" in _of(told, "chat")[-1][-1]
+    telling.stage.addresses.answer = lambda subscription: Outcome(ok=True)
+    telling.stage.subscribe()
+    telling.minutes(3)
+    assert "on-call" not in telling.overview
+    assert "1 address recovered (on-call)" in _of(telling, "chat")[-1][-1]
 
 
-def _of(told: Told, name: str) -> list[tuple[str, str, str, str]]:
-    return [(*sent[:3], sent[3]["text"]) for sent in told.stage.addresses.sent if sent[1] == name]
+def _of(telling: Telling, name: str) -> list[tuple[str, str, str, str]]:
+    return [(*sent[:3], sent[3]["text"]) for sent in telling.stage.addresses.sent if sent[1] == name]
 
 
 @pytest.mark.parametrize(
@@ -210,19 +210,19 @@ def _of(told: Told, name: str) -> list[tuple[str, str, str, str]]:
         ({"cron": "0/1 3 21 11 ? 2026", "dialect": "eventbridge"}, "past"),
     ],
 )
-def test_a_schedule_that_ends_is_told(told: Told, fields: dict[str, Any], words: str) -> None:
-    told.put(**fields)
-    assert told.overview == {}
-    told.minutes(60)
-    assert told.texts == ["Minute8, alice: 1 job not running: ended (report)."]
-    assert words in told.stage.addresses.sent[0][-1]["not_running"]["first"][0]["detail"]
+def test_a_schedule_that_ends_is_told(telling: Telling, fields: dict[str, Any], words: str) -> None:
+    telling.put(**fields)
+    assert telling.overview == {}
+    telling.minutes(60)
+    assert telling.texts == ["Minute8, alice: 1 job not running: ended (report)."]
+    assert words in telling.stage.addresses.sent[0][-1]["not_running"]["first"][0]["detail"]
 
 
-def test_a_one_off_that_ran_is_not_told(told: Told) -> None:
-    told.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    told.minutes(20)
-    assert told.texts == []
-    assert told.overview == {}
+def test_a_one_off_that_ran_is_not_told(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    telling.minutes(20)
+    assert telling.texts == []
+    assert telling.overview == {}
 
 
 def calendars(world: World) -> CalendarStore:
@@ -230,38 +230,38 @@ def calendars(world: World) -> CalendarStore:
 
 
 def test_a_calendar_that_runs_out_is_told_and_so_is_its_renewal() -> None:
-    with told_from("2026-11-21T23:40:00Z") as told:
-        calendars(told.world).put(
-            "alice", "open", {"dates": ["2026-11-20", "2026-11-21"]}, told.world.clock.now()
+    with telling_world("2026-11-21T23:40:00Z") as telling:
+        calendars(telling.world).put(
+            "alice", "open", {"dates": ["2026-11-20", "2026-11-21"]}, telling.world.clock.now()
         )
-        told.put(include_calendars=["open"])
-        told.minutes(30)
-        assert told.texts == ["Minute8, alice: 1 job not running: ended (report)."]
-        now = told.world.clock.now()
-        calendars(told.world).put("alice", "open", {"dates": ["2026-11-22", "2026-11-23"]}, now)
-        assert jobs_that_end(told.world.store, "alice", "open") == {}
-        told.minutes(3)
-        assert told.overview == {}
-        assert "recovered" in told.texts[-1]
+        telling.put(include_calendars=["open"])
+        telling.minutes(30)
+        assert telling.texts == ["Minute8, alice: 1 job not running: ended (report)."]
+        now = telling.world.clock.now()
+        calendars(telling.world).put("alice", "open", {"dates": ["2026-11-22", "2026-11-23"]}, now)
+        assert jobs_that_end(telling.world.store, "alice", "open") == {}
+        telling.minutes(3)
+        assert telling.overview == {}
+        assert "recovered" in telling.texts[-1]
 
 
-def test_a_calendar_edit_and_a_registration_that_leave_nothing_are_told(told: Told) -> None:
-    now = told.world.clock.now()
-    calendars(told.world).put("alice", "open", {"dates": ["2026-11-21"]}, now)
-    told.put(include_calendars=["open"])
-    calendars(told.world).put("alice", "open", {"dates": ["2026-11-20"]}, now)
-    assert list(jobs_that_end(told.world.store, "alice", "open")) == ["report"]
-    late = told.world.registry.put("alice", "late", job(cron="* * * * *", include_calendars=["open"]))
+def test_a_calendar_edit_and_a_registration_that_leave_nothing_are_told(telling: Telling) -> None:
+    now = telling.world.clock.now()
+    calendars(telling.world).put("alice", "open", {"dates": ["2026-11-21"]}, now)
+    telling.put(include_calendars=["open"])
+    calendars(telling.world).put("alice", "open", {"dates": ["2026-11-20"]}, now)
+    assert list(jobs_that_end(telling.world.store, "alice", "open")) == ["report"]
+    late = telling.world.registry.put("alice", "late", job(cron="* * * * *", include_calendars=["open"]))
     assert late.not_running == "never_fires"
-    told.minutes(2)
-    assert told.texts == ["Minute8, alice: 2 jobs not running: never_fires (late, report)."]
-    assert told.overview == {"report": "never_fires", "late": "never_fires"}
+    telling.minutes(2)
+    assert telling.texts == ["Minute8, alice: 2 jobs not running: never_fires (late, report)."]
+    assert telling.overview == {"report": "never_fires", "late": "never_fires"}
 
 
-def test_a_share_of_a_day_is_told_by_reason_and_over_at_half_of_it(told: Told) -> None:
+def test_a_share_of_a_day_is_told_by_reason_and_over_at_half_of_it(telling: Telling) -> None:
     newest = [run_of(n, "overlap" if n % 9 == 5 else "") for n in range(30)]
-    found = notes.skipped(newest, NOW)
-    assert found and (found.reason, found.is_share) == ("overlap", True)
+    noted = notes.skipped(newest, NOW)
+    assert noted and (noted.reason, noted.is_share) == ("overlap", True)
     assert notes.skipped(newest[:19], NOW) is None
     assert notes.share_goes_on([run_of(n, "overlap" if n == 5 else "") for n in range(20)], NOW)
     assert not notes.share_goes_on([run_of(n, "overlap" if n == 5 else "") for n in range(21)], NOW)
@@ -292,68 +292,68 @@ def run_of(number: int, reason: str = "", **fields: Any) -> Run:
     ],
 )
 def test_what_the_newest_runs_say(newest: list[str], reason: str) -> None:
-    found = notes.skipped([run_of(n, why) for n, why in enumerate(newest)], NOW)
-    assert (found.reason if found else "") == reason
+    noted = notes.skipped([run_of(n, why) for n, why in enumerate(newest)], NOW)
+    assert (noted.reason if noted else "") == reason
 
 
-def test_one_record_of_missed_times_counts_as_many(told: Told) -> None:
+def test_one_record_of_missed_times_counts_as_many(telling: Telling) -> None:
     record = run_of(0, "missed", skipped_count=3, skipped_from_at=NOW - 120)
-    found = notes.skipped([record], NOW)
-    assert found and (found.reason, found.since_at) == ("missed", NOW - 120)
+    noted = notes.skipped([record], NOW)
+    assert noted and (noted.reason, noted.since_at) == ("missed", NOW - 120)
 
 
 # Worlds in which something stops happening: any setting, item, permission, calendar, address or lock.
-Stop = Callable[[Told, random.Random], str]
+Stop = Callable[[Telling, random.Random], str]
 
 
-def _permission(told: Told, rng: random.Random) -> str:
-    told.only(allowed_targets=rng.choice([[], ["arn:aws:lambda:us-east-1:123456789012:function:other"]]))
+def _permission(telling: Telling, rng: random.Random) -> str:
+    telling.only(allowed_targets=rng.choice([[], ["arn:aws:lambda:us-east-1:123456789012:function:other"]]))
     return "target_not_allowed"
 
 
-def _hold(told: Told, rng: random.Random) -> str:
-    told.rules.held.append(Hold("*", 0, "platform", "incident"))
+def _hold(telling: Telling, rng: random.Random) -> str:
+    telling.rules.held.append(Hold("*", 0, "platform", "incident"))
     return "held"
 
 
-def _lock(told: Told, rng: random.Random) -> str:
+def _lock(telling: Telling, rng: random.Random) -> str:
     policy = rng.choice(["skip", "queue_one"])
-    told.put(overlap=policy, completion="callback", callback_timeout_s=rng.randint(3_000, 9_000))
+    telling.put(overlap=policy, completion="callback", callback_timeout_s=rng.randint(3_000, 9_000))
     return "overlap"
 
 
-def _failures(told: Told, rng: random.Random) -> str:
-    told.put(pause_after_failures=rng.randint(1, 4))
-    told.world.target.answer = lambda event: FAILS
+def _failures(telling: Telling, rng: random.Random) -> str:
+    telling.put(pause_after_failures=rng.randint(1, 4))
+    telling.world.target.answer = lambda event: FAILS
     return "paused_after_failures"
 
 
-def _bound(told: Told, rng: random.Random) -> str:
-    end_at = int(told.world.clock.now()) + rng.randint(90, 500)
-    told.put(**rng.choice([{"end_at": rfc3339(end_at)}, {"max_runs": rng.randint(1, 7)}]))
+def _bound(telling: Telling, rng: random.Random) -> str:
+    end_at = int(telling.world.clock.now()) + rng.randint(90, 500)
+    telling.put(**rng.choice([{"end_at": rfc3339(end_at)}, {"max_runs": rng.randint(1, 7)}]))
     return "ended"
 
 
-def _calendar(told: Told, rng: random.Random) -> str:
-    now = told.world.clock.now()
-    store = calendars(told.world)
+def _calendar(telling: Telling, rng: random.Random) -> str:
+    now = telling.world.clock.now()
+    store = calendars(telling.world)
     store.put("alice", "open", {"dates": ["2026-11-21"]}, now)
-    told.put(include_calendars=["open"])
+    telling.put(include_calendars=["open"])
     store.put("alice", "open", {"dates": rng.choice([[], ["2026-11-19"]])}, now)
-    jobs_that_end(told.world.store, "alice", "open")
+    jobs_that_end(telling.world.store, "alice", "open")
     return "never_fires"
 
 
-def _item(told: Told, rng: random.Random) -> str:
-    damage_entry(told.world, "alice", "report")
+def _item(telling: Telling, rng: random.Random) -> str:
+    damage_entry(telling.world, "alice", "report")
     return "invalid"
 
 
-def _secret(told: Told, rng: random.Random) -> str:
-    told.world.secrets.put("alice", "token", "a long enough value", told.world.clock.now())
+def _secret(telling: Telling, rng: random.Random) -> str:
+    telling.world.secrets.put("alice", "token", "a long enough value", telling.world.clock.now())
     payload = {"token": "secret://token"}
-    told.put(payload=payload)
-    told.world.table("tenants").delete(keys.secret("alice", "token"))
+    telling.put(payload=payload)
+    telling.world.table("tenants").delete(keys.secret("alice", "token"))
     return "SecretMissing"
 
 
@@ -365,15 +365,15 @@ STOPS: Mapping[str, Stop] = {
 
 def check_told(name: str, seed: int) -> None:
     rng = random.Random(f"{name}{seed}")
-    with told_from(f"2026-11-21T{rng.randint(3, 20):02}:{rng.randint(0, 59):02}:00Z") as told:
-        told.put()
-        told.minutes(rng.randint(1, 12))
-        reason = STOPS[name](told, rng)
-        told.minutes(15)
-        told_bodies = [str(body) for *_, body in told.stage.addresses.sent]
-        assert any(reason in body and "'report'" in body for body in told_bodies), (reason, told.texts)
+    with telling_world(f"2026-11-21T{rng.randint(3, 20):02}:{rng.randint(0, 59):02}:00Z") as telling:
+        telling.put()
+        telling.minutes(rng.randint(1, 12))
+        reason = STOPS[name](telling, rng)
+        telling.minutes(15)
+        told_bodies = [str(body) for *_, body in telling.stage.addresses.sent]
+        assert any(reason in body and "'report'" in body for body in told_bodies), (reason, telling.texts)
         if reason != "SecretMissing":  # a failure, which the overview names as failing
-            assert told.overview.get("report") == reason
+            assert telling.overview.get("report") == reason
 
 
 @pytest.mark.parametrize("name", STOPS)

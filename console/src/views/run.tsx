@@ -258,6 +258,7 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
   const [replaying, setReplaying] = useState(false);
   const [cancelling, setCancelling] = useState(false);
   const [ending, setEnding] = useState(false);
+  const [erasing, setErasing] = useState(false);
   const [note, setNote] = useState("");
   const [error, setError] = useState<unknown>();
   const path = { execution_id: run.execution_id };
@@ -275,6 +276,11 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
   const end = async () => {
     const { freed } = await api().post("/v1/runs/{execution_id}/end", { path, body: { note } });
     say(freed.length ? `The run has ended; freed: ${freed.join(", ")}` : "The run has ended; it held nothing");
+    refresh();
+  };
+  const erase = async () => {
+    const { not_covered: others } = await api().delete("/v1/runs/{execution_id}/details", { path });
+    say(`Erased. Not covered: ${others.join(", ")}`);
     refresh();
   };
   return (
@@ -299,7 +305,17 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
           Run again
         </button>
       ) : null}
+      {may("admin") && !canStop(run, job) ? (
+        <button type="button" class="danger" onClick={() => setErasing(true)}>
+          Erase texts
+        </button>
+      ) : null}
       <Problem error={error} />
+      {erasing ? (
+        <Ask title="Erase this run’s texts" verb="Erase" danger act={erase} close={() => setErasing(false)}>
+          <p>Payload, answer, log and error texts go. The record and its outcome stay.</p>
+        </Ask>
+      ) : null}
       {replaying && job ? (
         <RunNow job={job} payload={payloadOf(run, job)?.payload} close={() => setReplaying(false)} />
       ) : null}

@@ -15,6 +15,7 @@ from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
 from common.positions import KeyText
 from common.projection.entry import fire_time
+from common.runs.erasing import ERASED, NOT_COVERED, erase_details
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage.bounded import Page
@@ -170,17 +171,35 @@ def get_run(services: Services, request: Request) -> Response:
     One read; two if the run was started with a payload of its own, which is shown. A run that has not been planned,
     or has expired, is `not-found`.
     """
-    execution_id = request.path["execution_id"]
-    parts = split_execution_id(execution_id)
-    if parts is None or parts[0] != request.tenant:
-        raise NotFound("run", execution_id)
-    run = services.runs.named(*parts)
-    if run is None:
-        raise NotFound("run", execution_id)
-    named = split_run_name(parts[2])
-    payload = services.manual.own_payload(parts[0], parts[1], named[1]) if named else None
+    run = _existing_run(services, request)
+    named = split_run_name(run.run_name)
+    payload = services.manual.own_payload(run.tenant, run.job_id, named[1]) if named else None
     own = {} if payload is None else {"payload": json.loads(payload)}
     return Response({**run_view(run, request.now), **own})
+
+
+@ROUTES.add("DELETE", "/v1/runs/{execution_id}/details", "admin", response="ErasedRun")
+def erase_run(services: Services, request: Request) -> Response:
+    """Erase what a run's target and caller said: payload, answer, log, error texts.
+
+    For data that leaked into a run. The record and its outcome stay. `not_covered` names where copies may be.
+    `conflict`: the run goes on. One read and one transaction.
+    """
+    run = _existing_run(services, request)
+    erase_details(services.tables, run, services.store.audited, request.now)
+    return Response(
+        {"execution_id": run.execution_id, "erased": list(ERASED), "not_covered": list(NOT_COVERED)}
+    )
+
+
+def _existing_run(services: Services, request: Request) -> Run:
+    """The run that the path names. Raises NotFound."""
+    execution_id = request.path["execution_id"]
+    parts = split_execution_id(execution_id)
+    run = services.runs.named(*parts) if parts and parts[0] == request.tenant else None
+    if run is None:
+        raise NotFound("run", execution_id)
+    return run
 
 
 def _filter(query: Mapping[str, str]) -> RunFilter:

@@ -98,6 +98,7 @@ class Run(ResponseBody, kw_only=True):
     detail: Annotated[str | None, Meta(description="More about the status, in a sentence.")] = None
     started_at: Annotated[Instant | None, Meta(description="When the last call went out.")] = None
     finished_at: Instant | None = None
+    erased_at: Annotated[Instant | None, Meta(description="When its texts were erased.")] = None
     next_attempt_at: Instant | None = None
     lateness_s: Annotated[
         Seconds | None,
@@ -393,6 +394,14 @@ _OF_STATUS: Final = {
     "result": ("succeeded", "failed"),
     **dict.fromkeys(("error_type", "error", "permanent", "retry_after_s"), ("failed",)),
 }
+
+
+class ErasedRun(ResponseBody):
+    """What was erased of a run, and what was not."""
+
+    execution_id: ExecutionId
+    erased: Annotated[list[str], Meta(description="What the record had of these is gone.")]
+    not_covered: Annotated[list[str], Meta(description="Where copies may be that Minute8 does not erase.")]
 
 
 class CallbackAnswer(ResponseBody):

@@ -148,6 +148,24 @@ def end(
     console().print(line, soft_wrap=True, markup=False)
 
 
+def erase(
+    ctx: typer.Context,
+    execution_id: ExecutionId,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Erase a run's payload, answer, log and error texts; the record stays. For admins."""
+    if not yes:
+        confirm(f"Erase the texts of {execution_id}?", abort=True)
+    with session(ctx).client() as client:
+        done = client.erase_run(execution_id)
+    if as_json:
+        print_json(done)
+        return
+    console().print(f"erased: {', '.join(done['erased'])}", soft_wrap=True)
+    console().print(f"not covered: {', '.join(done['not_covered'])}", soft_wrap=True)
+
+
 Url = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_URL", help="The callback's, from the event.")]
 Token = Annotated[str, typer.Option(envvar="MINUTE8_CALLBACK_TOKEN", help="The callback's, from the event.")]
 

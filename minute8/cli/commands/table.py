@@ -49,6 +49,7 @@ ENTRIES: Mapping[str, Entry] = {
             "retry": ".manual:retry",
             "cancel": ".manual:cancel",
             "end": ".manual:end",
+            "erase": ".manual:erase",
             "call-back": ".manual:call_back",
             "retry-all": ".many:retry_all",
             "cancel-all": ".many:cancel_all",
