@@ -15,7 +15,7 @@ from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
 from common.positions import KeyText
 from common.projection.entry import fire_time
-from common.runs.erasing import ERASED, NOT_COVERED, erase_details
+from common.registration.erasing import ERASED, NOT_COVERED, erase_details
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage.bounded import Page
