@@ -6,7 +6,7 @@ Another message has made the attempt, or is making it; or an earlier delivery of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
@@ -31,37 +31,32 @@ class Conflict:
     is_deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TakeOver:
+class TakeOver(NamedTuple):
     """Its executor died: this message claims the attempt again."""
 
     record: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(NamedTuple):
     """A person has ended the run: what its call started is to be stopped."""
 
     record: Run
 
 
-@dataclass(frozen=True, slots=True)
-class ComeAgain:
+class ComeAgain(NamedTuple):
     """Its target has accepted the work, and tells its end by a callback: this message comes again at `at`."""
 
     record: Run
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """It is a durable execution, which may have ended: a look tells."""
 
     record: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(NamedTuple):
     """The attempt ends by what its target has told, or because its time is over or its job deleted."""
 
     record: Run
@@ -69,39 +64,34 @@ class Settle:
     ended_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Died:
+class Died(NamedTuple):
     """Its executor died, and the attempt is not made again."""
 
     record: Run
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class SendRetry:
+class SendRetry(NamedTuple):
     """Its executor died before it enqueued the next attempt."""
 
     record: Run
     throttled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HandBack:
+class HandBack(NamedTuple):
     """An earlier delivery of this message may still be making the attempt: it comes again after that lease."""
 
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatEnd:
+class RepeatEnd(NamedTuple):
     """The run has ended. `is_own`: by an earlier delivery of this message, which may have died before what follows."""
 
     record: Run
     is_own: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Duplicate:
+class Duplicate(NamedTuple):
     """There is nothing to do."""
 
     detail: str = ""

@@ -8,8 +8,10 @@ Runs that end at the same time thus take different fire times, and each is enque
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from common.clock import Clock
 from common.limits import BACKFILL_KEPT_S
@@ -30,11 +32,9 @@ _MAX_TRIES = 100
 # An attribute of a run's record: the end of this run has moved its backfill's pointer. It holds the fire time that was
 # taken, and True as soon as that one is enqueued.
 MOVED_ON = "moved_on"
-_STORED_NAMES = {"is_started": "begun"}
 
 
-@dataclass(frozen=True, slots=True)
-class Backfill:
+class Backfill(Struct, frozen=True, kw_only=True):
     """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
 
     tenant: str
@@ -49,7 +49,7 @@ class Backfill:
     next_at: int
     created_at: int
     sent: int = 0
-    # Its first executions are known to be enqueued. Stored as `begun`.
+    # Its first executions are known to be enqueued.
     is_started: bool = True
     # 0: nobody has cancelled it.
     cancelled_at: int = 0
@@ -60,14 +60,13 @@ class Backfill:
         return self.sent < self.total and self.next_at < self.end_at
 
     def to_item(self) -> dict[str, Any]:
-        item = {_STORED_NAMES.get(name, name): getattr(self, name) for name in self.__dataclass_fields__}
-        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + BACKFILL_KEPT_S}
+        stored = {"schedule": self.schedule.to_item(), "expires_at": self.created_at + BACKFILL_KEPT_S}
+        return structs.asdict(self) | stored
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Backfill:
-        stored = {name: _STORED_NAMES.get(name, name) for name in cls.__dataclass_fields__}
-        fields = {name: item[stored_name] for name, stored_name in stored.items() if stored_name in item}
-        return cls(**(fields | {"schedule": Schedule.from_item(item["schedule"])}))
+        fields = {name: item[name] for name in cls.__struct_fields__ if name in item}
+        return cls(**fields | {"schedule": Schedule.from_item(item["schedule"])})
 
     def execution(self, fire_at: int, now: int) -> Execution:
         """The execution of one fire time. Its id differs from the scheduled run's id."""

@@ -8,6 +8,8 @@ from datetime import date
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
@@ -22,6 +24,7 @@ from common.limits import (
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
@@ -87,8 +90,8 @@ class BackfillCommands:
             first, started = stored.first(now), stored  # the request that began it was interrupted
         self.store.index.changed.note(first, now)
         self.queue.send(first)
-        self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
-        return replace(started, is_started=True)
+        self.store.jobs.update(key, change({"is_started": True}))
+        return structs.replace(started, is_started=True)
 
     def progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
         """The progress of a backfill. Raises NotFound."""

@@ -74,8 +74,8 @@ def part(make: Callable[[Services], T]) -> Part[T]:
 class Services(Deployment):
     """The API's stores and services. `acting_for` makes copies, which share the parts."""
 
-    author = AWS
-    is_charged = False
+    _own_store = part(lambda s: replace(s.stored_jobs, by=AWS))
+    _acting_store: JobStore | None = None
 
     tables = part(lambda s: Tables.of(s.settings, s.clients.dynamodb).metered())
     limits = part(
@@ -143,9 +143,8 @@ class Services(Deployment):
 
     @property
     def store(self) -> JobStore:
-        """The stored jobs, where no definition has to be read. The audit names the `author` of each change."""
-        store = replace(self.stored_jobs, by=self.author)
-        return replace(store, before_hand_over=self._charge) if self.is_charged else store
+        """The stored jobs, where no definition has to be read. The audit names who is acted for."""
+        return self._acting_store or self._own_store
 
     @property
     def registry(self) -> Registry:
@@ -239,7 +238,8 @@ class Services(Deployment):
         What a change enqueues is charged to its tenant.
         """
         acting = copy(self)
-        acting.author, acting.is_charged = author or credential.by, True
+        by = author or credential.by
+        acting._acting_store = replace(self.stored_jobs, by=by, before_hand_over=self._charge)
         return acting
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from common.registration import manual
 from common.runs.outcome import Outcome
 from common.timing.fires import next_fires
 from minute8.api.views import job_view
@@ -270,6 +269,6 @@ def test_backfills_are_listed_the_newest_first(office: Office, monkeypatch: pyte
         ("one", 3, True),
     ]
     assert office.bob("GET", "/v1/jobs/report/backfills").status == 404
-    monkeypatch.setattr(manual, "BACKFILLS_LISTED", 1)
+    monkeypatch.setattr(backfills, "BACKFILLS_LISTED", 1)
     cut = office.alice("GET", "/v1/jobs/report/backfills").json
     assert ([entry["backfill_id"] for entry in cut["backfills"]], cut["more"]) == (["two"], True)
