@@ -35,10 +35,11 @@ def build_job(
     schedule, written = _schedule(tenant, job_id, definition, before, now, limits)
     same_times = before is not None and schedule == before.schedule
     state = before.state if before else ACTIVE
+    spec = _spec(definition, written)
     return Job(
         tenant=tenant,
         job_id=job_id,
-        spec=_spec(definition, written),
+        spec=spec,
         schedule=schedule,
         payload=StoredText.of(definition.payload),
         state=state,
@@ -52,6 +53,8 @@ def build_job(
         shard=0,
         origin=before.origin if before else None,
         secrets=names(named_secrets(definition, limits.payload_formats)),
+        # Others wait for the work of its calls.
+        function_timeout_s=limits.function_timeout_s(spec.target) if spec.is_limited else 0,
     )
 
 

@@ -38,6 +38,8 @@ class Limits:
     # Whether `at` may be past. Such a job never fires, so usually it is a mistake.
     past_at: bool = False
     payload_formats: PayloadFormats = field(default_factory=dict)
+    # The own timeout of the function that a target calls, in seconds; 0: not known.
+    function_timeout_s: Callable[[Mapping[str, Any]], int] = lambda target: 0
 
     @classmethod
     def of_executor(

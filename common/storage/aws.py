@@ -150,6 +150,12 @@ def cloudwatch() -> Any:
 
 
 @cache
+def functions() -> Any:
+    """The client for Lambda that reads how functions are set up. Somebody waits for the rest of the answer."""
+    return _create_client("lambda", config=_brief_config())
+
+
+@cache
 def kms() -> Any:
     """What encrypts and decrypts, as boto3's client for KMS does."""
     return _plain_calls()
@@ -354,12 +360,14 @@ class Clients:
     sqs: Callable[[], SQSClient]
     cloudwatch: Callable[[], Any]
     kms: Callable[[], Any]
+    functions: Callable[[], Any]
     region: Callable[[], str]
 
 
 def own_clients() -> Clients:
     """Those of this function."""
-    return Clients(dynamodb, sqs, cloudwatch, kms, lambda: str(new_session().get_config_variable("region")))
+    region = lambda: str(new_session().get_config_variable("region"))  # noqa: E731
+    return Clients(dynamodb, sqs, cloudwatch, kms, functions, region)
 
 
 def clients_of(session: Any) -> Clients:
@@ -374,6 +382,7 @@ def clients_of(session: Any) -> Clients:
         cache(partial(built, "sqs")),
         cache(partial(built, "cloudwatch")),
         cache(partial(built, "kms")),
+        cache(partial(built, "lambda")),
         lambda: str(session.region_name),
     )
 

@@ -78,15 +78,22 @@ class Services(Deployment):
     _acting_store: JobStore | None = None
 
     tables = part(lambda s: Tables.of(s.settings, s.clients.dynamodb).metered())
-    limits = part(
-        lambda s: Limits.of_executor(
-            s.settings.executor_timeout_s,
-            plain_http=s.settings.plain_http_targets,
-            loopback=s.settings.loopback_targets,
-            spread_s=s.settings.spread_s,
+
+    @part
+    def limits(self) -> Limits:
+        """What tenants may request."""
+        from common.registration.function_timeouts import FunctionTimeouts
+
+        settings = self.settings
+        limits = Limits.of_executor(
+            settings.executor_timeout_s,
+            plain_http=settings.plain_http_targets,
+            loopback=settings.loopback_targets,
+            spread_s=settings.spread_s,
             payload_formats=PAYLOAD_FORMATS,
         )
-    )
+        return replace(limits, function_timeout_s=FunctionTimeouts(self.clients.functions, self.clock).of)
+
     region = part(lambda s: s.clients.region())
     token_settings = part(lambda s: TokenSettings.of(s.settings))
     # None: the deployment accepts no tokens.

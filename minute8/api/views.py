@@ -60,6 +60,7 @@ def job_view(job: Job, now: float, excluded: Excluded) -> dict[str, Any]:
         **definition_of(job),
         "schedule_resolved": schedule_view(job.schedule),
         "schedule_words": describe(job.schedule, job.spec.schedule.get("max_runs")),
+        "function_timeout_s": job.function_timeout_s or None,
         "state": job.state,
         "note": job.note,
         "revision": job.revision,

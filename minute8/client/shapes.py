@@ -61,6 +61,7 @@ class Job(TypedDict):
     job_id: str
     schedule_resolved: dict[str, Any]
     schedule_words: str
+    function_timeout_s: int | None
     state: Literal["active", "paused"]
     note: str
     revision: int

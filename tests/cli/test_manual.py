@@ -231,3 +231,14 @@ def test_many_at_once_are_counted_asked_and_done(desk: Desk) -> None:
     assert desk("jobs", "delete-all", "--tag", "red", stdin="n\n").code == 1
     assert desk("jobs", "delete-all", "--tag", "red", "--yes").out == "2 jobs done, 0 refused\n"
     assert desk("jobs", "list", "--json").json[0]["job_id"] == "c"
+
+
+def test_a_function_that_may_run_longer_than_its_call_waits_is_said(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = desk.office.world.registry
+    object.__setattr__(registry.limits, "function_timeout_s", lambda target: 900)
+    options = ("--cron", "0 3 * * *", "--target", ARN, "--overlap", "skip", "--timeout", "3")
+    created = desk("jobs", "create", "report", *options)
+    assert "your function may run 900 s, timeout_s is 3: after a timeout others wait for it" in created.out
+    assert desk("jobs", "show", "report", "--json").json["function_timeout_s"] == 900

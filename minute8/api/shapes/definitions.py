@@ -79,6 +79,13 @@ class _Added(Struct, kw_only=True):
         Meta(description="The schedule with `H` resolved, the anchor set and instants in UTC."),
     ]
     schedule_words: Annotated[str, Meta(description="The schedule as a sentence.")]
+    function_timeout_s: Annotated[
+        int | None,
+        Meta(
+            description="The own timeout of the Lambda function, as it was when the job was registered: after a "
+            "`TimedOut` the function can go on so long, and others wait for it. null: not known, or nobody waits."
+        ),
+    ]
     state: JobState
     note: Annotated[str, Meta(description="Why the job is paused.")]
     revision: Revision

@@ -393,8 +393,15 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
         local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
         text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
         out.print(text, soft_wrap=True)
-    for warning in ahead.warnings:
+    for warning in (*ahead.warnings, *_longer_function(job)):
         out.print(f"! {warning}", soft_wrap=True)
+
+
+def _longer_function(job: Job) -> Iterator[str]:
+    """What may surprise about a job whose function may run longer than its call waits."""
+    function_s, timeout_s = job.get("function_timeout_s") or 0, job.get("timeout_s") or 0
+    if function_s > timeout_s:
+        yield f"your function may run {function_s} s, timeout_s is {timeout_s}: after a timeout others wait for it"
 
 
 def _local(fire: Fire, zone: str) -> str:

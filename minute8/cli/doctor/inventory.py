@@ -137,6 +137,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
         **{f"{feed.queue.title()}DeadLetterQueue": _LETTERS for feed in FEEDS},
         "*": {"cloudwatch:DescribeAlarms"},
+        "function:*": {"lambda:GetFunctionConfiguration"},
     },
 }
 FUNCTIONS: Final = tuple(name.lower() for name in PERMISSIONS)
