@@ -8,6 +8,7 @@ from typing import Final
 
 from common.errors import InvalidInput
 from common.timing.durations import duration_text, instant_hint, parse_duration
+from common.timing.zones import check_zone
 
 _WORD_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NUMBER_AND_WORD: Final = re.compile(
@@ -74,6 +75,12 @@ def meant_key(key: str, keys: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.7)), "")
 
 
+_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_LAST_WEEKDAY: Final = re.compile(rf"([0-7]|{'|'.join(day[:3] for day in _WEEKDAYS)})L", re.I)
+_YEARS: Final = re.compile(r"[*?]|(?:19|20)\d\d(?:[-,/]\d+)*", re.ASCII)
+_ZONE_BEHIND: Final = re.compile(r"(.+?)\s+([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)", re.S)
+
+
 def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     """What was probably meant: expressions to try, each with the words that introduce it."""
     if not isinstance(expression, str) or len(expression) > 2 * _MAX_HINTED_CHARS:
@@ -84,7 +91,9 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     if called := _CALLED.fullmatch(text):
         yield from _fields_hints(called[2].split(), sunday_is_one=True)
     if zoned := _ZONED.fullmatch(text):
-        yield zoned[2], f"the zone as timezone ({zoned[1]}), and as cron: "
+        yield zoned[2], f"the zone as timezone ({_zone(zoned[1])}), and as cron: "
+    if zoned := _ZONE_BEHIND.fullmatch(text):
+        yield zoned[1], f"the zone as timezone ({_zone(zoned[2])}), and as cron: "
     if re.fullmatch(r"[A-Za-z]+", text):
         yield f"@{text}", ""
     if clock := re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text, re.ASCII):
@@ -97,18 +106,76 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     yield from _fields_hints(text.split(), sunday_is_one=False)
 
 
+def _zone(name: str) -> str:
+    """The zone, or what was probably meant by it."""
+    try:
+        return check_zone(name)
+    except InvalidInput as error:
+        return error.accepted
+
+
 def _fields_hints(fields: list[str], *, sunday_is_one: bool) -> Iterator[tuple[str, str]]:
-    """The same without a year, which EventBridge and Quartz have as the last field."""
-    if len(fields) in (6, 7) and re.fullmatch(r"[*?]|(?:19|20)\d\d(?:[-,/]\d+)*", fields[-1], re.ASCII):
-        weekday = fields[-2]
-        if (sunday_is_one or len(fields) == 7) and re.search(r"\d", weekday):
-            weekday = re.sub(r"(?<![#/\d])[1-7](?!\d)", lambda day: str(int(day[0]) - 1), weekday)
+    """The same without a year, which EventBridge and Quartz have as the last field, and without their `L`.
+
+    Those two count Sunday as 1, and each of their expressions has a `?`.
+    """
+    sunday_is_one = sunday_is_one or "?" in fields
+    if len(fields) in (6, 7) and _YEARS.fullmatch(fields[-1]):
+        weekday = _from_zero(fields[-2]) if sunday_is_one else fields[-2]
         words = "without the year"
         if weekday != fields[-2]:
             words += ", and with Sunday as 0"
         yield " ".join([*fields[:-2], weekday]), f"{words}: "
     elif sunday_is_one:
         yield " ".join(fields), ""
+    if len(fields) in (5, 6):
+        yield from _last_weekday_hints(fields)
+
+
+def _from_zero(weekday: str) -> str:
+    """A weekday's field with Sunday as 0 that had Sunday as 1."""
+    if weekday.upper() == "L":
+        return "6"
+    counted = re.sub(r"(?<![#/\d])[1-7](?!\d)", lambda day: str(int(day[0]) - 1), weekday)
+    last = _LAST_WEEKDAY.fullmatch(counted)
+    return f"L{_number_of(last[1])}" if last else counted
+
+
+def _number_of(day: str) -> int:
+    if day.isdigit():
+        return int(day) % 7
+    return next(number for number, name in enumerate(_WEEKDAYS) if name[:3].upper() == day.upper())
+
+
+def _last_weekday_hints(fields: list[str]) -> Iterator[tuple[str, str]]:
+    """`6L` is the last Friday where Sunday is 1, and the last Saturday where it is 0."""
+    *rest, weekday = fields
+    if weekday.upper() == "L":
+        last_day = " ".join([*rest[:-2], "L", rest[-1], "*"])
+        yield " ".join([*rest, "6"]), f"the last day of the month: {last_day}; or Saturday, as AWS reads L: "
+    if not (last := _LAST_WEEKDAY.fullmatch(weekday)):
+        return
+    number = _number_of(last[1])
+    written = " ".join([*rest, f"L{number}"])
+    if not last[1].isdigit() or last[1] in "07":
+        yield written, f"the last {_WEEKDAYS[number]} of the month: "
+        return
+    from_one = int(last[1]) - 1
+    words = f"if 0 is Sunday, the last {_WEEKDAYS[number]}: {written}; if 1 is Sunday, the last"
+    yield " ".join([*rest, f"L{from_one}"]), f"{words} {_WEEKDAYS[from_one]}: "
+
+
+def other_dialect(expression: object) -> str:
+    """The same for `dialect: eventbridge`, which alone has `LW` and `L-3`; empty if it has neither."""
+    if not isinstance(expression, str) or len(expression) > _MAX_HINTED_CHARS:
+        return ""
+    called = _CALLED.fullmatch(expression.strip())
+    fields = (called[2] if called else expression).split()
+    if len(fields) == 5 and fields[4] in ("*", "?"):
+        fields = [*fields[:4], "?", "*"]
+    if len(fields) != 6 or not re.fullmatch(r"LW|L-\d+", fields[2], re.I):
+        return ""
+    return " ".join(fields)
 
 
 def other_kind(expression: object) -> str:

@@ -18,8 +18,8 @@ from common.preview.words import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import on_any_date, shortest_interval_s
-from common.timing.date_interval import DateInterval, steps_of
-from common.timing.durations import duration_text
+from common.timing.date_interval import DateInterval
+from common.timing.durations import duration_text, parse_instant
 from common.timing.excluded_days import NO_DAYS, Excluded, of_parts
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
@@ -55,6 +55,7 @@ _SAME_FORM: Final = (
 _YEAR_S: Final = 366 * DAY_S
 _HOUR_S: Final = 3600
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
+_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,9 @@ class Preview:
 def read_schedule(
     raw: Mapping[str, object], *, job_key: str, now: int, default_spread_s: int = 0
 ) -> tuple[Schedule, str]:
-    """The schedule and the zone to show it in. Raises InvalidInput.
-
-    Unlike at registration, a timezone next to `every` or an instant is the zone to show.
-    """
+    """The schedule and the zone to show it in, by the rules of a registration. Raises InvalidInput."""
     schedule_fields = {key: value for key, value in raw.items() if value is not None}
     zone = check_zone(schedule_fields["timezone"]) if "timezone" in schedule_fields else None
-    every = schedule_fields.get("every")
-    if "cron" not in schedule_fields and not _is_local(schedule_fields.get("at")) and not steps_of(every):
-        schedule_fields.pop("timezone", None)
     schedule = parse_schedule(schedule_fields, job_key=job_key, now=now, default_spread_s=default_spread_s)
     return limited(schedule, schedule_fields, 0, now), zone or schedule.timezone
 
@@ -139,7 +134,7 @@ def preview(
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
         sentence=describe(schedule, raw.get("max_runs")),
-        warnings=tuple(warnings(schedule, now, excluded)),
+        warnings=(*local_time_warnings(raw), *warnings(schedule, now, excluded)),
     )
 
 
@@ -168,6 +163,34 @@ def check_count(count: object) -> int:
 def local_text(at: int, zone: str) -> str:
     """An instant as RFC 3339 with the zone's offset, `2025-03-30T03:00:00+02:00`."""
     return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
+
+
+def local_time_warnings(raw: Mapping[str, object]) -> Iterator[str]:
+    """What a clock change does to `at`, if that is a local time which the zone's clock skips or repeats."""
+    if change := clock_change_at(raw):
+        yield change[1]
+
+
+def clock_change_at(raw: Mapping[str, object]) -> tuple[int, str] | None:
+    """The clock change that skips or repeats the local time of a written `at`, and how; None if none does."""
+    at, zone = raw.get("at"), raw.get("timezone")
+    if not isinstance(at, str) or not isinstance(zone, str) or not _is_local(at):
+        return None
+    fires_at = parse_instant(at, "schedule.at", zone)
+    wall = parse_instant(f"{at}Z", "schedule.at")
+    for change in changes(zone, fires_at - DAY_S, fires_at + DAY_S):
+        shift = duration_text(abs(change.after - change.before))
+        shown = local_text(fires_at, zone)
+        if change.at == fires_at and fires_at + change.after != wall:
+            return change.at, (
+                f"On {clock_text(change)} ({shift} forward) the time it names is skipped: it fires at {shown}."
+            )
+        if change.at <= wall - change.after < change.at + change.before - change.after:
+            return change.at, (
+                f"On {clock_text(change)} ({shift} back) the time it names comes twice: "
+                f"it fires the first time, at {shown}."
+            )
+    return None
 
 
 def warnings(schedule: Schedule, now: int, excluded: Excluded | None = None) -> Iterator[str]:
@@ -231,6 +254,29 @@ def _text_warnings(timing: CronTiming) -> Iterator[str]:
     for name, text in (("minute", minute), ("hour", hour)):
         for item in text.split(","):
             yield from _step_warnings(name, item)
+    yield from _day_step_warnings(day, weekday)
+    seconds = fields[0] if len(fields) == 6 and timing.dialect == MINUTE8 else "0"
+    yield from _every_one_warnings(seconds, minute, hour)
+
+
+def _day_step_warnings(day: str, weekday: str) -> Iterator[str]:
+    """Steps of days begin anew with the month, and steps of weekdays with the week."""
+    for item in day.split(","):
+        if match := re.fullmatch(r"(?:\*|\d+)/(\d+)", item):
+            yield f"`{item}` of days begins anew each month, so the last gap of a month is not {match[1]} days."
+    for item in weekday.split(","):
+        if match := re.fullmatch(r"(\*|\d)/(\d)", item):
+            first = 0 if match[1] == "*" else int(match[1])
+            names = ", ".join(_WEEKDAYS[number] for number in range(first, 7, int(match[2])))
+            yield f"`{item}` of weekdays means {names}, and begins anew each week."
+
+
+def _every_one_warnings(second: str, minute: str, hour: str) -> Iterator[str]:
+    """A `*` before a restricted field fires again and again: mostly a 0 was meant."""
+    if minute == "*" and hour != "*":
+        yield f"It fires in each minute of the hours {hour}; `0 {hour}` fires once in each."
+    if second == "*" and minute != "*":
+        yield f"It fires in each second of the minutes {minute}; `0 {minute}` fires once in each."
 
 
 def _step_warnings(name: str, item: str) -> Iterator[str]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from itertools import count
 from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
-from common.hints import cron_hints, other_kind
+from common.hints import cron_hints, other_dialect, other_kind
 from common.timing.cron import Cron, checked_text, compile_cron, ever_fires, refused, shortest_interval_s
+from common.timing.eventbridge_cron import read_eventbridge
 
 _MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
@@ -97,14 +99,22 @@ def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
         raise
 
 
-def _instead(expression: object, job_key: str) -> str:
-    """What to write in the place of an expression that is refused; empty if nobody knows."""
+def _instead(expression: object, job_key: str, *, deeper: bool = True) -> str:
+    """What to write in the place of an expression that is refused; empty if nobody knows.
+
+    `deeper`: what is proposed may have a second mistake.
+    """
     if other := other_kind(expression):
         return other
+    if of_aws := other_dialect(expression):
+        with suppress(InvalidInput):
+            return f'"cron": "{read_eventbridge(of_aws)}" with "dialect": "eventbridge"'
     for hint, words in cron_hints(expression):
         try:
             _read(hint, job_key, 1)
         except InvalidInput:
+            if deeper and (second := _instead(hint, job_key, deeper=False)):
+                return f"{words}{second}"
             continue
         return f"{words}{hint}"
     return ""

@@ -9,7 +9,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from common.declared import read
 from common.errors import InvalidInput
@@ -265,7 +267,7 @@ def _every(fields: Mapping[str, Any], now: int, shortest_interval_s: int) -> tup
     try:
         interval_s = parse_duration(fields["every"])
     except InvalidInput as error:
-        raise _instead(error, fields["every"], duration_hint(fields["every"])) from None
+        raise _instead(error, fields["every"], _duration_instead(fields["every"])) from None
     if interval_s < shortest_interval_s:
         raise InvalidInput(
             "schedule.every",
@@ -275,6 +277,13 @@ def _every(fields: Mapping[str, Any], now: int, shortest_interval_s: int) -> tup
         )
     anchor_at = parse_instant(fields["anchor"], "schedule.anchor") if "anchor" in fields else now
     return EveryTiming(interval_s, anchor_at), None
+
+
+def _duration_instead(value: object) -> str:
+    """`1M` is a minute for some and a month for others."""
+    if isinstance(value, str) and re.fullmatch(r"[1-9][0-9]{0,3}M", value):
+        return f"{value[:-1]}m for minutes; {value[:-1]}mo with a timezone for months"
+    return duration_hint(value)
 
 
 def _every_in_zone(
@@ -324,7 +333,22 @@ def _at(fields: Mapping[str, Any]) -> AtTiming:
 
 
 def _bound(fields: Mapping[str, Any], key: str) -> int | None:
-    return parse_instant(fields[key], f"schedule.{key}") if key in fields else None
+    if key not in fields:
+        return None
+    try:
+        return parse_instant(fields[key], f"schedule.{key}")
+    except InvalidInput as error:
+        raise _instead(error, fields[key], _instant_instead(fields, key)) from None
+
+
+def _instant_instead(fields: Mapping[str, Any], key: str) -> str:
+    """A local time in the schedule's zone, with its offset; empty if it is none."""
+    try:
+        zone = check_zone(fields["timezone"])
+        at = parse_instant(fields[key], f"schedule.{key}", zone)
+    except (InvalidInput, KeyError):
+        return ""
+    return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
 
 
 def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:

@@ -187,9 +187,12 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
         ("doubled", "30 1 * * *", "America/Havana"),
     ):
         office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=cron, timezone=zone))
+    once = job(at="2027-03-14T02:30", timezone="America/New_York")
+    office.alice("PUT", "/v1/jobs/once", once)
     (page,) = pages(office.alice, "/v1/clock-changes?")
     moved = {entry["job_id"]: entry for entry in page["moved"]}
-    assert moved.keys() == {"skipped"}
+    assert moved.keys() == {"skipped", "once"}
+    assert moved["once"]["change_at"] == "2027-03-14T07:00:00Z"
     assert moved["skipped"]["change_at"] == "2027-03-28T01:00:00Z"
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
 

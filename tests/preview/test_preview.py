@@ -87,11 +87,6 @@ def test_plain_schedules_have_no_warnings(expression: str) -> None:
     assert look_ahead({"cron": expression, "timezone": "Europe/Berlin"}, now=NOW).warnings == ()
 
 
-def test_a_timezone_next_to_an_instant_is_the_one_to_show() -> None:
-    ahead = look_ahead({"every": "1h", "timezone": "Asia/Tokyo", "cron": None}, now=NOW, count=1)
-    assert ahead.fires[0].local == "2026-01-01T09:00:00+09:00"
-
-
 @pytest.mark.parametrize("count", [0, 10_001, True, "5", None])
 def test_counts_are_bounded(count: int) -> None:
     with pytest.raises(InvalidInput):
@@ -228,3 +223,59 @@ def test_the_command_answers_lines() -> None:
 
 def test_the_picture_in_the_docs_is_what_the_command_draws() -> None:
     assert IMAGE.read_text("utf-8") == image(), "python -m tests.cli.clock_change_picture"
+
+
+def the_warnings(**raw: object) -> list[str]:
+    return list(look_ahead(raw, now=NOW).warnings)
+
+
+@pytest.mark.parametrize(
+    ("expression", "warning"),
+    [
+        ("0 9 * * tue/2", "`2/2` of weekdays means Tuesday, Thursday, Saturday, and begins anew each week."),
+        ("0 9 */2 * *", "`*/2` of days begins anew each month, so the last gap of a month is not 2 days."),
+        ("* 3 * * *", "It fires in each minute of the hours 3; `0 3` fires once in each."),
+        (
+            "* */15 * * * *",
+            "It fires in each second of the minutes */15; `0 */15` fires once in each.",
+        ),
+    ],
+)
+def test_steps_and_stars_that_mean_something_else_are_warned_of(expression: str, warning: str) -> None:
+    assert warning in the_warnings(cron=expression)
+
+
+@pytest.mark.parametrize(
+    "expression", ["0 9 * * 1-5", "0 9 1,15 * *", "*/5 * * * *", "* * * * *", "0 0 12 * * *"]
+)
+def test_usual_expressions_have_no_such_warning(expression: str) -> None:
+    words = ("begins anew", "fires in each")
+    assert not [text for text in the_warnings(cron=expression) if any(word in text for word in words)]
+
+
+@pytest.mark.parametrize(
+    ("local", "warning"),
+    [
+        (
+            "2027-03-14T02:30",
+            "On 2027-03-14, 02:00 -> 03:00 (1h forward) the time it names is skipped: "
+            "it fires at 2027-03-14T03:00:00-04:00.",
+        ),
+        (
+            "2027-11-07T01:30",
+            "On 2027-11-07, 02:00 -> 01:00 (1h back) the time it names comes twice: "
+            "it fires the first time, at 2027-11-07T01:30:00-04:00.",
+        ),
+        ("2027-03-14T03:00", ""),
+        ("2027-03-14T01:59", ""),
+        ("2027-11-07T02:00", ""),
+        ("2027-11-07T00:59", ""),
+    ],
+)
+def test_a_single_local_time_that_a_clock_change_moves_is_warned_of(local: str, warning: str) -> None:
+    assert "".join(the_warnings(at=local, timezone="America/New_York")) == warning
+
+
+def test_preview_refuses_what_a_registration_refuses() -> None:
+    with pytest.raises(InvalidInput, match="elapsed time"):
+        the_warnings(every="24h", timezone="America/Los_Angeles")

@@ -56,6 +56,41 @@ def accepted(**raw: object) -> str:
         ("12 AM", "minute and hour first: 0 0 * * *"),
         ("12pm", "minute and hour first: 0 12 * * *"),
         ("CRON_TZ=Europe/Paris 0 9 * * *", "the zone as timezone (Europe/Paris), and as cron: 0 9 * * *"),
+        ("0 9 * * * Asia/Kuala_Lumpur", "the zone as timezone (Asia/Kuala_Lumpur), and as cron: 0 9 * * *"),
+        (
+            "0 9 * * MON-FRI America/New_York",
+            "the zone as timezone (America/New_York), and as cron: 0 9 * * MON-FRI",
+        ),
+        (
+            "CRON_TZ=GMT+5 0 9 * * *",
+            "the zone as timezone (an IANA time zone name, perhaps 'Etc/GMT-5', which is UTC+5 all year), "
+            "and as cron: 0 9 * * *",
+        ),
+        ("0 9 ? * 2-6 *", "without the year, and with Sunday as 0: 0 9 ? * 1-5"),
+        ("0 9 ? * 2#1 *", "without the year, and with Sunday as 0: 0 9 ? * 1#1"),
+        ("cron(0 9 ? * 6L *)", "without the year, and with Sunday as 0: 0 9 ? * L5"),
+        ("cron(0 9 ? * L *)", "without the year, and with Sunday as 0: 0 9 ? * 6"),
+        ("0 0 12 ? * 2-6 2027", "without the year, and with Sunday as 0: 0 0 12 ? * 1-5"),
+        ("0 0 12 * * 1-5 *", "without the year: 0 0 12 * * 1-5"),
+        ("0 9 * * FRIL", "the last Friday of the month: 0 9 * * L5"),
+        (
+            "0 9 * * 6L",
+            "if 0 is Sunday, the last Saturday: 0 9 * * L6; if 1 is Sunday, the last Friday: 0 9 * * L5",
+        ),
+        (
+            "0 9 * * 1L",
+            "if 0 is Sunday, the last Monday: 0 9 * * L1; if 1 is Sunday, the last Sunday: 0 9 * * L0",
+        ),
+        (
+            "0 9 * * L",
+            "the last day of the month: 0 9 L * *; or Saturday, as AWS reads L: 0 9 * * 6",
+        ),
+        (
+            "CRON_TZ=America/New_York 0 9 ? * 2-6 *",
+            "the zone as timezone (America/New_York), and as cron: "
+            "without the year, and with Sunday as 0: 0 9 ? * 1-5",
+        ),
+        ("'0 9 * * MONDAY'", "without the quotes: names have three letters: 0 9 * * MON"),
     ],
 )  # fmt: skip
 def test_a_cron_mistake(expression: str, instead: str) -> None:
@@ -63,6 +98,18 @@ def test_a_cron_mistake(expression: str, instead: str) -> None:
     if not instead.startswith('"'):
         proposed = re.sub(r"^.*: ", "", instead)
         assert parse_schedule({"cron": proposed}, job_key="a/b", now=0)
+
+
+@pytest.mark.parametrize("expression", ["0 9 LW * *", "cron(0 9 LW * ? *)", "0 9 LW * ? *"])
+def test_what_only_the_other_dialect_has(expression: str) -> None:
+    assert accepted(cron=expression) == '"cron": "0 9 LW * ? *" with "dialect": "eventbridge"'
+    assert parse_schedule({"cron": "0 9 LW * ? *", "dialect": "eventbridge"}, job_key="a/b", now=0)
+
+
+def test_a_time_without_an_offset_beside_a_zone_keeps_the_zone() -> None:
+    fields = {"cron": "0 9 * * *", "timezone": "America/New_York", "start_at": "2027-01-01T00:00:00"}
+    assert accepted(**fields) == "2027-01-01T00:00:00-05:00"
+    assert parse_schedule(fields | {"start_at": "2027-01-01T00:00:00-05:00"}, job_key="a/b", now=0)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +128,7 @@ def test_a_refusal_without_a_hint_keeps_its_text(expression: str) -> None:
         ("1.5h", "1h30m"),
         ("@every 10s", "10s"),
         ("300", "5m"),
+        ("1M", "1m for minutes; 1mo with a timezone for months"),
         ("often", "whole seconds as a number, `90m`"),
     ],
 )

@@ -316,7 +316,7 @@ def list_clock_changes(services: Services, request: Request) -> Response:
     Each job with the change and what it does to the fire times, in words. A request reads up to 1,000 jobs.
     """
     # Imported here: only routes that describe schedules need it.
-    from common.preview.preview import next_clock_change
+    from common.preview.preview import clock_change_at, next_clock_change
 
     after = after_job_id(request, "clock-changes")
     jobs, after_job = _active_jobs(services, request.tenant, after)
@@ -326,7 +326,8 @@ def list_clock_changes(services: Services, request: Request) -> Response:
         if number and budget.is_spent:
             after_job = jobs[number - 1].job_id
             break
-        if change := next_clock_change(job.schedule, int(request.now)):
+        change = next_clock_change(job.schedule, int(request.now)) or clock_change_at(job.spec.schedule)
+        if change and change[0] >= request.now:
             moved.append((job, change))
     return Response(
         {
