@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, starmap
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -251,9 +252,8 @@ def _text_warnings(timing: CronTiming) -> Iterator[str]:
     days = {int(number) for number in re.findall(r"\d+", day)} if re.fullmatch(r"[\d,]+", day) else set()
     if days and min(days) > 28 and (month, weekday) == ("*", "*"):
         yield f"Months without a day {min(days)} are passed over; `L` means the last day of every month."
-    for name, text in (("minute", minute), ("hour", hour)):
-        for item in text.split(","):
-            yield from _step_warnings(name, item)
+    items = [(name, item) for name, text in (("minute", minute), ("hour", hour)) for item in text.split(",")]
+    yield from chain.from_iterable(starmap(_step_warnings, items))
     yield from _day_step_warnings(day, weekday)
     seconds = fields[0] if len(fields) == 6 and timing.dialect == MINUTE8 else "0"
     yield from _every_one_warnings(seconds, minute, hour)
