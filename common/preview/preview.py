@@ -255,8 +255,7 @@ def _text_warnings(timing: CronTiming) -> Iterator[str]:
     items = [(name, item) for name, text in (("minute", minute), ("hour", hour)) for item in text.split(",")]
     yield from chain.from_iterable(starmap(_step_warnings, items))
     yield from _day_step_warnings(day, weekday)
-    seconds = fields[0] if len(fields) == 6 and timing.dialect == MINUTE8 else "0"
-    yield from _every_one_warnings(seconds, minute, hour)
+    yield from _every_one_warnings(timing)
 
 
 def _day_step_warnings(day: str, weekday: str) -> Iterator[str]:
@@ -271,8 +270,12 @@ def _day_step_warnings(day: str, weekday: str) -> Iterator[str]:
             yield f"`{item}` of weekdays means {names}, and begins anew each week."
 
 
-def _every_one_warnings(second: str, minute: str, hour: str) -> Iterator[str]:
+def _every_one_warnings(timing: CronTiming) -> Iterator[str]:
     """A `*` before a restricted field fires again and again: mostly a 0 was meant."""
+    fields = timing.expression.split(" ")
+    if timing.dialect == EVENTBRIDGE or len(fields) == 5:
+        fields = ["0", *fields]
+    second, minute, hour = fields[:3]
     if minute == "*" and hour != "*":
         yield f"It fires in each minute of the hours {hour}; `0 {hour}` fires once in each."
     if second == "*" and minute != "*":
