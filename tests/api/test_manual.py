@@ -269,6 +269,6 @@ def test_backfills_are_listed_the_newest_first(office: Office, monkeypatch: pyte
         ("one", 3, True),
     ]
     assert office.bob("GET", "/v1/jobs/report/backfills").status == 404
-    monkeypatch.setattr(backfills, "BACKFILLS_LISTED", 1)
+    monkeypatch.setattr("common.registration.backfills.BACKFILLS_LISTED", 1)
     cut = office.alice("GET", "/v1/jobs/report/backfills").json
     assert ([entry["backfill_id"] for entry in cut["backfills"]], cut["more"]) == (["two"], True)
