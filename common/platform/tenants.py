@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from common.clock import Clock, SystemClock
-from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
+from common.errors import AlreadyExists, Conflict, Damaged, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id, check_name, check_note
 from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import expressions, keys
@@ -16,6 +16,8 @@ from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
+from common.storage.unreadable import Unreadable
+from common.storage.wire import Item
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, changed
@@ -65,13 +67,10 @@ class Tenants:
             raise NotFound("tenant", tenant_id)
         return Tenant.from_item(item)
 
-    def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant]:
+    def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant | Unreadable]:
         """All tenants after `after`, in the order of their ids, without their registered totals."""
         start = keys.tenant_listing(after) if after else None
-        return (
-            Tenant.from_item(item)
-            for item in self._table.query(Query(keys.TENANTS, after=start, limit=limit))
-        )
+        return map(_read, self._table.query(Query(keys.TENANTS, after=start, limit=limit)))
 
     def ids(self, limit: int) -> Iterator[str]:
         """The ids of all tenants, in order."""
@@ -79,9 +78,10 @@ class Tenants:
         return (item["sk"] for item in self._table.query(query))
 
     def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
-        """These tenants with their registered totals, in the order of their ids; missing ones are left out."""
+        """These tenants with their registered totals, by their ids; missing and damaged ones are left out."""
         items = self._table.get_many([keys.tenant(tenant_id) for tenant_id in tenant_ids])
-        tenants = [Tenant.from_item(item) for item in items if item.get("state") != DELETED]
+        read = (_read(item) for item in items if item.get("state") != DELETED)
+        tenants = [tenant for tenant in read if isinstance(tenant, Tenant)]
         return sorted(tenants, key=lambda tenant: tenant.tenant_id)
 
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
@@ -165,6 +165,13 @@ class Tenants:
         """Add what belongs to every change of the tenant's item."""
         rules_cache.note_change(tx, self._table, tenant.tenant_id, now)
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
+
+
+def _read(item: Item) -> Tenant | Unreadable:
+    try:
+        return Tenant.from_item(item)
+    except Damaged as error:
+        return Unreadable("tenants", keys.key_of(item), str(error)[:300])
 
 
 def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | None = None) -> Tenant:

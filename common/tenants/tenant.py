@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Self
 
 from msgspec import Meta, Struct, convert, to_builtins
 
+from common.errors import Damaged
 from common.tenants.states import ACTIVE, State
 from common.timing.instants import DAY_S
 
@@ -85,8 +86,11 @@ class TenantRules(Struct, frozen=True):
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Self:
-        """Reads a tenant's item, which may have more attributes. Raises ValueError: it is damaged."""
-        return convert(item, cls)
+        """Reads a tenant's item, which may have more attributes. Raises Damaged, a ValueError."""
+        try:
+            return convert(item, cls)
+        except ValueError as error:
+            raise Damaged(f"the item of the tenant is damaged: {error}; `minute8 check` says more") from error
 
 
 class Tenant(TenantRules, frozen=True, kw_only=True):

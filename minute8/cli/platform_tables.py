@@ -116,7 +116,8 @@ class TablesPlatform:
         return _tenant(self.store.create(tenant_id, settings.get("name", ""), self.clock.now(), rules))
 
     def tenants(self) -> Iterator[TenantSummary]:
-        return (cast(TenantSummary, tenant_summary(tenant)) for tenant in self.store.list_tenants())
+        read = (tenant for tenant in self.store.list_tenants() if isinstance(tenant, Tenant))
+        return (cast(TenantSummary, tenant_summary(tenant)) for tenant in read)
 
     def get_tenant(self, tenant_id: str) -> TenantView:
         return _tenant(self.store.get(tenant_id))

@@ -14,6 +14,7 @@ from common.platform.deletion import Deletion
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
 from common.projection.rebuild import RebuildPosition
 from common.storage import keys
+from common.storage.unreadable import Unreadable
 from common.tenants.audit import EntryFilter
 from common.tenants.tenant import Tenant
 from minute8.api.http.paging import INSTANT, read_cursor, read_key, write_cursor
@@ -66,8 +67,16 @@ def list_tenants(services: Services, request: Request) -> Response:
     after = read_key(keys.OPERATORS, "tenants", request.query.get("cursor"))
     tenants = list(services.tenants.list_tenants(after, limit + 1))
     page = tenants[:limit]
-    cursor = write_cursor(keys.OPERATORS, "tenants", page[-1].tenant_id) if len(tenants) > limit else None
-    return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
+    last_id = page[-1].key["sk"] if isinstance(page[-1], Unreadable) else page[-1].tenant_id if page else ""
+    cursor = write_cursor(keys.OPERATORS, "tenants", last_id) if len(tenants) > limit else None
+    damaged = [
+        {"tenant_id": tenant.key["sk"], "problem": tenant.reason}
+        for tenant in page
+        if isinstance(tenant, Unreadable)
+    ]
+    shown = [tenant_summary(tenant) for tenant in page if isinstance(tenant, Tenant)]
+    unreadable = {"unreadable": damaged} if damaged else {}
+    return Response({"tenants": shown, **unreadable, "next_cursor": cursor})
 
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", response="TenantView", revision=True)

@@ -149,10 +149,21 @@ class TenantSummary(ResponseBody):
     revision: Revision
 
 
-class TenantPage(ResponseBody):
+class DamagedTenant(ResponseBody):
+    """A tenant whose item in the list somebody has damaged."""
+
+    tenant_id: TenantId
+    problem: Annotated[str, Meta(description="What is wrong with the item.")]
+
+
+class TenantPage(ResponseBody, kw_only=True):
     """Some tenants, in the order of their ids."""
 
     tenants: Annotated[list[TenantSummary], Meta(description="The tenants of this page.")]
+    unreadable: Annotated[
+        list[DamagedTenant] | None,
+        Meta(description="Tenants whose items are damaged; absent: there are none."),
+    ] = None
     next_cursor: NextCursor
 
 
