@@ -149,7 +149,7 @@ class Planner:
 
     def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
         return SkipRecorder(
-            self.runs, self.index.changed, self.events, self.quarantine, self.ended, self.notes, summary.now
+            self.runs, self.index.log, self.events, self.quarantine, self.ended, self.notes, summary.now
         )
 
     def _enqueue(
@@ -159,7 +159,7 @@ class Planner:
         summary: TickSummary,
         send_late_until: float = 0,
     ) -> None:
-        log = self.index.planned.writer(self.clock.now())
+        log = self.index.log.writer(self.clock.now())
         near = self.postponed.postpone_distant(log.recording(executions))
         planned, refused = self.queue.send_packs(
             packed(near, self.pack_from), send_late_until=send_late_until

@@ -1,7 +1,7 @@
 """Writes down what became of the executions of past windows, for readers across jobs, and finds those without a record.
 
-It follows the logs of executions (common/planning/log.py) up to ten minutes ago, and the runs that it noted to read
-again (common/projection/looks.py). It reads their records, and merges them into the windows of their fire times
+It follows the log of executions (common/planning/log.py) up to ten minutes ago, and the runs that it noted there to
+read again (common/projection/looks.py). It reads their records, and merges them into the windows of their fire times
 (common/projection/windows.py). Runs that are not over, and executions without a record, are noted for later; of the
 latter the comparison says which are lost (`comparison.py`).
 
@@ -29,12 +29,12 @@ from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.log import Portion
+from common.planning.log import AGAIN_PLANNED, CHANGED, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.late import LateRuns, late_changes
-from common.projection.looks import NO_RECORD_AFTER_S, Again, Look, Looks, next_look
+from common.projection.looks import NO_RECORD_AFTER_S, Again, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
@@ -93,7 +93,7 @@ class _Work:
     begin: int
     planned: dict[str, Execution] = field(default_factory=dict)
     noted: dict[str, Execution] = field(default_factory=dict)
-    looks: list[Look] = field(default_factory=list)
+    looks: list[Portion] = field(default_factory=list)
     enqueued: set[str] = field(default_factory=set)
 
     def all(self) -> Iterable[Execution]:
@@ -127,7 +127,6 @@ class Projector:
     runs: Table
     tenants: Table
     states: ProjectionStates
-    looks: Looks
     windows: ProjectedRuns
     late: LateRuns
     days: ProjectedDays
@@ -144,7 +143,6 @@ class Projector:
             tables.runs,
             tables.tenants,
             ProjectionStates(tables.due),
-            Looks(tables.due),
             ProjectedRuns(tables.runs),
             LateRuns(tables.runs),
             ProjectedDays(tables.runs),
@@ -190,7 +188,7 @@ class Projector:
     def _follow(self, bucket: int, begin: int, end: int, until: float, this_round: _Round) -> None:
         work = self._work(bucket, begin, end, this_round)
         if not work.planned and not work.noted:
-            self.looks.forget(work.looks)
+            self.index.log.forget(work.looks)
             return
         this_round.done.counts["planned"] += len(work.planned)
         now = self.clock.now()
@@ -198,11 +196,11 @@ class Projector:
             {execution.tenant for execution in work.all()}, this_round.done.problems
         )
         findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, this_round.done)
-        self.looks.add(findings.again)
+        self.index.log.look_again(findings.again)
         this_round.comparison.compare(findings.missing)
         self._suspect(findings.stuck)
         self._merge(bucket, work, findings, this_round)
-        self.looks.forget(work.looks)
+        self.index.log.forget(work.looks)
 
     def _look_at_recent(self, this_round: _Round) -> None:
         self._suspect(this_round.comparison.look_at_recent(this_round.recent))
@@ -220,35 +218,39 @@ class Projector:
         work, done, recent = _Work(begin), this_round.done, this_round.recent
         now_window = window_start(int(self.clock.now()))
         recent_from = now_window - WINDOW_S
-        for portion in self.index.planned.portions(min(begin, recent_from), now_window + 1, bucket):
-            if begin <= portion.window < end:
-                self._add(work.planned, portion, done)
-            if portion.window >= recent_from and sum(read.count for read in recent) < _MAX_RECENT:
-                recent.append(portion)
-        work.enqueued |= work.planned.keys()
-        if begin < end:
-            for portion in self.index.changed.portions(begin, end, bucket):
-                self._add(work.noted, portion, done)
-        for look in self.looks.due(bucket, self.clock.now(), done.problems):
-            work.looks.append(look)
-            looked_at = {execution.execution_id: execution for execution in look.executions}
-            work.noted |= looked_at
-            if look.is_planned:
-                work.enqueued |= looked_at.keys()
+        # A look's window is not before `begin`: the tick that goes on from there has done those before.
+        for portion in self.index.log.portions(min(begin, recent_from), now_window + 1, bucket):
+            is_followed = begin <= portion.window < end
+            if portion.kind == PLANNED:
+                if is_followed:
+                    work.enqueued |= self._add(work.planned, portion, done)
+                if portion.window >= recent_from and sum(read.count for read in recent) < _MAX_RECENT:
+                    recent.append(portion)
+            elif portion.kind == CHANGED:
+                if is_followed:
+                    self._add(work.noted, portion, done)
+            elif looked_at := self._add(work.noted, portion, done):
+                work.looks.append(portion)
+                if portion.kind == AGAIN_PLANNED:
+                    work.enqueued |= looked_at
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
 
-    def _add(self, named: dict[str, Execution], portion: Portion, done: Done) -> None:
+    def _add(self, named: dict[str, Execution], portion: Portion, done: Done) -> set[str]:
+        """Add a portion's executions by their ids, which it returns."""
+        execution_ids: set[str] = set()
         try:
             bodies = portion.bodies()
         except UNREADABLE as error:  # the other portions go on
             done.problem(f"the log of {portion.window}", error)
-            return
+            return execution_ids
         for body in bodies:
             with suppress(UnreadableMessage):  # of a later version, which goes on from here
                 execution = Execution.decode(body)
                 named[execution.execution_id] = execution
+                execution_ids.add(execution.execution_id)
+        return execution_ids
 
     def _read(self, work: _Work, living: set[str], until: float, done: Done) -> _Findings:
         """Read the records, those of tenants with few runs first. What there is no time for is to be read again."""
@@ -354,7 +356,7 @@ class Projector:
         this_round.done.counts["windows"] += len(merged)
         if failed:
             at = _next_tick(self.clock.now())
-            self.looks.add(work.again(at, run) for run in work.all() if run.tenant in failed)
+            self.index.log.look_again(work.again(at, run) for run in work.all() if run.tenant in failed)
         self.platform.set(bucket, merged)
 
     def _roll_up(self, state: ProjectionState, now: float, this_round: _Round) -> None:

@@ -32,7 +32,7 @@ class SkipRecorder:
     """Buffers skipped executions and writes them in batches. The caller must call `write` before the mark moves."""
 
     runs: Runs
-    changed: ExecutionLog
+    log: ExecutionLog
     events: Events
     quarantine: Quarantine
     ended_jobs: EndedJobs
@@ -93,7 +93,7 @@ class SkipRecorder:
     def write(self) -> None:
         """Write all buffered records. They are noted before, for the projection of runs."""
         unplanned, self._unplanned = self._unplanned, []
-        self.changed.note(unplanned, self.now)
+        self.log.note(unplanned, self.now)
         writes, self._buffered = self._buffered, []
         for_each(writes, lambda write: write())
         unreadable, self._unreadable = self._unreadable, []  # only after the records are written

@@ -1,4 +1,4 @@
-"""A tenant's executions that the projection does not have yet: from the logs, and from the runs to be read again.
+"""A tenant's executions that the projection does not have yet, and those to be read again: from the log.
 
 Ticks project a window ten to thirty minutes after its end. What is newer is in the log of executions, of which a look
 at one tenant reads a sixteenth. Each read is bounded; the answer says if it has not read everything.
@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.log import ExecutionLog
+from common.planning.log import PLANNED, ExecutionLog
 from common.projection import days, windows
 from common.projection.entry import ATTRIBUTES, OPEN, RunEntry, RunKey, window_of
-from common.projection.looks import Looks
 from common.projection.state import ProjectionState
 from common.projection.windows import ProjectedRuns
 from common.runs.run import Run, readable_runs
@@ -83,8 +82,7 @@ class LiveReader:
     """Reads them."""
 
     def __init__(self, due: Table, runs: Table) -> None:
-        self._logs = (ExecutionLog(due, keys.CHANGED), ExecutionLog(due))
-        self._looks = Looks(due)
+        self._log = ExecutionLog(due)
         self._runs = runs
         self._windows = ProjectedRuns(runs)
 
@@ -146,27 +144,22 @@ class LiveReader:
 
     def of_tenant(self, tenant: str, state: ProjectionState) -> LiveRuns:
         """The executions of a tenant that are not projected yet, or are to be read again."""
-        live, changed = LiveRuns(), self._logs[0]
-        for log in self._logs:
-            for execution in self._logged(log, tenant, state.until_of(tenant), live):
-                key = execution.run_name, execution.job_id
-                if log is not changed and key not in live.executions:
-                    live.planned.add(key)
-                live.executions[key] = execution
-        for number, execution in enumerate(self._looks.of_tenant(tenant)):
-            if number == MAX_READ:
-                live.complete = False
-                break
+        live, noted = LiveRuns(), set[RunKey]()
+        for kind, execution in self._logged(tenant, state.until_of(tenant), live):
             key = execution.run_name, execution.job_id
-            live.planned.discard(key)
+            if kind != PLANNED:
+                noted.add(key)
+            elif key in noted:
+                continue
             live.executions[key] = execution
+            live.planned.add(key)
+        live.planned -= noted
         return live
 
-    def _logged(self, log: ExecutionLog, tenant: str, begin: int, live: LiveRuns) -> Iterator[Execution]:
-        portions = log.portions(begin, _FAR_AT, keys.log_bucket(tenant))
+    def _logged(self, tenant: str, begin: int, live: LiveRuns) -> Iterator[tuple[str, Execution]]:
         of_tenant = f'"tenant":"{tenant}"'
         logged = 0
-        for portion in portions:
+        for portion in self._log.portions(begin, _FAR_AT, keys.log_bucket(tenant)):
             if logged >= _MAX_LOGGED:
                 live.complete = False
                 return
@@ -183,4 +176,4 @@ class LiveReader:
                     except UnreadableMessage:  # of a later version
                         continue
                     if execution.tenant == tenant:
-                        yield execution
+                        yield portion.kind, execution

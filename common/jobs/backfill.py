@@ -132,7 +132,7 @@ class Backfills:
             item = self._jobs.get(key)
             following = [Backfill.from_item(item).execution(int(mark), now)] if item else []
         if following:
-            ExecutionLog(self._runs.beside("due"), keys.CHANGED).note(following, now)
+            ExecutionLog(self._runs.beside("due")).note(following, now)
             queue.send(following)
             self._runs.update(_run_key(execution), change({MOVED_ON: True}))
 

@@ -337,7 +337,7 @@ class JobStore:
                 )
             ]
             self.before_hand_over(entry.tenant, len(executions))
-            log = self.index.planned.writer(self.clock.now())
+            log = self.index.log.writer(self.clock.now())
             _, refused = self.queue.send(log.recording(executions))
             for unwritten in log.write():
                 _log.error("%s/%s: %s", entry.tenant, entry.job_id, unwritten)

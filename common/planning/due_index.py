@@ -137,8 +137,7 @@ class DueIndex:
     def __init__(self, table: Table) -> None:
         self._table = table
         self.directory = Directory(table)
-        self.planned = ExecutionLog(table)
-        self.changed = ExecutionLog(table, keys.CHANGED)
+        self.log = ExecutionLog(table)
         self.windows = PlannedWindows(table)
 
     # The mark

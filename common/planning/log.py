@@ -1,8 +1,9 @@
 """The log of planning: which executions were enqueued for each window, and how its planning went.
 
-The log is divided by tenant into buckets, so that a look at one tenant's newest runs reads a small part of it. A
-second log of the same form has runs that change beside the plan: started by hand, backfilled, skipped, cancelled,
-reopened. It is written before the change. The projection of runs (common/projection/) follows both.
+The log is divided by tenant into buckets, so that a look at one tenant's newest runs reads a small part of it. Beside
+what is planned it has runs that change: started by hand, backfilled, skipped, cancelled, reopened, written before the
+change; and runs that the projection (common/projection/) looks at again, in the window in which it does. So who follows
+the log reads one range of a bucket.
 
 Later ticks compare the log of executions with the runs, and so find executions without a record. A portion holds the
 messages of thousands of executions of one window, compressed to some 20 bytes each. It is written after they are
@@ -23,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from common.errors import Busy
 from common.planning.execution import Execution
@@ -40,8 +41,13 @@ _MAX_PORTION_EXECUTIONS: Final = 5_000
 # Compressed. The compressor keeps back up to 40 KB more, and base64 adds a third: an item holds 400 KB.
 MAX_PORTION_BYTES: Final = 200_000
 _PORTION_TTL_S: Final = 2 * DAY_S
+_LOOKS_TTL_S: Final = 8 * DAY_S
 # A window of ten minutes has one record: TTL bounds their number to about 1,100.
 _WINDOW_TTL_S: Final = 8 * DAY_S
+
+
+# What is enqueued; what changes beside the plan; what is looked at again, and of that what must have a record.
+PLANNED, CHANGED, AGAIN, AGAIN_PLANNED = "planned", "changed", "again", "again-planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +58,23 @@ class Portion:
     count: int
     data: str
     bucket: int = 0
+    kind: str = PLANNED
+    # Once it is stored.
+    key: keys.Key | None = None
 
     def bodies(self) -> list[str]:
         """Their messages; `Execution.decode` reads them."""
         return zlib.decompress(base64.b64decode(self.data)).decode().split("\n")
+
+    def to_item(self) -> Item:
+        """It is named by its content: the same is stored once."""
+        name = hashlib.sha256(self.data.encode()).hexdigest()[:16]
+        return {
+            **keys.logged(self.bucket, self.window, self.kind, name),
+            "count": self.count,
+            "data": self.data,
+            "expires_at": self.window + (_LOOKS_TTL_S if self.kind.startswith(AGAIN) else _PORTION_TTL_S),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +111,9 @@ class _PortionBuilder:
         """Whether the portion takes no more."""
         return self.count >= _MAX_PORTION_EXECUTIONS or len(self.data) >= MAX_PORTION_BYTES
 
-    def build(self, window: int, bucket: int) -> Portion:
+    def build(self, window: int, bucket: int, kind: str) -> Portion:
         data = base64.b64encode(self.data + self.compressor.flush()).decode()
-        return Portion(window, self.count, data, bucket)
+        return Portion(window, self.count, data, bucket, kind)
 
 
 @dataclass(slots=True)
@@ -103,8 +122,8 @@ class LogWriter:
 
     table: Table
     now: float
-    kind: str = keys.PLANNED
-    _builders: defaultdict[tuple[int, int], _PortionBuilder] = field(
+    kind: str = PLANNED
+    _builders: defaultdict[tuple[int, int, str], _PortionBuilder] = field(
         default_factory=lambda: defaultdict(_PortionBuilder)
     )
     _full: list[Portion] = field(default_factory=list)
@@ -118,12 +137,20 @@ class LogWriter:
     def add(self, execution: Execution) -> None:
         """Collect an execution."""
         # A late execution goes to the present window, since its own may have been compared already.
-        window = window_start(max(execution.visible_at, int(self.now)))
-        place = window, keys.log_bucket(execution.tenant)
+        self.add_at(window_start(max(execution.visible_at, int(self.now))), execution, self.kind)
+
+    def add_at(self, window: int, execution: Execution, kind: str) -> None:
+        """Collect an execution of this window and kind."""
+        place = window, keys.log_bucket(execution.tenant), kind
         builder = self._builders[place]
         builder.add(execution.encode())
         if builder.is_full:
             self._full.append(self._builders.pop(place).build(*place))
+
+    def write_all(self) -> None:
+        """Store what was collected. Raises Busy if anything could not be stored."""
+        if unwritten := self.write():
+            raise Busy(str(unwritten[0]))
 
     def write(self) -> list[UnwrittenPortion]:
         """Store the collected executions, after all of them are enqueued. Returns what could not be stored.
@@ -133,7 +160,7 @@ class LogWriter:
         unwritten: list[UnwrittenPortion] = []
         for portion in [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]:
             try:
-                self.table.put(_item(self.kind, portion))
+                self.table.put(portion.to_item())
             except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
                 unwritten.append(UnwrittenPortion(portion.window, portion.count, repr(error)))
         self._full.clear()
@@ -142,44 +169,52 @@ class LogWriter:
 
 
 class ExecutionLog:
-    """The portions of one kind, in the due table."""
+    """The portions, in the due table."""
 
-    def __init__(self, table: Table, kind: str = keys.PLANNED) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
-        self._kind = kind
 
     def writer(self, now: float) -> LogWriter:
         """A writer for executions that are about to be enqueued."""
-        return LogWriter(self._table, now, self._kind)
+        return LogWriter(self._table, now)
 
     def note(self, executions: Iterable[Execution], now: float) -> None:
         """Write executions down before their runs change. Raises whatever a write raises."""
-        writer = self.writer(now)
+        writer = LogWriter(self._table, now, CHANGED)
         for execution in executions:
             writer.add(execution)
-        if unwritten := writer.write():
-            raise Busy(str(unwritten[0]))
+        writer.write_all()
+
+    def look_again(self, looks: Iterable[tuple[int, Execution, bool]]) -> None:
+        """Write down when to look at runs again, and whether each must have a record. Raises Busy."""
+        writer = LogWriter(self._table, 0)
+        for at, execution, is_planned in looks:
+            writer.add_at(window_start(at), execution, AGAIN_PLANNED if is_planned else AGAIN)
+        writer.write_all()
+
+    def forget(self, looks: Iterable[Portion]) -> None:
+        """Remove looks that are done."""
+        self._table.delete_many([look.key for look in looks if look.key])
 
     def portions(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
-        """The portions of the windows that start in [start, end), read while the caller consumes them."""
-        for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):
-            for item in self._items(number, start, end, ("sk", "count", "data")):
-                yield Portion(keys.logged_window(item["sk"]), item["count"], item["data"], number)
+        """The portions of the windows that start in [start, end), read while the caller consumes them.
 
-    def _items(self, bucket: int, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
-        partition = keys.log_partition(self._kind, bucket)
+        What nobody can read of a portion is found by `bodies`.
+        """
         span = keys.logged_between(start, end)
-        return self._table.query(Query(partition, sk_between=span, attributes=attributes))
+        for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):
+            query = Query(
+                keys.log_partition(number), sk_between=span, attributes=("pk", "sk", "count", "data")
+            )
+            for item in self._table.query(query):
+                window, kind = keys.logged_place(item["sk"])
+                yield Portion(
+                    window, item.get("count", 0), item.get("data", ""), number, kind, keys.key_of(item)
+                )
 
-
-def _item(kind: str, portion: Portion) -> dict[str, Any]:
-    name = hashlib.sha256(portion.data.encode()).hexdigest()[:16]
-    return {
-        **keys.logged(kind, portion.bucket, portion.window, name),
-        "count": portion.count,
-        "data": portion.data,
-        "expires_at": portion.window + _PORTION_TTL_S,
-    }
+    def planned(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
+        """Those of them that were enqueued."""
+        return (portion for portion in self.portions(start, end, bucket) if portion.kind == PLANNED)
 
 
 @dataclass(frozen=True, slots=True)

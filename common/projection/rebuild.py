@@ -15,10 +15,11 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from common.planning.execution import parse_execution_id
+from common.planning.log import ExecutionLog
 from common.positions import Instant, JobIdOrEmpty
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
-from common.projection.looks import Again, Looks, next_look
+from common.projection.looks import Again, next_look
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionStates
 from common.projection.windows import ProjectedRuns
@@ -57,7 +58,7 @@ class Rebuild:
         self._days = ProjectedDays(runs)
         self._states = ProjectionStates(due)
         self._outcomes = JobOutcomes(runs)
-        self._looks = Looks(due)
+        self._log = ExecutionLog(due)
 
     def start(self, now: float, days: int) -> RebuildPosition:
         """The first step of a rebuild of so many days back."""
@@ -115,7 +116,7 @@ class Rebuild:
             if entry.is_open:
                 execution = parse_execution_id(tenant, run.execution_id)
                 looks.append(Again(next_look(execution, run.stuck_since, now), execution, is_planned=False))
-        self._looks.add(looks)
+        self._log.look_again(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])
         return len(runs)

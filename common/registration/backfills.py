@@ -88,7 +88,7 @@ class BackfillCommands:
             if stored.is_started or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
             first, started = stored.first(now), stored  # the request that began it was interrupted
-        self.store.index.changed.note(first, now)
+        self.store.index.log.note(first, now)
         self.queue.send(first)
         self.store.jobs.update(key, change({"is_started": True}))
         return structs.replace(started, is_started=True)

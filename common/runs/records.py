@@ -112,7 +112,7 @@ class Runs:
         """Write down runs that begin or change beside the plan, before they do. Raises Busy."""
         from common.planning.log import ExecutionLog  # most executors never need it
 
-        ExecutionLog(self._table.beside("due"), keys.CHANGED).note(executions, now)
+        ExecutionLog(self._table.beside("due")).note(executions, now)
 
     def note_late(self, execution: Execution, since: float, after_s: float, now: float) -> None:
         """Note a change of a run that ticks no longer expect, before it is made. `since`: when the run was due.

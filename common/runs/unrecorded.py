@@ -104,7 +104,7 @@ class Unrecorded:
 
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
         """Enqueue executions again; the age of their retries counts from now. Raises HandOverFailed, Busy."""
-        ExecutionLog(self._due, keys.CHANGED).note(executions, now)
+        ExecutionLog(self._due).note(executions, now)
         queue.send(
             [replace(execution, first_due_at=execution.first_due_at or int(now)) for execution in executions]
         )

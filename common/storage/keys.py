@@ -13,7 +13,7 @@ from common.timing.instants import compact_time
 SPREAD: Final = 8
 # The log of executions is divided by tenant, so that a look at one tenant reads a sixteenth of it.
 LOG_BUCKETS: Final = 16
-PLANNED, CHANGED, AGAIN, SHARES, WINDOWS = "PLANNED", "CHANGED", "AGAIN", "SHARES", "WINDOWS"
+SHARES, WINDOWS = "SHARES", "WINDOWS"
 PROJECTION = "PROJECTION##"
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
@@ -301,40 +301,25 @@ def log_bucket(tenant_id: str) -> int:
     return zlib.crc32(tenant_id.encode()) % LOG_BUCKETS
 
 
-def log_partition(kind: str, bucket: int) -> str:
-    """`kind`: PLANNED, CHANGED or AGAIN."""
-    return f"{kind}#{bucket}"
+def log_partition(bucket: int) -> str:
+    """The partition of a part of the log."""
+    return f"LOG#{bucket}"
 
 
-def logged(kind: str, bucket: int, window_start: int, name: str) -> Key:
+def logged(bucket: int, window_start: int, kind: str, name: str) -> Key:
     """The window's start comes first, so one range holds all windows before an instant; ten-digit seconds sort."""
-    return {"pk": log_partition(kind, bucket), "sk": f"{window_start:010d}#{name}"}
+    return {"pk": log_partition(bucket), "sk": f"{window_start:010d}#{kind}#{name}"}
 
 
-def logged_window(logged_sk: str) -> int:
-    """The start of the window: the inverse of `logged`'s sk."""
-    return int(logged_sk.partition("#")[0])
+def logged_place(logged_sk: str) -> tuple[int, str]:
+    """The start of the window, and the kind: the inverse of `logged`'s sk."""
+    window_text, _, rest = logged_sk.partition("#")
+    return int(window_text), rest.partition("#")[0]
 
 
 def logged_between(start: int, end: int) -> tuple[str, str]:
     """The sort keys of the windows that start in [start, end)."""
     return f"{start:010d}", f"{end:010d}"
-
-
-def look_again(tenant_id: str, at: int, name: str) -> Key:
-    """Some runs of a tenant that the projection reads again at `at`."""
-    partition = log_partition(AGAIN, log_bucket(tenant_id))
-    return {"pk": partition, "sk": f"{looks_of_tenant(tenant_id)}{at:010d}#{name}"}
-
-
-def looks_of_tenant(tenant_id: str) -> str:
-    """The beginning of the sort keys of `look_again`."""
-    return f"{tenant_id}#"
-
-
-def look_time(look_sk: str) -> int:
-    """When to look: a part of `look_again`'s sk."""
-    return int(look_sk.split("#")[1])
 
 
 def partitions(kind: str) -> list[str]:

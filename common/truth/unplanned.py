@@ -77,7 +77,7 @@ class Unplanned:
         """
         now, work = self.clock.now(), self._work(job)
         self._record_missed(job, work.due, work.missed, now)
-        log = DueIndex(self.tables.due).planned.writer(now)
+        log = DueIndex(self.tables.due).log.writer(now)
         near = Postponed(self.tables.due, self.queue, self.clock).postpone_distant(
             log.recording(work.executions)
         )
@@ -131,7 +131,7 @@ class Unplanned:
         logged: set[int] = set()
         of_job = f'"tenant":"{job.tenant}","job":"{job.job_id}"'
         index = DueIndex(self.tables.due)
-        for portion in index.planned.portions(first, _FAR_AT, keys.log_bucket(job.tenant)):
+        for portion in index.log.planned(first, _FAR_AT, keys.log_bucket(job.tenant)):
             with suppress(*UNREADABLE):  # the projection reports it
                 logged |= {Execution.decode(body).fire_at for body in portion.bodies() if of_job in body}
         return [fire_at for fire_at in fire_times if fire_at not in logged]
@@ -144,7 +144,7 @@ class Unplanned:
                 continue
             last = fire_times[-1]
             execution = Execution(job.tenant, job.job_id, last, last, job.schedule_revision)
-            ExecutionLog(self.tables.due, keys.CHANGED).note([execution], now)
+            ExecutionLog(self.tables.due).note([execution], now)
             Runs(self.tables.runs).record_missed(
                 Missed(
                     *(job.tenant, job.job_id, job.schedule_revision),

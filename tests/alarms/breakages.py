@@ -350,7 +350,7 @@ def damage_log(stage: Watched) -> None:
     """Each portion of the log of planned executions is garbage."""
     due = stage.world.table("due")
     for bucket in range(keys.LOG_BUCKETS):
-        for item in list(due.query(Query(keys.log_partition(keys.PLANNED, bucket)))):
+        for item in list(due.query(Query(keys.log_partition(bucket)))):
             due.put({**item, "data": "garbage"})
 
 

@@ -257,12 +257,12 @@ def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: 
     world.run_until("2026-11-21T03:18:00Z")
     world.scheduler.tick()
     start, end = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    before = sorted(portion.data for portion in world.index.planned.portions(start, end))
-    assert sum(portion.count for portion in world.index.planned.portions(start, end)) == 40
+    before = sorted(portion.data for portion in world.index.log.planned(start, end))
+    assert sum(portion.count for portion in world.index.log.planned(start, end)) == 40
     world.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
     world.scheduler.tick()
-    assert sorted(portion.data for portion in world.index.planned.portions(start, end)) == before
-    bodies = [body for portion in world.index.planned.portions(start, end) for body in portion.bodies()]
+    assert sorted(portion.data for portion in world.index.log.planned(start, end)) == before
+    bodies = [body for portion in world.index.log.planned(start, end) for body in portion.bodies()]
     assert len({Execution.decode(body).execution_id for body in bodies}) == len(bodies) == 40
 
 
@@ -291,10 +291,10 @@ def test_a_log_that_cannot_be_written_is_reported_and_planning_goes_on(
     minutely(world, 2)
     world.run_until("2026-11-21T03:18:00Z")
 
-    def too_large(item: Item) -> None:
+    def too_large(portion: log.Portion) -> None:
         raise ItemTooLarge(677_000)
 
-    monkeypatch.setattr(log, "_item", too_large)
+    monkeypatch.setattr(log.Portion, "to_item", too_large)
     summary = world.scheduler.tick()
     assert (summary.planned, summary.unlogged) == (20, 20)
     mark = world.index.mark()

@@ -400,3 +400,15 @@ def test_a_tenant_whose_item_is_lost_is_projected_and_named(world: World) -> Non
     assert [run for run in projected(world) if run.fire_at >= since] == [
         run for run in runs if run.fire_at <= newest
     ]
+
+
+def test_a_round_without_runs_reads_one_range_of_each_bucket(world: World) -> None:
+    start(world)
+    world.run_until("2026-11-21T03:48:00Z", ticks=True)
+    world.project()
+    requests: Counter[str] = Counter()
+    world.dynamodb.before = lambda name: requests.update([name])
+    world.project()
+    world.dynamodb.before = lambda name: None
+    assert requests["query"] <= keys.LOG_BUCKETS + 3, requests
+    assert requests.total() <= keys.LOG_BUCKETS + 10, requests

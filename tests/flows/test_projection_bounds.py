@@ -15,7 +15,7 @@ from common.planning.execution import MANUAL, Execution
 from common.projection.days import DayTotals
 from common.projection.entry import RunEntry, rounded
 from common.projection.late import LateRuns
-from common.projection.looks import Again, Looks
+from common.projection.looks import Again
 from common.projection.outcomes import MAX_OUTCOMES, JobOutcomes
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
@@ -89,15 +89,16 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
         )
         for run in hostile_runs(rng, 1_500)
     ]
-    Looks(world.table("due")).add(Again(START + DAY_S, execution, False) for execution in executions)
-    stored = list(Looks(world.table("due")).of_tenant(tenant))
+    world.index.log.look_again(Again(START + DAY_S, execution, False) for execution in executions)
+    portions = world.index.log.portions(START + DAY_S - 600, START + DAY_S + 1, keys.log_bucket(tenant))
+    stored = [Execution.decode(body) for portion in portions for body in portion.bodies()]
     assert {run.execution_id for run in stored} == {run.execution_id for run in executions}
     late = hostile_runs(rng, 1_500)
     LateRuns(world.table("runs")).note(tenant, {run.key: run for run in late}, START)
     assert dict(LateRuns(world.table("runs")).since(tenant, START)) == {run.key: run for run in late}
-    partition = keys.log_partition(keys.AGAIN, keys.log_bucket(tenant))
+    partition = keys.log_partition(keys.log_bucket(tenant))
     written = sizes(world, "due", partition) + sizes(world, "runs", keys.projected_days(tenant))
-    assert len(written) == 4 and max(written) < MAX_ITEM_BYTES
+    assert len(written) == 3 and max(written) < MAX_ITEM_BYTES
 
 
 def test_a_day_of_all_different_values_fits_its_item() -> None:

@@ -16,10 +16,9 @@ import pytest
 from common.history.job_directory import JobDirectory
 from common.planning.chores import position_in
 from common.planning.execution import Execution
-from common.planning.log import ExecutionLog
+from common.planning.log import CHANGED, PLANNED, ExecutionLog
 from common.projection.days import DayTotals, date_of
 from common.projection.late import LateRuns
-from common.projection.looks import Looks
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
@@ -58,8 +57,8 @@ def tenants(tables: Tables) -> Any:
 
 
 def looks(tables: Tables) -> Any:
-    (look,) = Looks(tables.due).due(keys.log_bucket("alice"), NOW, [])
-    return [execution.execution_id for execution in look.executions]
+    (look,) = ExecutionLog(tables.due).portions(NOW - 7_200, NOW + 7_200, keys.log_bucket("alice"))
+    return [look.kind, *(Execution.decode(body).execution_id for body in look.bodies())]
 
 
 def state(tables: Tables) -> Any:
@@ -88,10 +87,11 @@ def logged(tables: Tables) -> Any:
     return {
         kind: [
             Execution.decode(body).execution_id
-            for portion in ExecutionLog(tables.due, kind).portions(WINDOW, WINDOW + 600)
+            for portion in ExecutionLog(tables.due).portions(WINDOW, WINDOW + 600)
+            if portion.kind == kind
             for body in portion.bodies()
         ]
-        for kind in (keys.PLANNED, keys.CHANGED)
+        for kind in (PLANNED, CHANGED)
     }
 
 

@@ -22,7 +22,7 @@ from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Share, Shares, share_item
 from common.platform.findings import Level
 from common.platform.planning_checks import PlanningState, findings
-from common.projection.looks import Again, Looks
+from common.projection.looks import Again
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.transactions import Transaction
@@ -64,7 +64,7 @@ KINDS = (
         "SHARES",
         "WINDOWS",
     ),
-    *("QUARANTINE", "CARRIED", "PLANNED", "CHANGED", "AGAIN", "UNRECORDED", "CONTRADICTIONS", "CHORES"),
+    *("QUARANTINE", "CARRIED", "LOG", "UNRECORDED", "CONTRADICTIONS", "CHORES"),
 )
 POSTPONED = Execution("acme", "often", at("2026-11-21T02:00:00Z"), at("2026-11-21T03:52:00Z"), 1, attempt=2)
 
@@ -112,8 +112,8 @@ class Stage:
         quarantine.add_share(past, "for the test", NOW)
         quarantine.add_group("lunar|full#0", window, "for the test", NOW)
         quarantine.add_entry("acme#often", "for the test", NOW)
-        world.index.changed.note([POSTPONED], NOW - 1_200)
-        Looks(due).add([Again(NOW - 60, POSTPONED, is_planned=True)])
+        world.index.log.note([POSTPONED], NOW - 1_200)
+        world.index.log.look_again([Again(NOW - 60, POSTPONED, is_planned=True)])
         paced = world.store.get("acme", "paced-0")
         reserved = {PaceName("acme", "api"): Counter({mark.planned_until + 3: 2})}
         pace = pace_of(paced.shard)
