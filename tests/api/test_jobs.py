@@ -27,7 +27,10 @@ def test_a_job_is_created_and_found(office: Office) -> None:
         "schedule": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
         "schedule_resolved": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
         "schedule_words": "At 04:30, in Europe/Paris",
-        "target": {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"},
+        "target": {
+            "kind": "lambda", "arn": ARN, "invocation": "RequestResponse",
+            "tenant_isolation": False, "durable": False,
+        },
         "payload": None,
         "timeout_s": 60,
         "retry": {"max_attempts": 3, "base_s": 30, "factor": 2, "cap_s": 900, "max_age_s": 86400},
