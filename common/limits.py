@@ -46,6 +46,7 @@ LOG_TAIL_BYTES: Final = 800
 #   throttled ones are not recorded |
 MAX_ATTEMPTS_KEPT: Final = 110
 MAX_THROTTLES_KEPT: Final = 10
+# | looks in a day of a run that waits and has no place in line | 20 | a run in line is woken, at the latest by a tick |
 # | runs of a job that wait because its target throttles | {MAX_THROTTLED_RUNS} | further ones fail, and say so; retries
 #   are as many as runs are due, or one a minute |
 MAX_THROTTLED_RUNS: Final = 100

@@ -28,8 +28,11 @@ def test_a_job_is_created_and_found(office: Office) -> None:
         "schedule_resolved": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
         "schedule_words": "At 04:30, in Europe/Paris",
         "target": {
-            "kind": "lambda", "arn": ARN, "invocation": "RequestResponse",
-            "tenant_isolation": False, "durable": False,
+            "kind": "lambda",
+            "arn": ARN,
+            "invocation": "RequestResponse",
+            "tenant_isolation": False,
+            "durable": False,
         },
         "payload": None,
         "timeout_s": 60,
