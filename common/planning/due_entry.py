@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.schedule import Schedule
 
 CatchUp = Literal["none", "latest", "all"]
@@ -60,3 +61,5 @@ class Missed:
     first_fire_at: int
     last_fire_at: int
     catch_up: CatchUp
+    schedule: Schedule
+    excluded: Excluded = NO_DAYS

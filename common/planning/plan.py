@@ -104,4 +104,6 @@ def _missed(entry: DueEntry, start: int, end: int, last: int, excluded: Excluded
         first_fire_at=next(fires(entry.schedule, start, end, excluded=excluded)),
         last_fire_at=last,
         catch_up=entry.catch_up,
+        schedule=entry.schedule,
+        excluded=excluded,
     )

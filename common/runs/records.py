@@ -266,13 +266,19 @@ class Runs:
         return self._noted(execution, update, Attribute("skipped_count").is_absent)
 
     def _recorded(self, missed: Missed) -> int:
-        """How many of the missed fire times have a record all the same: they were planned before."""
+        """How many of the missed fire times have a record all the same: they were planned before.
+
+        Records of times that only an earlier schedule had are among those that are read.
+        """
+        from common.timing.fires import count_fires  # executors never need it
+
         span = keys.runs_between(missed.first_fire_at, missed.last_fire_at + 1)
         items = self._table.query(
             Query(keys.runs_of_job(missed.tenant, missed.job_id), sk_between=span, attributes=("sk",))
         )
         names = (split_run_name(item["sk"]) for item in items)
-        return sum(name is not None and not name[1] for name in names)
+        times = [name[0] for name in names if name and not name[1]]
+        return sum(count_fires(missed.schedule, at, at + 1, excluded=missed.excluded) > 0 for at in times)
 
     def note_dead_letter(self, execution: Execution, problem: str) -> None:
         """Record why an ended run's message is not in its dead-letter queue."""

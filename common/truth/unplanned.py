@@ -150,6 +150,7 @@ class Unplanned:
                     *(job.tenant, job.job_id, job.schedule_revision),
                     *(len(fire_times), fire_times[0], last),
                     job.spec.catch_up,
+                    job.schedule,
                 ),
                 now,
             )

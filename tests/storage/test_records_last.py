@@ -16,7 +16,9 @@ from common.runs.records import Runs
 from common.runs.run import Attempt, Run
 from common.runs.states import RETRYING
 from common.storage.table import Table
+from common.timing.schedule import EveryTiming, Schedule
 
+MINUTELY = Schedule(EveryTiming(60, 0))
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)
 DAY_S = 86_400
@@ -111,7 +113,7 @@ def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
     runs.cancel([FIRST], "cancelled by hand", DUE - 60)
-    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
+    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY)
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
     (record,) = runs.of_job("alice", "job", limit=10)
@@ -125,7 +127,9 @@ def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
 
 def test_where_the_last_has_run_the_others_are_counted_without_it(runs: Runs) -> None:
     runs.claim(Claim(FIRST, "m", DUE, DUE + 30))
-    assert runs.record_missed(Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none"), DUE + 3_600)
+    assert runs.record_missed(
+        Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY), DUE + 3_600
+    )
     (record,) = runs.of_job("alice", "job", limit=10)
     assert (record.status, record.skipped_count) == ("running", 11)
 
@@ -134,6 +138,6 @@ def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
     runs.cancel([FIRST], "cancelled by hand", DUE - 60)
-    assert not runs.record_missed(Missed("alice", "job", 1, 1, DUE, DUE, "none"), DUE + 3_600)
+    assert not runs.record_missed(Missed("alice", "job", 1, 1, DUE, DUE, "none", MINUTELY), DUE + 3_600)
     (record,) = runs.of_job("alice", "job", limit=10)
     assert not record.skipped_count

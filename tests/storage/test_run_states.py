@@ -30,6 +30,7 @@ from common.runs.states import (
     TRIGGERS,
 )
 from common.storage.expressions import change
+from common.timing.schedule import AtTiming, Schedule
 from tests.worlds import World
 
 FIRST = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1)
@@ -95,7 +96,7 @@ WRITES: dict[tuple[str, str], Write] = {
     ("finish by a sign", RETRYING): lambda runs: signs_and_ends(runs, BOOM, 1100),
     ("skip", SKIPPED): lambda runs: runs.skip(FIRST, "deleted", "", 1002),
     ("miss", SKIPPED): lambda runs: runs.record_missed(
-        Missed("alice", "job", 1, 1, 1000, 1000, "none"), 1002
+        Missed("alice", "job", 1, 1, 1000, 1000, "none", Schedule(AtTiming(1000))), 1002
     ),
     ("give up", FAILED): lambda runs: runs.give_up(SECOND, "paused", "", 1002),
     ("cancel", SKIPPED): lambda runs: runs.cancel([FIRST], "", 1002),

@@ -14,7 +14,9 @@ from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, RUNNING
 from common.storage.table import Table
+from common.timing.schedule import EveryTiming, Schedule
 
+MINUTELY = Schedule(EveryTiming(60, 0))
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)
 FAILED = Outcome(ok=False, error_type="Boom", error="it went wrong")
@@ -111,7 +113,7 @@ def test_a_run_that_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
 
 
 def test_missed_fire_times_are_recorded_once(runs: Runs) -> None:
-    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
+    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY)
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
     (record,) = runs.of_job("alice", "job", limit=10)
