@@ -37,7 +37,7 @@ CANCELLED: Final = "cancelled"
 REASONS: Final[dict[str, str]] = {
     DELETED_JOB: "since this was planned, the job or its tenant was deleted, or was deleted and created again",
     PAUSED_JOB: "the job was paused at its fire time, or is now",
-    RESCHEDULED: "the job's times changed after this was planned",
+    RESCHEDULED: "the job's schedule no longer has this fire time",
     EXCLUDED: "the calendars that the job names exclude its date",
     MISFIRE: "it could not start within the job's `start_deadline_s`",
     MISSED: "no tick planned it within ten minutes; one record stands for all, see `skipped_count`",

@@ -264,7 +264,7 @@ def _fate(life: Life, fire_at: int, run: Mapping[str, Any], became: str, in_forc
         yield "ended by a pause that had not begun, or was over"
     if run["status"] == "failed" and became != "rescheduled":
         yield f"not tried to its end: {became} {run.get('error')}"
-    if became == "held" and not any(until > fire_at for _, until in life.held_at):
+    if became == "held" and not any(until >= fire_at for _, until in life.held_at):
         yield "ended by a hold that was over"
     if became == "missed" and not life.was_out:
         yield "missed without an outage"
