@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.schedule import Schedule
+
+if TYPE_CHECKING:
+    from common.timing.excluded_days import Excluded
 
 CatchUp = Literal["none", "latest", "all"]
 _CATCH_UPS: Final = get_args(CatchUp)
@@ -62,4 +64,4 @@ class Missed:
     last_fire_at: int
     catch_up: CatchUp
     schedule: Schedule
-    excluded: Excluded = NO_DAYS
+    excluded: Excluded = ()
