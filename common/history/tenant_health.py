@@ -29,7 +29,7 @@ MAX_JOBS: Final = 500
 
 @dataclass(slots=True)
 class JobCounts:
-    """How many of a tenant's jobs are active, paused, failing and overdue, and how late the most overdue one is.
+    """How many of a tenant's jobs are how, and how late the most overdue one is.
 
     `read`: the jobs that were looked at for overdue ones; without `complete` these are not all.
     """
@@ -38,6 +38,7 @@ class JobCounts:
     active: int = 0
     paused: int = 0
     failing: int = 0
+    not_running: int = 0
     overdue: int = 0
     most_late_s: float = 0.0
     complete: bool = True
@@ -73,6 +74,7 @@ class TenantHealth:
         counts = JobCounts(complete=len(jobs) <= MAX_JOBS)
         jobs = jobs[:MAX_JOBS]
         counts.read = len(jobs)
+        counts.not_running = sum(bool(job.not_running) for job in jobs)
         states, failing = self._counted(tenant, jobs, as_of.now, is_all=counts.complete)
         counts.active, counts.paused, counts.failing = (
             states[ACTIVE],

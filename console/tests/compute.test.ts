@@ -186,7 +186,7 @@ describe("counts", () => {
 
 describe("a job's health", () => {
   const job = { job_id: "a", state: "active", next_fire_at: "2026-01-01T00:00:00Z" } as Job;
-  const known = { last_run: null, outcomes: [], failures_in_row: 0, overdue: null };
+  const known = { last_run: null, outcomes: [], failures_in_row: 0, not_running: null, overdue: null };
   it("is late where the API says so, not because the list that was loaded grows old", () => {
     expect(healthOf(job, undefined).state).toBe("unknown");
     expect(healthOf(job, known).state).toBe("unknown");

@@ -46,6 +46,7 @@ _ADDED = frozenset(
         "job_id",
         "schedule_resolved",
         "schedule_words",
+        "warnings",
         "state",
         "note",
         "revision",

@@ -70,6 +70,7 @@ class Job(TypedDict):
     updated_at: str
     next_fire_at: str | None
     next_due_at: str | None
+    warnings: NotRequired[list[str]]
 
 
 class LastRun(TypedDict):
@@ -1099,6 +1100,7 @@ class JobCounts(TypedDict):
     active: int
     paused: int
     failing: int
+    not_running: int
     overdue: int
     most_late_s: float
     complete: bool

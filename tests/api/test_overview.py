@@ -146,6 +146,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
         "active": 2,
         "paused": 1,
         "failing": 1,
+        "not_running": 0,
         "overdue": 2,
         "most_late_s": 120.0,
         "complete": True,

@@ -45,7 +45,7 @@ export type ManyFilter = Pick<Shapes["ManyJobs"], "state" | "tag" | "all">;
 
 /** What a list shows and a verb changes, as the API's filter; undefined if the API has no such filter. */
 export function manyFilterOf(shown: JobFilter, verb: BulkVerb): ManyFilter | undefined {
-  if (shown.search || shown.kind || shown.failing) return undefined;
+  if (shown.search || shown.kind || shown.failing || shown.stopped) return undefined;
   const state = CHANGES[verb] ?? shown.state;
   if (shown.state && shown.state !== state) return undefined;
   const filter = {

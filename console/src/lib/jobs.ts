@@ -17,6 +17,7 @@ export interface JobFilter {
   tag?: string;
   kind?: string;
   failing?: string;
+  stopped?: string;
   sort?: string;
   cursor?: string;
   /** How many jobs are on the pages before. */
@@ -24,13 +25,13 @@ export interface JobFilter {
 }
 
 /** Whether the list is narrowed to something. Pure. */
-export function isNarrowed({ search, state, tag, kind, failing }: JobFilter): boolean {
-  return Boolean(search || state || tag || kind || failing);
+export function isNarrowed({ search, state, tag, kind, failing, stopped }: JobFilter): boolean {
+  return Boolean(search || state || tag || kind || failing || stopped);
 }
 
 /** The parameters of `GET /v1/jobs` for a list. What the address says wrongly is left out. Pure. */
 export function queryOf(filter: JobFilter) {
-  const { search = "", state, tag, kind, failing, sort, cursor } = filter;
+  const { search = "", state, tag, kind, failing, stopped, sort, cursor } = filter;
   return {
     limit: PAGE,
     health: true,
@@ -41,6 +42,7 @@ export function queryOf(filter: JobFilter) {
     ...given("tag", tag),
     ...given("kind", oneOf(KINDS, kind)),
     ...(failing ? { failing: true } : {}),
+    ...(stopped ? { not_running: true } : {}),
     ...given("cursor", cursor),
   };
 }

@@ -12,7 +12,7 @@ import { Card, Code, Empty, Facts, Found, Linked, Problem, Text, Time, Waiting }
 /** A job as a client writes it: without what Minute8 adds. */
 export function definitionOf(job: Job): Record<string, unknown> {
   const added = [
-    ...["job_id", "schedule_resolved", "schedule_words", "state", "note", "revision", "schedule_revision"],
+    ...["job_id", "schedule_resolved", "schedule_words", "warnings", "state", "note", "revision", "schedule_revision"],
     ...["created_at", "updated_at", "next_fire_at", "next_due_at"],
   ];
   return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));

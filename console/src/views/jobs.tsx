@@ -138,6 +138,7 @@ function Filters(props: { filter: JobFilter; shown: readonly Job[]; children: JS
       />
       <Select label="State" value={filter.state} of={["active", "paused"]} set={(state) => narrow({ state })} />
       <Select label="Failing" value={filter.failing} of={["yes"]} set={(failing) => narrow({ failing })} />
+      <Select label="Not running" value={filter.stopped} of={["yes"]} set={(stopped) => narrow({ stopped })} />
       <input
         class="short"
         list="tags"

@@ -154,7 +154,7 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
   const more = failing && failing.count > failing.jobs.length;
   return (
     <Card
-      title="Needs somebody"
+      title="Needs attention"
       side={more ? <a href={to(["jobs"], { failing: "yes" })}>All {failing.count.toLocaleString("en")}</a> : null}
     >
       {!look ? <Waiting lines={3} /> : null}
@@ -167,6 +167,12 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
             ? `Without ${counted(failing.muted, "job")} whose error is muted.`
             : "No job’s last scheduled run failed."}
         </Empty>
+      ) : null}
+      {look?.not_running?.first.length ? (
+        <>
+          <h3>Not running</h3>
+          <List label="Not running" columns={STOPPED} rows={look.not_running.first} keyOf={(each) => nameOf(each)} />
+        </>
       ) : null}
       {look?.open?.stuck_runs.length ? (
         <>
@@ -216,6 +222,27 @@ const FAILING: Column<Failing>[] = [
     name: "",
     cell: ({ failures_in_row: inRow }) => <State state="failed" more={inRow > 1 ? `${inRow} in a row` : undefined} />,
   },
+];
+
+type Stopped = Shapes["Stopped"];
+const nameOf = (each: Stopped) => each.job_id ?? each.subscription ?? "";
+
+const STOPPED: Column<Stopped>[] = [
+  {
+    name: "",
+    class: "wrap",
+    cell: (each) => (
+      <>
+        <a data-row class="mono" href={to(each.job_id ? ["jobs", each.job_id] : ["subscriptions"])}>
+          {nameOf(each)}
+        </a>{" "}
+        <span class="muted">
+          <Text most={160}>{`${each.reason}: ${each.detail}`}</Text>
+        </span>
+      </>
+    ),
+  },
+  { name: "", class: "roomy", cell: (each) => <Time at={each.since_at} /> },
 ];
 
 const STUCK: Column<Shapes["StuckRun"]>[] = [

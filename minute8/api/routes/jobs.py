@@ -26,6 +26,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
 from common.limits import JOB_ID_CHARS, MAX_JOBS_READ, MAX_PAGE, MAX_PAGE_BYTES
 from common.planning.execution import Execution
+from common.registration.job_warnings import job_warnings
 from common.registration.registry import Registry
 from common.runs.run import Run
 from common.runs.states import SKIPPED
@@ -382,7 +383,8 @@ def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HT
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
     (job,) = services.store.texts.with_payloads([job])
-    return Response(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
+    view, warnings = job_view(job, now, _excluded(_calendars(services), job)), list(job_warnings(job))
+    return Response(view | ({"warnings": warnings} if warnings else {}), status, headers)
 
 
 def _new_id() -> str:

@@ -98,10 +98,16 @@ class _Added(Struct, kw_only=True):
     ]
 
 
+_Warnings = Annotated[
+    list[str] | None, Meta(description="Of one job: what its owner should know, each in a sentence.")
+]
 # An answer holds every field, also what the client left out.
 Job: type[Struct] = defstruct(
     "Job",
-    [(field.name, field.type) for field in (*structs.fields(JobDefinition), *structs.fields(_Added))],
+    [
+        *((field.name, field.type) for field in (*structs.fields(JobDefinition), *structs.fields(_Added))),
+        ("warnings", _Warnings, None),
+    ],
     module=__name__,
     namespace={"__doc__": "A job with its definition, its state, and when it fires next."},
 )

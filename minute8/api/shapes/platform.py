@@ -123,6 +123,7 @@ class JobCounts(ResponseBody):
     active: Annotated[int, Meta(description="The number of active jobs.")]
     paused: Annotated[int, Meta(description="The number of paused jobs.")]
     failing: Annotated[int, Meta(description="Their last scheduled run failed for good.")]
+    not_running: Annotated[int, Meta(description="Of those that were looked at: something stops them.")]
     overdue: Annotated[int, Meta(description="A due instant has passed without a run.")]
     most_late_s: Annotated[Seconds, Meta(description="Of the most overdue one.")]
     complete: Annotated[bool, Meta(description="False: overdue are those of the first 500 jobs only.")]

@@ -415,6 +415,8 @@ def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
     coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
     console().print(line, soft_wrap=True)
+    for warning in job.get("warnings") or ():
+        console().print(f"! {warning}", soft_wrap=True)
 
 
 _MARKS = {

@@ -225,7 +225,11 @@ def health(
                 f"{name} {seconds(late[name])}" for name in ("p50", "p95", "p99", "max") if name in late
             ),
         ),
-        ("jobs", f"{jobs['active']} active, {jobs['paused']} paused, {jobs['failing']} failing{overdue}"),
+        (
+            "jobs",
+            f"{jobs['active']} active, {jobs['paused']} paused, {jobs['failing']} failing, "
+            f"{jobs['not_running']} not running{overdue}",
+        ),
     ]
     console().print(output.table(("", ""), [row for row in rows if row[1]]))
     if not (runs["complete"] and jobs["complete"]):

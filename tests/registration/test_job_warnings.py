@@ -1,0 +1,49 @@
+"""What a stored job's owner is warned of: credentials in plain text, and schedules that have nothing left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.registration.job_warnings import job_warnings
+from tests.worlds import World, job
+
+URL = "https://example.com/hook"
+
+
+def http(url: str = URL, **headers: str) -> dict[str, Any]:
+    return {"kind": "http", "url": url, "headers": headers}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"target": http(authorization="Bearer abcdef")}, "The header authorization"),
+        ({"payload": "https://me:pass1234@example.com/"}, "a password in a URL"),
+        ({"payload": {"key": "sk-abcdefghijklmnop1234"}}, "sk-"),
+        ({"payload": ["AKIAIOSFODNN7EXAMPLE"]}, "an access key of AWS"),
+        ({"target": http(accept="text/plain")}, ""),
+        ({"payload": {"note": "sk-short, task-abcdefghijklmnopq"}}, ""),
+    ],
+)
+def test_credentials_in_plain_text_are_named_with_what_to_do(
+    world: World, fields: dict[str, Any], named: str
+) -> None:
+    stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), **fields})
+    warnings = list(job_warnings(stored))
+    assert len(warnings) == bool(named)
+    assert all(named in warning and "secret://" in warning for warning in warnings)
+
+
+def test_a_reference_to_a_secret_is_no_credential(world: World) -> None:
+    world.secrets.put("alice", "token", "a long enough value", world.clock.now())
+    target = http(authorization="Bearer secret://token")
+    stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), "target": target})
+    assert list(job_warnings(stored)) == []
+
+
+def test_a_job_that_fires_never_again_says_so(world: World) -> None:
+    fields = job(cron="0 5 * * *", start_at="2026-11-22T00:00:00Z", end_at="2026-11-22T04:00:00Z")
+    (warning,) = job_warnings(world.registry.put("alice", "j", fields))
+    assert "never again" in warning
