@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
-
-from msgspec import MsgspecError
 
 from common.limits import MAX_PROBLEMS
 
@@ -207,10 +204,3 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001  a hostile __repr__, or an int of over 4,300 digits
         return f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "…"
-
-
-# What reading a damaged text or item raises.
-DAMAGE: Final = (
-    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
-    *(MsgspecError, Minute8Error, zlib.error),
-)

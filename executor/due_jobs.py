@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from common.cache import FairCache
 from common.clock import Clock
-from common.errors import DAMAGE
 from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import CORRUPT, Job
 from common.jobs.spec import PAYLOAD_PATCH
@@ -20,6 +19,7 @@ from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOA
 from common.runs import states
 from common.storage import keys
 from common.storage.table import Table
+from common.storage.wire import DAMAGE
 from executor.admission import Skip
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
-from common.errors import DAMAGE
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
 from common.planning.concurrently import for_each
@@ -31,6 +30,7 @@ from common.planning.shares import Share
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
 from common.storage.unreadable import Unreadable
+from common.storage.wire import DAMAGE
 from common.timing.excluded_days import Excluded
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S

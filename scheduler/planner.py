@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
-from common.errors import DAMAGE
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.concurrently import for_each
@@ -40,6 +39,7 @@ from common.planning.shares import (
 from common.storage import keys
 from common.storage.aws import on_first_use
 from common.storage.unreadable import Unreadable
+from common.storage.wire import DAMAGE
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
 from common.version import VERSION

@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import Struct, convert, field
 
-from common.errors import DAMAGE, InvalidInput, Minute8Error, NotFound
+from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import (
     NO_DAYS,
     Dates,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from common.errors import DAMAGE
 from common.limits import ONE_OFF_KEPT_S
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
@@ -21,7 +20,7 @@ from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import MAX_WRITES, Transaction
 from common.storage.unreadable import Unreadable
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.timing.groups import entry_weight
 from common.timing.slots import EVERYWHERE, places, places_of
 from common.timing.windows import WINDOW_S, window_start

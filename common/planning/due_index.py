@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.errors import DAMAGE
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.log import ExecutionLog, PlannedWindows
@@ -21,7 +20,7 @@ from common.storage.expressions import Attribute, Condition, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
-from common.storage.wire import Expression, Item
+from common.storage.wire import DAMAGE, Expression, Item
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import planning_end, window_start

@@ -13,7 +13,6 @@ from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
-from common.errors import DAMAGE
 from common.planning.directory import Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, entry_position
@@ -21,6 +20,7 @@ from common.planning.execution import job_key
 from common.positions import KeyTextOrEmpty
 from common.storage import keys
 from common.storage.unreadable import Unreadable
+from common.storage.wire import DAMAGE
 from common.timing.density import by_minute, due_times
 from common.timing.groups import group_can_fire
 from common.timing.schedule import Schedule

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from common.errors import ItemTooLarge
+from msgspec import MsgspecError
+
+from common.errors import ItemTooLarge, Minute8Error
 from common.limits import MAX_ITEM_BYTES, MAX_LEVELS
 
 Item = dict[str, Any]
 
 MAX_NUMBER: Final = 10**38
+# What reading a damaged text or item raises.
+DAMAGE: Final = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
+    *(MsgspecError, Minute8Error, zlib.error),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 
 from common import telemetry
 from common.cache import Cache, Kept
-from common.errors import DAMAGE
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
+from common.storage.wire import DAMAGE
 from common.tenants.allowed_targets import Hold
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from common.errors import DAMAGE, InvalidInput
+from common.errors import InvalidInput
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
 from common.planning.directory import Directory, Shard, expiry
@@ -20,7 +20,7 @@ from common.storage import keys
 from common.storage.expressions import Attribute
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from common.errors import DAMAGE
 from common.jobs.job import ACTIVE, Job, exists
 from common.planning.directory import Directory, Listing, Shard, expiry, read_listing
 from common.planning.due_index import DueIndex
@@ -14,7 +13,7 @@ from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.timing.instants import DAY_S
 from common.timing.slots import places
 from common.truth.contradiction import (

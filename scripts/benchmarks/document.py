@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -63,7 +62,7 @@ def _page(first: str, results: Sequence[Result], last: str) -> str:
 def _section(result: Result) -> str:
     scale = "" if result.scale == 1 else f" --scale {result.scale:g}"
     how = f"`python -m scripts.benchmarks {result.name}{scale}`, {result.at}, {result.machine}."
-    how = textwrap.fill(how, 120, break_on_hyphens=False)
+    how = fill(how, 120, break_on_hyphens=False)
     tables = [table.markdown() for table in result.tables]
     title = f"## {result.name.replace('_', ' ').capitalize()}"
     notes = [fill(note, _LINE_CHARS, break_long_words=False, break_on_hyphens=False) for note in result.notes]
