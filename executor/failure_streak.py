@@ -112,6 +112,8 @@ class FailureStreak:
             return
         notes, now = self._store.not_running, self._store.clock.now()
         noted = notes.of_job(job.tenant, job.job_id)
+        if noted and execution.due_at < noted.since_at:
+            return  # it was planned before
         if noted and noted.is_share and share_goes_on(self._newest(job, execution), now):
             return
         if over := notes.end(job):

@@ -196,7 +196,7 @@ def test_a_function_that_is_waited_for_gets_no_token(world: World, destination: 
 
 def test_a_result_that_comes_later_ends_a_share_of_skips(world: World, destination: Destination) -> None:
     dispatched(world, at=None, cron="15 3 * * *")
-    share = NotRunning("overlap", world.clock.now(), "3 of the newest 20 runs", is_share=True)
+    share = NotRunning("overlap", at("2026-11-21T03:10:00Z"), "3 of the newest 20 runs", is_share=True)
     assert world.store.not_running.begin(*KEY, share)
     assert destination.outcomes.complete(destination.record(SUCCESS)) == "succeeded"
     assert world.store.get(*KEY).not_running == ""
