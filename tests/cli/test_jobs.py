@@ -428,3 +428,15 @@ def test_several_schedules_take_the_place_of_one_and_back(desk: Desk, tmp_path: 
     assert len(json.loads(ahead.out)["fires"]) == 2
     wrong = desk("jobs", "edit", "report", "--schedules", "0 5 * * *")
     assert (wrong.code, "--schedules is neither JSON nor @file" in wrong.err) == (2, True)
+
+
+def test_a_start_deadline_that_catch_up_never_meets_is_said(desk: Desk) -> None:
+    created = desk(
+        "jobs", "create", "sync", "--cron", "0 3 * * *", "--target", ARN, "--start-deadline", "300"
+    )
+    assert (
+        "! catch_up runs what was missed by over 600 s, and start_deadline_s of 300 skips it" in created.out
+    )
+    options = ("--every", "1h", "--catch-up", "none", "--start-deadline", "300", "--target", ARN)
+    fits = desk("jobs", "create", "none", *options)
+    assert "catch_up runs" not in fits.out
